@@ -1,0 +1,129 @@
+// What an op is: one record in one file of src/ops. Planner, autodiff and backends know ops only
+// through this record, so adding an op touches one file (and a fast kernel one more, of the same
+// name, in a backend's folder). Everything here is plain data and free functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/shape.h"
+#include "graph/attrs.h"
+
+namespace thimble {
+
+class Builder;
+class GradientBuilder;
+
+// A tensor as a kernel sees it: where it is and what it is.
+struct TensorRef {
+  void* data = nullptr;
+  TensorType type;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  int64_t elements() const { return type.elements(); }
+};
+
+// One call of a kernel. REQUIRES of every kernel: it allocates nothing, writes only its outputs and
+// workspace, gives the same bits for the same input bits, and reads every input it shares bytes
+// with (in_place, updates) before overwriting it.
+struct KernelArgs {
+  const Attrs* attrs = nullptr;
+  std::span<const TensorRef> inputs;
+  std::span<const TensorRef> outputs;
+  uint32_t accumulate = 0;  // bit k: add into output k instead of writing it
+  std::byte* workspace = nullptr;
+
+  bool adds_into(size_t output) const { return ((accumulate >> output) & 1u) != 0; }
+};
+
+// Whether the planner may run the op a second time. `never` is for side effects and for updates.
+enum class Recompute : uint8_t { cheap, costly, never };
+
+// Output `output` shares its bytes with input `input`.
+struct Alias {
+  int output = 0;
+  int input = 0;
+};
+
+// Everything that decides which kernel runs a node and how much work it is. Nodes with equal
+// signatures share kernels, costs and solutions.
+struct Signature {
+  const struct OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+  uint32_t accumulate = 0;
+
+  bool operator==(const Signature&) const = default;
+};
+
+struct SignatureHash {
+  size_t operator()(const Signature& signature) const;
+};
+
+// Work done by one run: floating-point operations, and bytes moved to and from memory.
+struct Work {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// How the conformance harness fills one input of a sample.
+struct Fill {
+  enum class Kind : uint8_t { normal, uniform, labels, zeros, ones, bytes } kind = Kind::normal;
+  double low = 0;   // uniform: range; normal: mean is (low + high) / 2, deviation 1
+  double high = 0;  // labels: integers in [low, high)
+};
+
+// One case for the conformance harness.
+struct Sample {
+  std::vector<TensorType> inputs;
+  Attrs attrs = {};
+  std::vector<Fill> fills = {};          // one per input; missing ones are `normal`
+  std::vector<int> differentiate = {};   // inputs whose gradients are checked by finite differences
+  uint32_t accumulate = 0;               // outputs to add into
+  // When the op alone is not a function whose gradient stands by itself (batch_norm reads
+  // statistics of its own input), build the function to differentiate from the inputs here.
+  ValueId (*build)(Builder& builder, std::span<const ValueId> inputs) = nullptr;
+};
+
+struct OpDef {
+  std::string_view name;  // = file name = table entry
+  std::string_view summary;
+
+  // Types of the outputs; throws UserError beginning with "[name]" when the inputs do not fit.
+  std::vector<TensorType> (*infer)(std::span<const TensorType> inputs, const Attrs& attrs) = nullptr;
+  // Gives gradients of the inputs, written with the public builder. It must name exactly the
+  // forward values it reads. Null: the op is not differentiable (gradients stop here).
+  void (*gradient)(GradientBuilder& gradient) = nullptr;
+  // The plain kernel: every floating dtype, no vector tricks.
+  void (*reference)(const KernelArgs& args) = nullptr;
+  // Scratch the plain kernel needs; null: none.
+  Bytes (*reference_workspace)(const Signature& signature) = nullptr;
+  // Null: no flops, and one pass over inputs and outputs.
+  Work (*work)(const Signature& signature) = nullptr;
+  std::vector<Sample> (*samples)() = nullptr;
+
+  Recompute recompute = Recompute::cheap;
+  std::vector<Alias> in_place = {};  // output may overwrite input, when this is its last reader
+  std::vector<Alias> updates = {};   // output is the next version of input, at the same bytes
+  bool view = false;                 // output 0 is input 0 seen with another shape; nothing runs
+  uint32_t accumulates = 0;          // bit k: output k can be added into
+  double tolerance = 1e-5;  // backend against reference, relative to the largest element, f32
+
+  // Work of a signature, whether or not the op states its own.
+  Work work_of(const Signature& signature) const;
+};
+
+// The generated table of src/ops, in name order (definitions live in the build folder).
+std::span<const OpDef* const> all_ops();
+// Null when there is no such op.
+const OpDef* find_op(std::string_view name);
+
+}  // namespace thimble

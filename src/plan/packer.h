@@ -1,0 +1,37 @@
+// Packers place buffers in one arena. A packer is one file of plan/layout; the file name is the
+// registration (see cmake/tables.cmake).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+struct Packer {
+  std::string_view name;
+  std::string_view summary;
+  // Offsets such that buffers whose [first, last] overlap share no byte, every offset a multiple of
+  // kArenaAlignment. `good_enough`: a total that cannot be beaten (the peak of live bytes), so that
+  // a search may stop when it gets there. Deterministic; near-linear in practice.
+  Layout (*pack)(std::span<const BufferUse> buffers, Bytes good_enough) = nullptr;
+};
+
+std::span<const Packer* const> all_packers();
+
+// The largest sum of (aligned) sizes live at one step, and that step: no layout can be smaller.
+struct LivePeak {
+  Bytes bytes;
+  int step = 0;
+};
+LivePeak live_peak(std::span<const BufferUse> buffers);
+
+// Runs the packers until one reaches the live peak; the smallest result wins, ties by table order.
+struct Packed {
+  Layout layout;
+  std::string_view packer;
+};
+Packed pack_smallest(std::span<const BufferUse> buffers);
+
+}  // namespace thimble

@@ -1,0 +1,108 @@
+// The planner's types: what a policy is given, the schedule it chooses, the layout a packer
+// chooses, and the plan that both make. All plain values, printable, JSON round-trip.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "graph/graph.h"
+
+namespace thimble {
+
+struct NodeCost {
+  double seconds = 0;
+  double flops = 0;
+  Bytes workspace;
+};
+
+struct Costs {
+  std::vector<NodeCost> nodes;  // by NodeId
+  std::string source;           // "cpu, modelled"
+};
+
+// When: node numbers in order, `begin` nodes first, then `each`, then `end`. A node that stands
+// here a second time is computed again; its readers see the latest copy. A value is dropped after
+// the last reader of its latest copy.
+struct Step {
+  NodeId node;
+  bool recompute = false;  // not the first time
+
+  bool operator==(const Step&) const = default;
+};
+
+struct Schedule {
+  std::vector<Step> steps;
+  bool operator==(const Schedule&) const = default;
+};
+
+// Where: one buffer, live from step `first` to step `last` inclusive.
+struct BufferUse {
+  Bytes size;
+  int first = 0;
+  int last = 0;
+};
+
+struct Layout {
+  std::vector<Bytes> offsets;  // one per buffer, multiples of kArenaAlignment
+  Bytes arena;                 // the highest end
+};
+
+// One step of a finished plan, with every address (offset in the arena) spelt out.
+struct PlannedStep {
+  NodeId node;
+  bool recompute = false;
+  std::vector<Bytes> inputs;
+  std::vector<Bytes> outputs;
+  Bytes workspace_at;
+  Bytes workspace_size;
+
+  bool operator==(const PlannedStep&) const = default;
+};
+
+struct Plan {
+  std::string policy;
+  std::string packer;                  // whose layout won
+  std::vector<PlannedStep> steps;
+  std::vector<Bytes> sources;          // by ValueId: address of values present at the start, or -1
+  int microbatches = 1;                // how often the `each` phase runs
+  Bytes arena;                         // exact: the highest byte any step touches
+  Bytes peak_live;                     // largest sum of live buffers: no layout can beat it
+  int peak_step = 0;                   // where that is
+  std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
+  double predicted_seconds = 0;        // of one step, all microbatches
+  double flops = 0;                    // likewise, recomputation included
+  double extra_flops = 0;              // of which recomputation
+
+  bool operator==(const Plan&) const = default;
+};
+
+struct Infeasible {
+  Bytes min_bytes;  // the smallest arena this policy could do with
+  std::string why;
+};
+
+using PlanResult = std::variant<Plan, Infeasible>;
+
+// How much the allocator may share. `none` gives every value bytes of its own, as the literature's
+// baseline does; `in_place` lets an output overwrite its input; `sharing` reuses dead bytes too.
+enum class Sharing : uint8_t { none, in_place, sharing };
+
+struct PlanRequest {
+  const Graph& graph;
+  const Costs& costs;
+  std::optional<Bytes> budget = {};  // on the arena
+  std::string policy = "keep_all";
+  Sharing sharing = Sharing::sharing;
+  int microbatches = 1;
+  // By ValueId: addresses that are already given (weights of another plan), or empty.
+  std::vector<Bytes> fixed_sources = {};
+  Bytes reserved;  // everything below this address is taken when fixed_sources are given
+};
+
+}  // namespace thimble

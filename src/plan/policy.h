@@ -1,0 +1,22 @@
+// Policies decide when every value is computed, dropped and computed again. A policy is one file of
+// plan/remat; the file name is the registration (see cmake/tables.cmake).
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+struct Policy {
+  std::string_view name;
+  std::string_view summary;
+  std::variant<Schedule, Infeasible> (*schedule)(const PlanRequest& request) = nullptr;
+};
+
+std::span<const Policy* const> all_policies();
+const Policy* find_policy(std::string_view name);  // null when there is none
+
+}  // namespace thimble

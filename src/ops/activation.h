@@ -20,7 +20,7 @@ struct Activation {
       case Kind::none:
         return z;
       case Kind::relu:
-        return z > 0 ? z : Real{0};
+        return z <= 0 ? Real{0} : z;  // keeps NaN
       case Kind::sigmoid:
         return sigmoid(z);
       case Kind::tanh:

@@ -1,18 +1,19 @@
-// leaky_relu_backward(y, dy) -> dx = y > 0 ? dy : slope * dy; attr slope. The sign of y is that of
-// x.
+// leaky_relu_backward(y, dy) -> dx = y > 0 ? dy : slope * dy; attr slope (default 0.01). The sign
+// of y is that of x.
 #include "ops/unary.h"
 
 namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  user_check(attrs.real("slope") >= 0,
-             "[leaky_relu_backward] the slope must not be negative, got {}", attrs.real("slope"));
+  user_check(attrs.real("slope", 0.01) >= 0,
+             "[leaky_relu_backward] the slope must not be negative, got {}",
+             attrs.real("slope", 0.01));
   return infer_unary_backward("leaky_relu_backward", inputs);
 }
 
 void reference(const KernelArgs& args) {
-  const double slope = args.attrs->real("slope");
+  const double slope = args.attrs->real("slope", 0.01);
   run_unary_backward(args, [slope](auto y, auto dy) {
     return y > 0 ? dy : static_cast<decltype(dy)>(slope) * dy;
   });

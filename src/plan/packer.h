@@ -16,6 +16,8 @@ struct Packer {
   // kArenaAlignment. `good_enough`: a total that cannot be beaten (the peak of live bytes), so that
   // a search may stop when it gets there. Deterministic; near-linear in practice.
   Layout (*pack)(std::span<const BufferUse> buffers, Bytes good_enough) = nullptr;
+  int effort =
+      0;  // 0: a pass or two over the buffers; higher: a search, tried after all lower ones
 };
 
 std::span<const Packer* const> all_packers();
@@ -27,7 +29,8 @@ struct LivePeak {
 };
 LivePeak live_peak(std::span<const BufferUse> buffers);
 
-// Runs the packers until one reaches the live peak; the smallest result wins, ties by table order.
+// Runs the packers, least effort first, until one reaches the live peak; the smallest result wins,
+// ties go to the earlier one.
 struct Packed {
   Layout layout;
   std::string_view packer;

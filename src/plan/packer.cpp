@@ -5,6 +5,12 @@
 #include <vector>
 
 namespace thimble {
+namespace {
+
+// A gap of less than this part of the live peak is not worth a search.
+constexpr int64_t kNegligible = 1000;
+
+}  // namespace
 
 LivePeak live_peak(std::span<const BufferUse> buffers) {
   // At a step, what is born comes before what dies: `last` is inclusive.
@@ -35,11 +41,12 @@ Packed pack_smallest(std::span<const BufferUse> buffers) {
                    [](const Packer* a, const Packer* b) { return a->effort < b->effort; });
   Packed best;
   for (const Packer* packer : packers) {
-    Layout layout = packer->pack(buffers, peak);
+    const Bytes content = packer->effort > 0 ? peak + Bytes(peak.count / kNegligible) : peak;
+    if (!best.packer.empty() && best.layout.arena <= content) break;
+    Layout layout = packer->pack(buffers, content);
     if (best.packer.empty() || layout.arena < best.layout.arena) {
       best = {.layout = std::move(layout), .packer = packer->name};
     }
-    if (best.layout.arena <= peak) break;
   }
   return best;
 }

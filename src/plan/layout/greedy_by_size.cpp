@@ -7,7 +7,7 @@ namespace {
 
 Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
   return pack_by_parts(buffers, good_enough, [](const Part& part, int64_t) {
-    return place_in_order(part, order_by_size(part));
+    return place_in_order(part, order_by_size(part)).offsets;
   });
 }
 

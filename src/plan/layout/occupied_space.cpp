@@ -24,6 +24,7 @@ int64_t OccupiedSpace::low_fit(int first, int last, int64_t size, int64_t probes
                                [](int64_t at, const Range& range) { return at < range.end; });
     for (; it != ranges.end() && it->begin < offset + size; ++it) offset = it->end;
     agreed = offset == before ? agreed + 1 : 1;
+    ++probes_;
     if (--probes_left == 0) {
       int64_t top = offset;
       for (const Ranges* set : seen_) top = std::max(top, set->back().end);
@@ -70,6 +71,7 @@ void OccupiedSpace::collect(int node, int begin, int end, int first, int last) {
 
 void OccupiedSpace::occupy(int node, int begin, int end, int first, int last, Range range) {
   if (last < begin || end <= first) return;
+  ++probes_;
   add(nodes_[node].anywhere, range);
   if (first <= begin && end - 1 <= last) {
     add(nodes_[node].throughout, range);

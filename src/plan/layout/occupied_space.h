@@ -25,6 +25,9 @@ class OccupiedSpace {
   // REQUIRES: offset and size are multiples of kArenaAlignment.
   void occupy(int first, int last, int64_t offset, int64_t size);
 
+  // Looks taken so far, over all queries and placements.
+  int64_t probes() const { return probes_; }
+
  private:
   struct Range {
     int64_t begin = 0;
@@ -42,6 +45,7 @@ class OccupiedSpace {
 
   int slots_;
   std::vector<Node> nodes_;
+  int64_t probes_ = 0;
   std::vector<const Ranges*> seen_;  // scratch of one query
 };
 

@@ -26,16 +26,20 @@ std::vector<int> descending(const Part& part, Key key) {
 
 }  // namespace
 
-std::vector<int64_t> place_in_order(const Part& part, std::span<const int> order) {
+Placement place_in_order(const Part& part, std::span<const int> order) {
   OccupiedSpace space(part.slots);
-  std::vector<int64_t> offsets(part.items.size());
-  const int64_t probes = std::max(kFewestProbes, kProbes / int64_t(offsets.size() + 1));
+  Placement placed;
+  placed.offsets.resize(part.items.size());
+  const int64_t probes = std::max(kFewestProbes, kProbes / int64_t(part.items.size() + 1));
   for (const int i : order) {
     const PartItem& item = part.items[i];
-    offsets[i] = space.low_fit(item.first, item.last, item.size, probes);
-    space.occupy(item.first, item.last, offsets[i], item.size);
+    const int64_t offset = space.low_fit(item.first, item.last, item.size, probes);
+    space.occupy(item.first, item.last, offset, item.size);
+    placed.offsets[i] = offset;
+    placed.end = std::max(placed.end, offset + item.size);
   }
-  return offsets;
+  placed.probes = space.probes();
+  return placed;
 }
 
 std::vector<int> order_by_size(const Part& part) {

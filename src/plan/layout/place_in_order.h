@@ -9,9 +9,15 @@
 
 namespace thimble {
 
+struct Placement {
+  std::vector<int64_t> offsets;  // one per item
+  int64_t end = 0;               // the highest
+  int64_t probes = 0;            // what it cost, in looks at taken ranges
+};
+
 // Places the items of `part` in `order` (each item once), each at the lowest offset that is free
-// throughout its life (or a low one, where space is very fragmented). One offset per item.
-std::vector<int64_t> place_in_order(const Part& part, std::span<const int> order);
+// throughout its life (or a low one, where space is very fragmented).
+Placement place_in_order(const Part& part, std::span<const int> order);
 
 // Large first: small buffers fill the gaps that large ones leave.
 std::vector<int> order_by_size(const Part& part);

@@ -1,0 +1,18 @@
+#include "backend/backend.h"
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/null/null_backend.h"
+#include "base/error.h"
+
+namespace thimble {
+
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
+  if (name == "cpu") return make_cpu_backend(threads);
+  if (name == "null") return make_null_backend();
+  if (name == "cuda") {
+    user_error("this build has no CUDA backend; plan with --device null, or run with --device cpu");
+  }
+  user_error("there is no device '{}'; known: cpu, null", name);
+}
+
+}  // namespace thimble

@@ -1,0 +1,14 @@
+// The CPU: oneDNN for convolutions and products, own threaded kernels for the rest, reference
+// kernels where neither fits.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace thimble {
+
+// threads: 0 means one per core. Results depend on the thread count, never on the plan.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+
+}  // namespace thimble

@@ -1,0 +1,111 @@
+#include "execute/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace thimble {
+
+Costs gather_costs(const Graph& graph, Backend& backend) {
+  std::unordered_map<Signature, NodeCost, SignatureHash> known;
+  Costs costs;
+  costs.source = fmt::format("{}, modelled", backend.name());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Signature signature = signature_of(graph, make_id<NodeId>(n));
+    auto [entry, fresh] = known.try_emplace(signature);
+    if (fresh) {
+      entry->second = {backend.seconds(signature), signature.op->work_of(signature).flops,
+                       backend.kernel(signature).workspace};
+    }
+    costs.nodes.push_back(entry->second);
+  }
+  return costs;
+}
+
+Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena)
+    : graph_(graph), plan_(plan), backend_(backend), arena_(arena) {
+  internal_check(arena.size() >= plan.arena, "the arena is smaller than the plan");
+  size_t tensors = 0;
+  for (const PlannedStep& step : plan.steps) tensors += step.inputs.size() + step.outputs.size();
+  tensors_.reserve(tensors);  // spans below point into it
+  homes_ = plan.sources;
+
+  for (const PlannedStep& step : plan.steps) {
+    const Node& node = graph[step.node];
+    Bound bound{};
+    bound.kernel = &backend.kernel(signature_of(graph, step.node));
+    bound.args.attrs = &node.attrs;
+    const auto bind = [&](const std::vector<ValueId>& values, const std::vector<Bytes>& at) {
+      const size_t first = tensors_.size();
+      for (size_t i = 0; i < values.size(); ++i) {
+        tensors_.push_back({arena.base() + at[i].count, graph[values[i]].type});
+        bound.end = std::max(bound.end, align_up(at[i] + graph[values[i]].type.bytes()));
+      }
+      return std::span<const TensorRef>(tensors_.data() + first, values.size());
+    };
+    bound.args.inputs = bind(node.inputs, step.inputs);
+    bound.args.outputs = bind(node.outputs, step.outputs);
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.added_into(k).valid()) bound.args.accumulate |= 1u << k;
+      homes_[node.outputs[k].at()] = step.outputs[k];
+    }
+    if (step.workspace_size.count > 0) {
+      bound.args.workspace = arena.base() + step.workspace_at.count;
+      bound.end = std::max(bound.end, align_up(step.workspace_at + step.workspace_size));
+    }
+    steps_.push_back(bound);
+    if (node.phase == Phase::begin) each_begin_ = steps_.size();
+    if (node.phase != Phase::end) each_end_ = steps_.size();
+  }
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (plan.sources[v].count < 0) continue;
+    touched_ = std::max(touched_, align_up(plan.sources[v] + graph.values[v].type.bytes()));
+  }
+}
+
+void Program::run_range(size_t begin, size_t end) {
+  for (size_t s = begin; s < end; ++s) {
+    Bound& step = steps_[s];
+    step.kernel->run(step.args);
+    touched_ = std::max(touched_, step.end);
+  }
+}
+
+void Program::run(const std::function<void(int)>& fill) {
+  run_range(0, each_begin_);
+  for (int m = 0; m < plan_.microbatches; ++m) {
+    if (fill) fill(m);
+    run_range(each_begin_, each_end_);
+  }
+  run_range(each_end_, steps_.size());
+  backend_.synchronise();
+}
+
+void Program::run_traced(Trace& trace) {
+  using Clock = std::chrono::steady_clock;
+  trace.step_seconds.resize(steps_.size(), 0);
+  const Clock::time_point start = Clock::now();
+  const auto range = [&](size_t begin, size_t end) {
+    for (size_t s = begin; s < end; ++s) {
+      const Clock::time_point before = Clock::now();
+      run_range(s, s + 1);
+      backend_.synchronise();
+      trace.step_seconds[s] += std::chrono::duration<double>(Clock::now() - before).count();
+    }
+  };
+  range(0, each_begin_);
+  for (int m = 0; m < plan_.microbatches; ++m) range(each_begin_, each_end_);
+  range(each_end_, steps_.size());
+  trace.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  trace.touched = touched_;
+}
+
+std::span<std::byte> Program::bytes_of(ValueId value) {
+  const Bytes at = homes_[value.at()];
+  internal_check(at.count >= 0, "the value has no place in this program");
+  return {arena_.base() + at.count, static_cast<size_t>(graph_[value].type.bytes().count)};
+}
+
+}  // namespace thimble

@@ -1,0 +1,65 @@
+// A plan bound to a backend and an arena: every kernel chosen, every address final. run() is the
+// whole training step, and allocates nothing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "execute/trace.h"
+#include "plan/plan.h"
+
+namespace thimble {
+
+// Asks the backend what every node costs. Nodes with equal signatures are asked about once.
+Costs gather_costs(const Graph& graph, Backend& backend);
+
+class Program {
+ public:
+  // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified;
+  // graph, backend and arena outlive the program; the arena is at least as large as the plan's.
+  Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
+
+  // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called before
+  // every microbatch to put its inputs in place.
+  void run(const std::function<void(int microbatch)>& fill = {});
+  // The same, timing every step. Slower, same bits.
+  void run_traced(Trace& trace);
+
+  // Where a value is before a step begins (inputs, persistent values) or after it (results).
+  std::span<std::byte> bytes_of(ValueId value);
+  template <class T>
+  std::span<T> view(ValueId value) {
+    const std::span<std::byte> bytes = bytes_of(value);
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+
+  // The highest byte that any kernel was handed so far, from the start of the arena.
+  Bytes touched() const { return touched_; }
+  const Graph& graph() const { return graph_; }
+  const Plan& plan() const { return plan_; }
+
+ private:
+  struct Bound {
+    Kernel* kernel;
+    KernelArgs args;
+    Bytes end;  // the highest byte of its addresses
+  };
+
+  void run_range(size_t begin, size_t end);
+
+  const Graph& graph_;
+  const Plan& plan_;
+  Backend& backend_;
+  Memory& arena_;
+  std::vector<TensorRef> tensors_;  // backing store of the spans in steps_
+  std::vector<Bound> steps_;
+  std::vector<Bytes> homes_;        // by value: where the caller finds it, or -1
+  size_t each_begin_ = 0;
+  size_t each_end_ = 0;
+  Bytes touched_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,16 @@
+// What really happened while a plan ran.
+#pragma once
+
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace thimble {
+
+struct Trace {
+  std::vector<double> step_seconds;  // by step of the plan, summed over microbatches
+  double seconds = 0;
+  Bytes touched;                     // highest byte handed to a kernel
+};
+
+}  // namespace thimble

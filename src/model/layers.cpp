@@ -1,0 +1,99 @@
+#include "model/layers.h"
+
+#include <cmath>
+
+namespace thimble {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+constexpr double kStatisticsMomentum = 0.1;
+constexpr Init kOnes = {Init::Kind::constant, 1};
+
+}  // namespace
+
+Layers::Layers(const ModelOptions& options) : options_(options), builder_(model_.graph) {}
+
+ValueId Layers::images() {
+  const Shape& image = options_.image;
+  const Shape batch = {options_.batch, image[0], image[1], image[2]};
+  const TensorType channel = {{image[2]}, DType::f32};
+  model_.pixels = builder_.input("pixels", {batch, DType::u8});
+  model_.staging = builder_.input("staging", {image, DType::u8});
+  model_.pixel_mean = builder_.statistic("pixel.mean", channel);
+  model_.pixel_inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
+  return builder_.op("normalize_image",
+                     {model_.pixels, model_.pixel_mean, model_.pixel_inverse_deviation});
+}
+
+ValueId Layers::sequence(int64_t features) {
+  model_.sequence =
+      builder_.input("sequence", {{options_.length, options_.batch, features}, DType::f32});
+  return model_.sequence;
+}
+
+ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride,
+                     int64_t pad) {
+  const Builder::Scope scope(builder_, name);
+  if (pad < 0) pad = kernel / 2;
+  const double deviation = std::sqrt(2.0 / static_cast<double>(kernel * kernel * out));
+  const ValueId weight =
+      builder_.weight("weight", {{out, kernel, kernel, builder_.shape(x).back()}, DType::f32},
+                      {Init::Kind::normal, deviation});
+  return builder_.op("conv2d", {x, weight}, {{"stride", stride}, {"pad", pad}, {"groups", int64_t{1}}});
+}
+
+ValueId Layers::batch_norm(std::string_view name, ValueId x, std::string_view act) {
+  const Builder::Scope scope(builder_, name);
+  const Shape& shape = builder_.shape(x);
+  const TensorType channel = {{shape.back()}, DType::f32};
+  const ValueId gamma = builder_.weight("weight", channel, kOnes);
+  const ValueId beta = builder_.weight("bias", channel, {});
+  const ValueId running_mean = builder_.statistic("running_mean", channel);
+  const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
+  const Attrs attrs = {{"epsilon", kEpsilon},
+                       {"act", std::string(act)},
+                       {"training", int64_t{options_.training}}};
+  if (!options_.training) {
+    return builder_.op("batch_norm", {x, running_mean, running_var, gamma, beta}, attrs);
+  }
+  const auto statistics = builder_.apply("batch_norm_stats", {x});
+  builder_.apply("running_stats_update",
+                 {running_mean, running_var, statistics[0], statistics[1]},
+                 {{"momentum", kStatisticsMomentum}, {"count", shape.elements() / shape.back()}});
+  return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);
+}
+
+ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {
+  const Builder::Scope scope(builder_, name);
+  const int64_t in = builder_.shape(x).back();
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  // [out, in], as PyTorch keeps it.
+  const ValueId weight =
+      builder_.weight("weight", {{out, in}, DType::f32}, {Init::Kind::uniform, bound});
+  const ValueId bias = builder_.weight("bias", {{out}, DType::f32}, {});
+  const ValueId product =
+      builder_.op("matmul", {x, weight}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
+  return builder_.op("bias_act", {product, bias}, {{"act", std::string(act)}});
+}
+
+ValueId Layers::dropout(ValueId x) {
+  if (!options_.training || options_.dropout == 0) return x;
+  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
+  return builder_.op("dropout", {x, model_.rng},
+                     {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
+}
+
+Model Layers::finish(ValueId logits) {
+  model_.logits = logits;
+  model_.labels = builder_.input("labels", {{options_.batch}, DType::i32});
+  model_.normalizer = builder_.input("normalizer", {{1}, DType::f32});
+  model_.correct = builder_.op("count_correct", {logits, model_.labels});
+  model_.loss = builder_.op(
+      "softmax_cross_entropy", {logits, model_.labels, model_.normalizer},
+      {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
+       {"ignore_index", int64_t{-1}}});
+  model_.graph.results = {model_.loss, model_.correct};
+  return std::move(model_);
+}
+
+}  // namespace thimble

@@ -1,0 +1,39 @@
+// Layer builders: a few nodes and the weights they need, named by scope ("block3.conv1.weight").
+#pragma once
+
+#include <string_view>
+
+#include "graph/builder.h"
+#include "model/model.h"
+
+namespace thimble {
+
+class Layers {
+ public:
+  explicit Layers(const ModelOptions& options);
+
+  // Entrances; call one of them first.
+  ValueId images();     // [N,H,W,C], normalised
+  ValueId sequence(int64_t features);  // [T,N,I]
+
+  // `pad` < 0: keeps the size at stride 1. Weights N(0, sqrt(2 / (k*k*out))).
+  ValueId conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride = 1,
+               int64_t pad = -1);
+  // Batch normalisation over all axes but the last; act: "none" or "relu", fused.
+  ValueId batch_norm(std::string_view name, ValueId x, std::string_view act);
+  // x [N, I] -> [N, out]; act as of bias_act, fused.
+  ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
+  ValueId dropout(ValueId x);
+  // Closes the model: logits [N, classes] -> loss, correct count.
+  Model finish(ValueId logits);
+
+  Builder& build() { return builder_; }
+  bool training() const { return options_.training; }
+
+ private:
+  const ModelOptions options_;
+  Model model_;
+  Builder builder_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,64 @@
+// A model is a forward graph with agreed entrances and exits. Families of models are one file each
+// in model/zoo; the file name is the registration (see cmake/tables.cmake).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graph/graph.h"
+
+namespace thimble {
+
+// What the caller may choose about a model; zero or empty: the family's own default.
+struct ModelOptions {
+  std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm"
+  int64_t batch = 0;            // rows of one microbatch
+  Shape image;                  // [H, W, C] of the data; rank 0: the family's default
+  int64_t classes = 0;
+  double label_smoothing = 0;
+  double dropout = 0;
+  int64_t layers = 0;           // mlp, lstm
+  int64_t hidden = 0;           // mlp, lstm
+  int64_t length = 0;           // lstm: time steps
+  bool training = true;         // false: running statistics, no dropout
+};
+
+struct Model {
+  Graph graph;
+  ModelOptions options;         // with every default filled in
+  // Entrances. Image models read `pixels` u8 [N,H,W,C]; sequence models `sequence` f32 [T,N,I].
+  ValueId pixels;
+  ValueId staging;              // u8 [H,W,C]: room for one record while a batch is gathered
+  ValueId sequence;
+  ValueId labels;               // i32 [N]; -1 marks a row that does not count
+  ValueId normalizer;           // f32 [1]: 1 / rows that count
+  ValueId rng;                  // i64 [3] = seed, step, microbatch; invalid when nothing is random
+  // Normalisation of the data, kept with the weights: f32 [C] each.
+  ValueId pixel_mean;
+  ValueId pixel_inverse_deviation;
+  // Exits.
+  ValueId logits;               // [N, classes]
+  ValueId loss;                 // f32 [1]
+  ValueId correct;              // f32 [1]: rows whose arg-max is the label
+};
+
+struct ModelFamily {
+  std::string_view pattern;     // for people: "wrn-D-K"
+  std::string_view summary;
+  // Whether the name belongs to the family; a name that nearly does throws UserError saying why.
+  bool (*matches)(std::string_view name) = nullptr;
+  // Fills the defaults in.
+  void (*complete)(ModelOptions& options) = nullptr;
+  Model (*build)(const ModelOptions& options) = nullptr;
+  bool sequences = false;       // reads `sequence`, not `pixels`
+};
+
+std::span<const ModelFamily* const> all_model_families();
+
+// Throws UserError for an unknown name.
+const ModelFamily& find_model_family(std::string_view name);
+Model build_model(ModelOptions options);
+
+}  // namespace thimble

@@ -1,0 +1,69 @@
+// lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled, with a
+// classifier on the last hidden state. Weight gradients add in place over time.
+#include <cmath>
+
+#include "model/layers.h"
+
+namespace thimble {
+namespace {
+
+constexpr int64_t kFeatures = 50;
+
+bool matches(std::string_view name) { return name == "lstm"; }
+
+void complete(ModelOptions& options) {
+  if (options.batch == 0) options.batch = 64;
+  if (options.classes == 0) options.classes = 10;
+  if (options.layers == 0) options.layers = 2;
+  if (options.hidden == 0) options.hidden = 128;
+  if (options.length == 0) options.length = 64;
+}
+
+struct Cell {
+  ValueId input_weight;      // [4H, I]
+  ValueId recurrent_weight;  // [4H, H]
+  ValueId bias;              // [4H]
+  ValueId h, c;              // [N, H], after the latest time step
+};
+
+Cell make_cell(Builder& b, const ModelOptions& options, int64_t layer, int64_t in) {
+  const Builder::Scope scope(b, fmt::format("layer{}", layer + 1));
+  const int64_t hidden = options.hidden;
+  const Init init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(hidden))};
+  const ValueId zero = b.constant(0, {{options.batch, hidden}, DType::f32});
+  return {b.weight("input.weight", {{4 * hidden, in}, DType::f32}, init),
+          b.weight("recurrent.weight", {{4 * hidden, hidden}, DType::f32}, init),
+          b.weight("bias", {{4 * hidden}, DType::f32}, init), zero, zero};
+}
+
+Model build(const ModelOptions& options) {
+  Layers net(options);
+  Builder& b = net.build();
+  const ValueId sequence = net.sequence(kFeatures);
+  std::vector<Cell> cells;
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    cells.push_back(make_cell(b, options, layer, layer == 0 ? kFeatures : options.hidden));
+  }
+  for (int64_t t = 0; t < options.length; ++t) {
+    const Builder::Scope scope(b, fmt::format("t{}", t));
+    ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", t}, {"end", t + 1}});
+    x = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{options.batch, kFeatures}}});
+    for (Cell& cell : cells) {
+      const auto next = b.apply("lstm_cell", {x, cell.h, cell.c, cell.input_weight,
+                                              cell.recurrent_weight, cell.bias});
+      cell.h = next[0];
+      cell.c = next[1];
+      x = cell.h;
+    }
+  }
+  return net.finish(net.linear("classifier", cells.back().h, options.classes));
+}
+
+}  // namespace
+
+extern const ModelFamily family_lstm;
+const ModelFamily family_lstm{"lstm",
+                              "stacked LSTM over generated sequences (--layers, --hidden, --length)",
+                              matches, complete, build, true};
+
+}  // namespace thimble

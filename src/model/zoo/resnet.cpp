@@ -1,0 +1,89 @@
+// resnet-N and resnet:[a,b,c,d]: pre-activation bottleneck residual nets at 224x224 (He et al.
+// 2016), a stem and four stages of the given lengths.
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "model/layers.h"
+#include "model/name.h"
+
+namespace thimble {
+namespace {
+
+using Stages = std::array<int64_t, 4>;
+
+constexpr std::array<std::pair<int64_t, Stages>, 5> kNamed = {{{50, {3, 4, 6, 3}},
+                                                               {101, {3, 4, 23, 3}},
+                                                               {152, {3, 8, 36, 3}},
+                                                               {200, {3, 24, 36, 3}},
+                                                               {1001, {3, 48, 270, 12}}}};
+
+std::optional<Stages> stages_of(std::string_view name) {
+  if (name.starts_with("resnet:")) {
+    user_check(name.starts_with("resnet:[") && name.ends_with("]"),
+               "'{}' is not resnet:[a,b,c,d], for example resnet:[3,4,6,3]", name);
+    const auto numbers = *numbers_after(name.substr(0, name.size() - 1), "resnet:[", ',');
+    user_check(numbers.size() == 4, "'{}': a resnet has four stages, not {}", name, numbers.size());
+    Stages stages{};
+    for (size_t i = 0; i < 4; ++i) {
+      user_check(numbers[i] >= 1 && numbers[i] <= 10000,
+                 "'{}': a stage has 1 to 10000 blocks, not {}", name, numbers[i]);
+      stages[i] = numbers[i];
+    }
+    return stages;
+  }
+  const auto numbers = numbers_after(name, "resnet-", '-');
+  if (!numbers) return std::nullopt;
+  for (const auto& [depth, stages] : kNamed) {
+    if (numbers->size() == 1 && (*numbers)[0] == depth) return stages;
+  }
+  user_error("there is no '{}'; known: resnet-50, -101, -152, -200, -1001; or give the stages, as "
+             "resnet:[3,4,6,3]", name);
+}
+
+bool matches(std::string_view name) { return stages_of(name).has_value(); }
+
+void complete(ModelOptions& options) {
+  if (options.batch == 0) options.batch = 32;
+  if (options.image.rank() == 0) options.image = {224, 224, 3};
+  if (options.classes == 0) options.classes = 1000;
+}
+
+ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
+  Builder& b = net.build();
+  const bool same = b.shape(x).back() == out && stride == 1;
+  const ValueId first = net.batch_norm("bn1", x, "relu");
+  const ValueId skip = same ? x : net.conv("shortcut", first, out, 1, stride);
+  ValueId y = net.conv("conv1", first, out / 4, 1);
+  y = net.conv("conv2", net.batch_norm("bn2", y, "relu"), out / 4, 3, stride);
+  y = net.conv("conv3", net.batch_norm("bn3", y, "relu"), out, 1);
+  return b.op("add", {y, skip});
+}
+
+Model build(const ModelOptions& options) {
+  const Stages stages = *stages_of(options.name);
+  constexpr Stages widths = {256, 512, 1024, 2048};
+  Layers net(options);
+  Builder& b = net.build();
+  ValueId x = net.conv("stem", net.images(), 64, 7, 2, 3);
+  x = net.batch_norm("stem.bn", x, "relu");
+  x = b.op("max_pool", {x}, {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}});
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (int64_t i = 0; i < stages[stage]; ++i) {
+      const Builder::Scope scope(b, fmt::format("stage{}.block{}", stage + 1, i + 1));
+      x = bottleneck(net, x, widths[stage], stage > 0 && i == 0 ? 2 : 1);
+    }
+  }
+  x = b.op("global_avg_pool", {net.batch_norm("bn", x, "relu")});
+  return net.finish(net.linear("classifier", x, options.classes));
+}
+
+}  // namespace
+
+extern const ModelFamily family_resnet;
+const ModelFamily family_resnet{"resnet-N, resnet:[a,b,c,d]",
+                                "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
+                                "1001, or four stage lengths)",
+                                matches, complete, build};
+
+}  // namespace thimble

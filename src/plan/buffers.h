@@ -1,0 +1,40 @@
+// From a schedule to buffers: which copies of which values share bytes, and when those are live.
+//
+//   step:      0      1      2      3      4
+//   x          w------r------r
+//   relu(x)                  w======r             in place: takes over x's buffer at step 2
+//   scratch           ws                          one step only
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+struct StepBuffers {
+  std::vector<int> inputs;   // buffer of each input
+  std::vector<int> outputs;  // buffer of each output
+  int workspace = -1;
+};
+
+struct Buffers {
+  std::vector<BufferUse> uses;    // first and last step, inclusive
+  std::vector<Role> roles;
+  std::vector<bool> persistent;   // live across steps
+  std::vector<StepBuffers> steps;
+  std::vector<int> sources;       // by ValueId: buffer of a value present at the start, or -1
+};
+
+// REQUIRES: the schedule computes every value before it is read.
+Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
+                       Sharing sharing, int microbatches);
+
+// The first and one-past-last step of a phase.
+struct PhaseRange {
+  int begin = 0;
+  int end = 0;
+};
+PhaseRange phase_range(const Graph& graph, const Schedule& schedule, Phase phase);
+
+}  // namespace thimble

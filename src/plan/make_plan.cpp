@@ -1,0 +1,141 @@
+#include "plan/make_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/buffers.h"
+#include "plan/packer.h"
+#include "plan/policy.h"
+
+namespace thimble {
+namespace {
+
+constexpr Bytes kNowhere{-1};
+
+struct Placement {
+  std::vector<Bytes> offsets;  // by buffer
+  Bytes arena;
+  std::string packer;
+};
+
+// Persistent buffers lie at the bottom, one after another: they are live throughout, so nothing is
+// lost by it, and every plan of a graph finds its weights at the same place. Packers see the rest.
+Placement place(const PlanRequest& request, const Buffers& buffers) {
+  Placement placement;
+  placement.offsets.assign(buffers.uses.size(), kNowhere);
+  Bytes floor = request.reserved;
+  if (request.fixed_sources.empty()) {
+    floor = Bytes(0);
+  } else {
+    for (size_t v = 0; v < buffers.sources.size(); ++v) {
+      if (buffers.sources[v] < 0 || request.fixed_sources[v] == kNowhere) continue;
+      placement.offsets[static_cast<size_t>(buffers.sources[v])] = request.fixed_sources[v];
+    }
+  }
+  std::vector<size_t> loose;
+  for (size_t b = 0; b < buffers.uses.size(); ++b) {
+    if (placement.offsets[b] != kNowhere) continue;
+    if (buffers.persistent[b]) {
+      placement.offsets[b] = floor;
+      floor += align_up(buffers.uses[b].size);
+    } else {
+      loose.push_back(b);
+    }
+  }
+  placement.arena = floor;
+  const int last_step = static_cast<int>(buffers.steps.size()) - 1;
+  std::vector<BufferUse> uses;
+  for (const size_t b : loose) {
+    const bool shares = request.sharing == Sharing::sharing || buffers.roles[b] == Role::workspace;
+    uses.push_back(shares ? buffers.uses[b] : BufferUse{buffers.uses[b].size, 0, last_step});
+  }
+  const Packed packed = pack_smallest(uses);
+  placement.packer = packed.packer;
+  for (size_t i = 0; i < loose.size(); ++i) {
+    placement.offsets[loose[i]] = floor + packed.layout.offsets[i];
+  }
+  placement.arena = floor + packed.layout.arena;
+  return placement;
+}
+
+void measure_peak(const Buffers& buffers, Plan& plan) {
+  const LivePeak peak = live_peak(buffers.uses);
+  plan.peak_live = peak.bytes;
+  plan.peak_step = peak.step;
+  for (size_t b = 0; b < buffers.uses.size(); ++b) {
+    const BufferUse& use = buffers.uses[b];
+    const bool live = buffers.persistent[b] || (use.first <= peak.step && peak.step <= use.last);
+    if (live) plan.peak_by_role[static_cast<size_t>(buffers.roles[b])] += align_up(use.size);
+  }
+}
+
+void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) {
+  for (const Step& step : schedule.steps) {
+    const NodeCost& cost = request.costs.nodes[step.node.at()];
+    const double times =
+        request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
+    plan.predicted_seconds += times * cost.seconds;
+    plan.flops += times * cost.flops;
+    if (step.recompute) plan.extra_flops += times * cost.flops;
+  }
+}
+
+}  // namespace
+
+Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
+  const Buffers buffers = assign_buffers(request.graph, schedule, request.costs, request.sharing,
+                                         request.microbatches);
+  const Placement placement = place(request, buffers);
+  const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
+
+  Plan plan;
+  plan.policy = request.policy;
+  plan.packer = placement.packer;
+  plan.microbatches = request.microbatches;
+  plan.arena = placement.arena;
+  for (size_t s = 0; s < schedule.steps.size(); ++s) {
+    PlannedStep step;
+    step.node = schedule.steps[s].node;
+    step.recompute = schedule.steps[s].recompute;
+    for (const int buffer : buffers.steps[s].inputs) step.inputs.push_back(address(buffer));
+    for (const int buffer : buffers.steps[s].outputs) step.outputs.push_back(address(buffer));
+    if (buffers.steps[s].workspace >= 0) {
+      step.workspace_at = address(buffers.steps[s].workspace);
+      step.workspace_size = request.costs.nodes[step.node.at()].workspace;
+    }
+    plan.steps.push_back(std::move(step));
+  }
+  for (const int buffer : buffers.sources) {
+    plan.sources.push_back(buffer < 0 ? kNowhere : address(buffer));
+  }
+  measure_peak(buffers, plan);
+  add_cost(request, schedule, plan);
+  return plan;
+}
+
+PlanResult make_plan(const PlanRequest& request) {
+  const Policy* policy = find_policy(request.policy);
+  if (policy == nullptr) {
+    std::vector<std::string_view> names;
+    for (const Policy* known : all_policies()) names.push_back(known->name);
+    user_error("there is no planner '{}'; known: {}", request.policy, fmt::join(names, ", "));
+  }
+  auto chosen = policy->schedule(request);
+  if (auto* infeasible = std::get_if<Infeasible>(&chosen)) return std::move(*infeasible);
+  Plan plan = lay_out(request, std::get<Schedule>(chosen));
+  if (request.budget && plan.arena > *request.budget) {
+    return Infeasible{plan.arena,
+                      fmt::format("{} needs {} ({} bytes), the budget is {}", plan.policy,
+                                  to_string(plan.arena), plan.arena.count,
+                                  to_string(*request.budget))};
+  }
+  return plan;
+}
+
+Schedule schedule_of(const Plan& plan) {
+  Schedule schedule;
+  for (const PlannedStep& step : plan.steps) schedule.steps.push_back({step.node, step.recompute});
+  return schedule;
+}
+
+}  // namespace thimble

@@ -1,0 +1,18 @@
+// The planner's front door: policy -> schedule -> buffers -> layout -> plan.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+// Throws UserError for an unknown policy. Infeasible when the budget is below what the policy needs.
+// The plan is not verified here: see verify_plan.
+PlanResult make_plan(const PlanRequest& request);
+
+// Buffers, layout and cost of a given schedule.
+Plan lay_out(const PlanRequest& request, const Schedule& schedule);
+
+// The schedule a plan came from.
+Schedule schedule_of(const Plan& plan);
+
+}  // namespace thimble

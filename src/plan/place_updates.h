@@ -1,0 +1,18 @@
+// Puts updates (optimizer, running statistics) into a schedule as early as they are sound: after
+// what they read is made and after the last reader of what they overwrite.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+// True for a node that makes the next version of a persistent value.
+bool is_update(const Node& node);
+
+// `steps`: everything but updates, in order, recomputation included. Returns the whole schedule.
+// Updates of the `end` phase stay in that phase.
+Schedule place_updates(const Graph& graph, const std::vector<Step>& steps);
+
+}  // namespace thimble

@@ -1,0 +1,61 @@
+#include "train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace thimble {
+
+using Kind = RateSchedule::Kind;
+
+Kind parse_schedule(std::string_view name) {
+  for (const Kind kind : {Kind::constant, Kind::step, Kind::cosine, Kind::inverse_sqrt}) {
+    if (name_of(kind) == name) return kind;
+  }
+  user_error("there is no schedule '{}'; known: constant, step, cosine, inverse-sqrt", name);
+}
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::constant:
+      return "constant";
+    case Kind::step:
+      return "step";
+    case Kind::cosine:
+      return "cosine";
+    case Kind::inverse_sqrt:
+      return "inverse-sqrt";
+  }
+  return "?";
+}
+
+double rate_at(const RateSchedule& schedule, int64_t step) {
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  if (step < schedule.warmup_steps) {
+    return schedule.base * real(step + 1) / real(schedule.warmup_steps + 1);
+  }
+  switch (schedule.kind) {
+    case Kind::constant:
+      return schedule.base;
+    case Kind::step: {
+      const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
+                                        [&](int64_t at) { return step >= at; });
+      return schedule.base * std::pow(schedule.factor, real(passed));
+    }
+    case Kind::cosine: {
+      const int64_t span = std::max<int64_t>(1, schedule.total_steps - schedule.warmup_steps);
+      const double done = std::min(1.0, real(step - schedule.warmup_steps) / real(span));
+      const double wave = 0.5 * (1 + std::cos(std::numbers::pi * done));
+      return schedule.floor + (schedule.base - schedule.floor) * wave;
+    }
+    case Kind::inverse_sqrt: {
+      const double start = real(std::max<int64_t>(1, schedule.warmup_steps));
+      return schedule.base * std::sqrt(start / std::max(start, real(step + 1)));
+    }
+  }
+  return schedule.base;
+}
+
+}  // namespace thimble

@@ -20,7 +20,7 @@ Command add_list(CLI::App& app) {
       all[kind].push_back({{"name", name}, {"summary", summary}});
     };
     for (const ModelFamily* f : all_model_families()) add("models", f->pattern, f->summary);
-    for (const DatasetName& d : known_datasets()) add("data", d.name, d.summary);
+    for (const std::string_view name : dataset_names()) add("data", name, "");
     for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
     for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
     for (const OpDef* op : all_ops()) add("ops", op->name, op->summary);

@@ -177,21 +177,23 @@ std::vector<int> ranks(const std::vector<int>& order) {
   return rank;
 }
 
-std::vector<int64_t> greedy_start(const Part& part) {
-  std::vector<int64_t> best = place_at_birth(part, false);
-  int64_t end = highest_end(part, best);
+// The best of the quick layouts, or the first of them that meets the target.
+std::vector<int64_t> greedy_start(const Part& part, int64_t target) {
+  std::vector<int64_t> best;
+  int64_t end = std::numeric_limits<int64_t>::max();
   const auto offer = [&](std::vector<int64_t> offsets) {
     const int64_t other = highest_end(part, offsets);
     if (other < end) best = std::move(offsets), end = other;
+    return end <= target;
   };
-  offer(place_at_birth(part, true));
-  offer(place_in_order(part, order_by_lifetime(part)).offsets);
-  offer(place_in_order(part, order_by_size(part)).offsets);
+  offer(place_at_birth(part, false)) || offer(place_at_birth(part, true)) ||
+      offer(place_in_order(part, order_by_lifetime(part)).offsets) ||
+      offer(place_in_order(part, order_by_size(part)).offsets);
   return best;
 }
 
 std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits_left) {
-  std::vector<int64_t> best = greedy_start(part);
+  std::vector<int64_t> best = greedy_start(part, target);
   int64_t end = highest_end(part, best);
   if (end <= target || part.items.size() > kMostItems || visits_left <= 0) return best;
 
@@ -213,8 +215,7 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits
       if (found != Found::unknown) return;
     }
   };
-  // The least end lies in (below, end], both multiples of `unit`; a capacity given up on counts as
-  // impossible.
+  // The least end lies in (below, end]; a capacity given up on counts as impossible.
   int64_t below = std::max(target, live_peak(part)) / unit * unit;
   try_capacity(below);
   while (visits_left > 0) {

@@ -47,8 +47,9 @@ class Builder {
 
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
-  const TensorType& type(ValueId value) const { return graph_[value].type; }
-  const Shape& shape(ValueId value) const { return graph_[value].type.shape; }
+  // By value: the graph's own storage moves as it grows.
+  TensorType type(ValueId value) const { return graph_[value].type; }
+  Shape shape(ValueId value) const { return graph_[value].type.shape; }
 
   // How nodes made from now on are stamped.
   void set_phase(Phase phase) { phase_ = phase; }

@@ -20,6 +20,12 @@ void store(T* to, int64_t at, Accumulator<T> value, bool add = false) {
   to[at] = static_cast<T>(add ? widen(to[at]) + value : value);
 }
 
+// The dtype of means, variances, losses and their like: that of sums over `dtype`. Its C++ type is
+// Accumulator<T>.
+constexpr DType statistics_dtype(DType dtype) {
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
 inline void check_inputs(std::string_view op, std::span<const TensorType> inputs, size_t count) {
   user_check(inputs.size() == count, "[{}] takes {} inputs, got {}", op, count, inputs.size());
 }

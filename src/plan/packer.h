@@ -13,9 +13,12 @@ struct Packer {
   std::string_view name;
   std::string_view summary;
   // Offsets such that buffers whose [first, last] overlap share no byte, every offset a multiple of
-  // kArenaAlignment. `good_enough`: a total that cannot be beaten (the peak of live bytes), so that
-  // a search may stop when it gets there. Deterministic; near-linear in practice.
+  // kArenaAlignment. `good_enough`: a total that the caller is content with (the peak of live
+  // bytes cannot be beaten), so that a search may stop when it gets there. Deterministic;
+  // near-linear in practice.
   Layout (*pack)(std::span<const BufferUse> buffers, Bytes good_enough) = nullptr;
+  int effort =
+      0;  // 0: a pass or two over the buffers; higher: a search, tried after all lower ones
 };
 
 std::span<const Packer* const> all_packers();
@@ -27,7 +30,8 @@ struct LivePeak {
 };
 LivePeak live_peak(std::span<const BufferUse> buffers);
 
-// Runs the packers until one reaches the live peak; the smallest result wins, ties by table order.
+// Runs the packers, least effort first, until one reaches the live peak, or comes within a
+// thousandth of it if the next would search; the smallest result wins, ties go to the earlier one.
 struct Packed {
   Layout layout;
   std::string_view packer;

@@ -1,0 +1,23 @@
+// Large buffers first, each at the lowest offset that is free throughout its life.
+#include "plan/layout/place_in_order.h"
+#include "plan/packer.h"
+
+namespace thimble {
+namespace {
+
+Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
+  return pack_by_parts(buffers, good_enough, [](const Part& part, int64_t) {
+    return place_in_order(part, order_by_size(part)).offsets;
+  });
+}
+
+}  // namespace
+
+extern const Packer packer_greedy_by_size;
+const Packer packer_greedy_by_size{
+    .name = "greedy_by_size",
+    .summary = "large buffers first, each at the lowest free offset",
+    .pack = pack,
+};
+
+}  // namespace thimble

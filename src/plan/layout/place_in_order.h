@@ -1,0 +1,32 @@
+// First fit in a given order, and the orders worth trying.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/layout/parts.h"
+
+namespace thimble {
+
+struct Placement {
+  std::vector<int64_t> offsets;  // one per item
+  int64_t end = 0;               // the highest
+  int64_t probes = 0;            // what it cost, in looks at taken ranges
+};
+
+// Places the items of `part` in `order` (each item once), each at the lowest offset that is free
+// throughout its life (or a low one, where space is very fragmented).
+Placement place_in_order(const Part& part, std::span<const int> order);
+
+// Large first: small buffers fill the gaps that large ones leave.
+std::vector<int> order_by_size(const Part& part);
+
+// Long-lived first: the kept activations of a chain stack up in the order in which backward frees
+// them, and what is short-lived lies on top.
+std::vector<int> order_by_lifetime(const Part& part);
+
+// Size times lifetime: between the two.
+std::vector<int> order_by_area(const Part& part);
+
+}  // namespace thimble

@@ -26,6 +26,29 @@ struct Function {
   std::vector<Tensor> contents;    // of inputs, then of projections
 };
 
+// Whether the gradient reads a value or passes it through.
+bool uses(const Function& f, ValueId value) {
+  const auto has = [&](const std::vector<ValueId>& list) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return has(f.gradients) ||
+         std::any_of(f.backward.nodes.begin(), f.backward.nodes.end(),
+                     [&](const Node& n) { return n.backward && has(n.inputs); });
+}
+
+// Extras that an op saves for its gradient (a mean, gates) are outputs, but no result to
+// differentiate: the gradient reads them and ignores what arrives at them. An output that is
+// neither read nor differentiated is a gradient that was forgotten.
+void drop_saved_outputs(Function& f) {
+  for (size_t k = f.outputs.size(); k-- > 0;) {
+    if (uses(f, f.projections[k])) continue;
+    EXPECT_TRUE(k > 0 && uses(f, f.outputs[k])) << "the gradient forgets output " << k;
+    f.outputs.erase(f.outputs.begin() + static_cast<std::ptrdiff_t>(k));
+    f.projections.erase(f.projections.begin() + static_cast<std::ptrdiff_t>(k));
+    f.contents.erase(f.contents.begin() + static_cast<std::ptrdiff_t>(f.inputs.size() + k));
+  }
+}
+
 Function build_function(const OpDef& op, const Sample& sample) {
   Function f;
   Builder build(f.forward);
@@ -58,6 +81,7 @@ Function build_function(const OpDef& op, const Sample& sample) {
   for (const int i : sample.differentiate) wrt.push_back(f.inputs[static_cast<size_t>(i)]);
   f.gradients = add_gradients(f.backward, roots, wrt);
   verify_graph(f.backward);
+  drop_saved_outputs(f);
   return f;
 }
 

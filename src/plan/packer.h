@@ -17,8 +17,8 @@ struct Packer {
   // bytes cannot be beaten), so that a search may stop when it gets there. Deterministic;
   // near-linear in practice.
   Layout (*pack)(std::span<const BufferUse> buffers, Bytes good_enough) = nullptr;
-  int effort =
-      0;  // 0: a pass or two over the buffers; higher: a search, tried after all lower ones
+  // 0: a pass or two over the buffers. Higher: a search, tried after all lower ones.
+  int effort = 0;
 };
 
 std::span<const Packer* const> all_packers();

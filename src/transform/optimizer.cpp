@@ -10,15 +10,16 @@ using Kind = OptimizerSpec::Kind;
 
 void add_sgd(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
              const OptimizerInputs& scalars) {
-  const Attrs attrs = {{"momentum", spec.momentum},
-                       {"nesterov", int64_t{spec.nesterov}},
-                       {"weight_decay", spec.weight_decay}};
   if (spec.momentum == 0) {
-    b.apply("sgd_update", {w, g, scalars.learning_rate}, attrs);
+    b.apply("sgd_plain_update", {w, g, scalars.learning_rate},
+            {{"weight_decay", spec.weight_decay}});
     return;
   }
   const ValueId velocity = b.state(b.graph()[w].name + ".momentum", b.type(w));
-  b.apply("sgd_update", {w, g, velocity, scalars.learning_rate}, attrs);
+  b.apply("sgd_update", {w, g, velocity, scalars.learning_rate},
+          {{"momentum", spec.momentum},
+           {"nesterov", int64_t{spec.nesterov}},
+           {"weight_decay", spec.weight_decay}});
 }
 
 void add_adam(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,

@@ -1,0 +1,115 @@
+#include "support/interpreter.h"
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace thimble {
+namespace {
+
+Fill fill_of(const Value& value) {
+  switch (value.init.kind) {
+    case Init::Kind::zeros:
+    case Init::Kind::constant:
+      return {Fill::Kind::zeros};
+    case Init::Kind::normal:
+      return {Fill::Kind::normal};
+    case Init::Kind::uniform:
+      return {Fill::Kind::uniform, -1, 1};
+  }
+  return {};
+}
+
+void initialise(Tensor& tensor, const Value& value, uint64_t seed) {
+  fill_tensor(tensor, fill_of(value), seed ^ stable_hash(value.name));
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const double drawn = tensor.get(i);
+    tensor.set(
+        i, value.init.kind == Init::Kind::constant ? value.init.scale : drawn * value.init.scale);
+  }
+}
+
+}  // namespace
+
+void run_kernel(Backend* backend, const Signature& signature, KernelArgs args) {
+  const OpDef& op = *signature.op;
+  if (backend == nullptr || op.view) {
+    const Bytes scratch = op.reference_workspace ? op.reference_workspace(signature) : Bytes();
+    Tensor workspace(TensorType{{scratch.count}, DType::u8});
+    args.workspace = workspace.bytes().data();
+    op.reference(args);
+    internal_check(workspace.guards_intact(), "a kernel wrote outside of its workspace");
+    return;
+  }
+  Kernel& kernel = backend->kernel(signature);
+  Tensor workspace(TensorType{{kernel.workspace.count}, DType::u8});
+  args.workspace = workspace.bytes().data();
+  kernel.run(args);
+  backend->synchronise();
+  internal_check(workspace.guards_intact(), "a kernel wrote outside of its workspace");
+}
+
+Interpreter::Interpreter(const Graph& graph, Backend* backend, uint64_t seed)
+    : graph_(graph), backend_(backend), previous_(previous_versions(graph)) {
+  for (const Value& value : graph.values) {
+    Tensor& tensor = values_.emplace_back(value.type);
+    if (!value.producer.valid()) initialise(tensor, value, seed);
+  }
+}
+
+void Interpreter::run_node(NodeId id) {
+  const Node& node = graph_[id];
+  const Signature signature = signature_of(graph_, id);
+  std::vector<TensorRef> inputs, outputs;
+  for (const ValueId input : node.inputs) inputs.push_back(values_[input.at()].ref());
+  for (const ValueId output : node.outputs) {
+    const ValueId before = previous_[output.at()];
+    if (before.valid()) values_[output.at()] = Tensor(values_[before.at()]);
+    outputs.push_back(values_[output.at()].ref());
+  }
+  KernelArgs args;
+  args.attrs = &node.attrs;
+  args.inputs = inputs;
+  args.outputs = outputs;
+  args.accumulate = signature.accumulate;
+  run_kernel(backend_, signature, args);
+  for (const ValueId output : node.outputs) {
+    internal_check(values_[output.at()].guards_intact(),
+                   fmt::format("[{}] wrote outside of '{}'", node.op->name, graph_[output].name));
+  }
+}
+
+void Interpreter::run_phase(Phase phase) {
+  if (phase == Phase::each && microbatches_++ > 0) {
+    carry([](const Graph& graph, ValueId value) {
+      const NodeId producer = graph[value].producer;
+      return producer.valid() && graph[producer].phase == Phase::each;
+    });
+  }
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (graph_.nodes[n].phase == phase) run_node(make_id<NodeId>(n));
+  }
+}
+
+void Interpreter::run() {
+  for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) run_phase(phase);
+}
+
+void Interpreter::commit() {
+  carry([](const Graph& graph, ValueId value) { return graph[value].producer.valid(); });
+  microbatches_ = 0;
+}
+
+void Interpreter::carry(bool (*made_here)(const Graph& graph, ValueId value)) {
+  // Later versions come later, so the newest is copied last.
+  for (const Node& node : graph_.nodes) {
+    for (const ValueId output : node.outputs) {
+      if (!made_here(graph_, output)) continue;
+      ValueId oldest = output;
+      while (oldest.valid() && made_here(graph_, oldest)) oldest = previous_[oldest.at()];
+      if (oldest.valid()) values_[oldest.at()] = Tensor(values_[output.at()]);
+    }
+  }
+}
+
+}  // namespace thimble

@@ -86,7 +86,30 @@ void Program::run_range(size_t begin, size_t end) {
     Bound& step = steps_[s];
     step.kernel->run(step.args);
     touched_ = std::max(touched_, step.end);
+    if (s + 1 == watched_) check_();
   }
+}
+
+size_t Program::steps_until(ValueId value) const {
+  const NodeId producer = graph_[value].producer;
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    if (plan_.steps[s].node == producer) return s + 1;
+  }
+  internal_check(false, "no step makes the value");
+  return 0;
+}
+
+void Program::run_until(size_t count, const std::function<void(size_t)>& after) {
+  for (size_t s = 0; s < count; ++s) {
+    steps_[s].kernel->run(steps_[s].args);
+    backend_.synchronise();
+    after(s);
+  }
+}
+
+void Program::watch(ValueId value, std::function<void()> check) {
+  watched_ = steps_until(value);
+  check_ = std::move(check);
 }
 
 void Program::run(const std::function<void(int)>& fill) {
@@ -118,10 +141,14 @@ void Program::run_traced(Trace& trace) {
   trace.touched = touched_;
 }
 
-std::span<std::byte> Program::bytes_of(ValueId value) {
+Bytes Program::address_of(ValueId value) const {
   const Bytes at = homes_[value.at()];
   internal_check(at.count >= 0, "the value has no place in this program");
-  return {arena_.base() + at.count, static_cast<size_t>(graph_[value].type.bytes().count)};
+  return at;
+}
+
+std::span<std::byte> Program::bytes_of(ValueId value) {
+  return {arena_.base() + address_of(value).count, static_cast<size_t>(graph_[value].type.bytes().count)};
 }
 
 }  // namespace thimble

@@ -30,11 +30,21 @@ class Program {
 
   // Where a value is before a step begins (inputs, persistent values) or after it (results).
   std::span<std::byte> bytes_of(ValueId value);
+  Bytes address_of(ValueId value) const;
   template <class T>
   std::span<T> view(ValueId value) {
     const std::span<std::byte> bytes = bytes_of(value);
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
+
+  // Steps of the plan up to and including the one that first makes `value`.
+  size_t steps_until(ValueId value) const;
+  // Runs only the first `count` steps of the plan, calling `after(step)` behind each: for finding
+  // out where a number went wrong.
+  void run_until(size_t count, const std::function<void(size_t step)>& after);
+  // Called right after the step that first makes `value`, in the middle of run(); by throwing, it
+  // leaves the step before anything later (updates) has happened.
+  void watch(ValueId value, std::function<void()> check);
 
   // The highest byte that any kernel was handed so far, from the start of the arena.
   Bytes touched() const { return touched_; }
@@ -60,6 +70,8 @@ class Program {
   size_t each_begin_ = 0;
   size_t each_end_ = 0;
   Bytes touched_;
+  size_t watched_ = 0;              // steps before the check; 0: none
+  std::function<void()> check_;
 };
 
 }  // namespace thimble

@@ -1,6 +1,8 @@
 // The geometry shared by group_norm and its gradient.
 #pragma once
 
+#include <array>
+
 #include "ops/activation.h"
 #include "ops/group_statistics.h"
 #include "ops/last_axis.h"
@@ -29,11 +31,11 @@ struct GroupNormCase {
 };
 
 // The cases both ops are checked on: one group, one channel per group, odd extents.
-inline std::vector<GroupNormCase> group_norm_cases() {
-  return {{{2, 3, 5, 6}, 2, "none"},
-          {{3, 2, 3, 4}, 1, "relu"},
-          {{2, 3, 3, 3}, 3, "relu"},
-          {{2, 4, 4, 32}, 8, "relu"}};
+inline std::array<GroupNormCase, 4> group_norm_cases() {
+  return {{{{2, 3, 5, 6}, 2, "none"},
+           {{3, 2, 3, 4}, 1, "relu"},
+           {{2, 3, 3, 3}, 3, "relu"},
+           {{2, 4, 4, 32}, 8, "relu"}}};
 }
 
 }  // namespace thimble

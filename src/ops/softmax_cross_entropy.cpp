@@ -5,6 +5,7 @@
 // the log-sum-exp of each row, is saved for the gradient. All but logits and labels have the
 // statistics dtype.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "graph/builder.h"
@@ -64,19 +65,33 @@ void reference(const KernelArgs& args) {
 
 Work work(const Signature& s) { return work_per_element(s, 5); }
 
+struct Case {
+  int64_t rows, classes;
+  double lowest_label, smoothing;
+  int64_t ignored;
+  Attrs attrs() const { return {{"label_smoothing", smoothing}, {"ignore_index", ignored}}; }
+};
+constexpr std::array<Case, 3> kCases = {
+    {{6, 7, 0, 0, -1}, {5, 10, -1, 0.1, -1}, {9, 33, 0, 0.3, 4}}};
+
+// The loss alone: the saved lse has no gradient.
+template <size_t kCase>
+ValueId loss_of(Builder& build, std::span<const ValueId> in) {
+  return build.op("softmax_cross_entropy", {in.begin(), in.end()}, kCases[kCase].attrs());
+}
+
 std::vector<Sample> samples() {
+  constexpr std::array builds = {loss_of<0>, loss_of<1>, loss_of<2>};
   std::vector<Sample> result;
-  const auto add = [&](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
-    result.push_back({.inputs = {{{rows, classes}}, {{rows}, DType::i32}, {{1}}},
-                      .attrs = std::move(attrs),
-                      .fills = {{},
-                                {Fill::Kind::labels, lowest, static_cast<double>(classes)},
-                                {Fill::Kind::uniform, 0.1, 0.2}},
-                      .differentiate = {0}});
-  };
-  add(6, 7, 0, {});
-  add(5, 10, -1, {{"label_smoothing", 0.1}});
-  add(9, 33, 0, {{"label_smoothing", 0.3}, {"ignore_index", int64_t{4}}});
+  for (size_t i = 0; i < builds.size(); ++i) {
+    const Case& c = kCases[i];
+    const Fill labels = {Fill::Kind::labels, c.lowest_label, static_cast<double>(c.classes)};
+    result.push_back({.inputs = {{{c.rows, c.classes}}, {{c.rows}, DType::i32}, {{1}}},
+                      .attrs = c.attrs(),
+                      .fills = {{}, labels, {Fill::Kind::uniform, 0.1, 0.2}},
+                      .differentiate = {0},
+                      .build = builds[i]});
+  }
   result.push_back(result.front());
   result.back().accumulate = 1;
   return result;

@@ -1,0 +1,29 @@
+#include "base/process.h"
+
+#include <cstdio>
+#include <string_view>
+
+namespace thimble {
+namespace {
+
+Bytes status_field(std::string_view name) {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  if (file == nullptr) return {};
+  char line[256];
+  long long kib = 0;
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    if (std::string_view(line).starts_with(name)) {
+      std::sscanf(line + name.size(), " %lld", &kib);
+      break;
+    }
+  }
+  std::fclose(file);
+  return Bytes(kib * 1024);
+}
+
+}  // namespace
+
+Bytes resident_now() { return status_field("VmRSS:"); }
+Bytes resident_peak() { return status_field("VmHWM:"); }
+
+}  // namespace thimble

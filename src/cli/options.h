@@ -1,0 +1,77 @@
+// What all subcommands share: flags, exit codes, how results reach the caller.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "pipeline.h"
+#include "train/feeder.h"
+
+namespace thimble {
+
+inline constexpr int kOk = 0;
+inline constexpr int kOurBug = 1;
+inline constexpr int kCallersMistake = 2;
+inline constexpr int kInfeasible = 3;
+
+// The flags that say what is planned or trained, as typed.
+struct CommonFlags {
+  std::string model;
+  std::string data;        // empty: the model's usual
+  std::string data_dir;
+  std::string device = "cpu";
+  int threads = 0;
+  int64_t batch = 0;
+  int64_t classes = 0;
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t length = 0;
+  std::vector<int64_t> image;
+  double dropout = 0;
+  double label_smoothing = 0;
+  std::string optimizer = "nesterov";
+  double momentum = -1;      // negative: the optimizer's own
+  double weight_decay = -1;
+  std::string planner = "keep_all";
+  std::string memory;
+  uint64_t seed = 1;
+  bool json = false;
+
+  void add_to(CLI::App& command);
+};
+
+// The recipe the flags ask for, and the data set where one was named (or is needed).
+struct Resolved {
+  Recipe recipe;
+  std::unique_ptr<Dataset> dataset;   // null for sequence models, and for plans without --data
+  bool sequences = false;
+};
+Resolved resolve(const CommonFlags& flags, bool needs_data);
+
+std::unique_ptr<Feeder> make_feeder(const Resolved& resolved, const FeedOptions& options);
+
+// Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
+std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json);
+
+// One JSON object on stdout.
+void print_json(const nlohmann::json& object);
+
+// Command lines with a recipe file (x.toml) in place of a model: its keys become flags, in front of
+// the ones typed, which win.
+std::vector<std::string> expand_recipe(std::vector<std::string> arguments);
+
+// Subcommands, one file each. Each adds itself and stores what to run when chosen.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+Command add_train(CLI::App& app);
+Command add_plan(CLI::App& app);
+Command add_profile(CLI::App& app);
+Command add_verify(CLI::App& app);
+Command add_list(CLI::App& app);
+
+}  // namespace thimble

@@ -1,0 +1,127 @@
+// thimble profile: runs a few steps and puts what was measured beside what was predicted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/process.h"
+#include "cli/options.h"
+#include "execute/measure.h"
+#include "report/plan_report.h"
+#include "train/initialize.h"
+#include "train/trainer.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  CommonFlags common;
+  int steps = 3;
+};
+
+struct KindTime {
+  int count = 0;
+  double predicted = 0;
+  double measured = 0;
+};
+
+constexpr std::byte kCanary{0xA5};
+
+// One past the highest byte of the arena that is not the canary any more, rounded to a buffer.
+Bytes highest_written(Memory& arena) {
+  int64_t end = arena.size().count;
+  while (end > 0 && arena.base()[end - 1] == kCanary) --end;
+  return align_up(Bytes(end));
+}
+
+int run(const Flags& flags) {
+  const Resolved resolved = resolve(flags.common, true);
+  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = flags.common.seed});
+  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  if (!planned) return kInfeasible;
+  const Model& model = planned->training->model;
+  const Plan& plan = planned->plan;
+
+  const Bytes before = resident_now();
+  const std::unique_ptr<Memory> arena = planned->backend->allocate(plan.arena);
+  std::memset(arena->base(), static_cast<int>(kCanary), static_cast<size_t>(plan.arena.count));
+  Program program(model.graph, plan, *planned->backend, *arena);
+  initialize(program, flags.common.seed);
+  feeder->describe(program, model);
+  const OptimizerInputs& scalars = planned->training->scalars;
+  Trace trace;
+  double fastest = 1e30;
+  for (int step = 0; step < flags.steps; ++step) {
+    feeder->fill_training(program, model, step);
+    program.view<float>(scalars.learning_rate)[0] = 0.01f;
+    if (scalars.step.valid()) program.view<float>(scalars.step)[0] = static_cast<float>(step + 1);
+    if (model.rng.valid()) program.view<int64_t>(model.rng)[1] = step;
+    Trace now;
+    program.run_traced(now);
+    if (now.seconds < fastest) trace = now;
+    fastest = std::min(fastest, now.seconds);
+  }
+  const Measurement measured = measure(program);
+  const Bytes written = highest_written(*arena);
+  const Bytes growth = resident_peak() - before;
+
+  std::map<std::string_view, KindTime> kinds;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    KindTime& kind = kinds[model.graph[plan.steps[s].node].op->name];
+    ++kind.count;
+    kind.predicted += planned->costs.nodes[plan.steps[s].node.at()].seconds;
+    kind.measured += trace.step_seconds[s];
+  }
+  if (flags.common.json) {
+    nlohmann::json json = plan_summary(model.options, planned->backend->name(), model.graph, plan,
+                                       planned->plan_seconds);
+    nlohmann::json by_role;
+    for (int r = 0; r < kRoles; ++r) {
+      by_role[std::string(name_of(static_cast<Role>(r)))] = {
+          {"predicted", plan.peak_by_role[static_cast<size_t>(r)].count},
+          {"measured", measured.by_role[static_cast<size_t>(r)].count}};
+    }
+    json.update({{"measured_arena_bytes", measured.arena.count},
+                 {"written_arena_bytes", written.count},
+                 {"measured_peak_live_bytes", measured.peak_live.count},
+                 {"by_role", by_role},
+                 {"step_ms", trace.seconds * 1000},
+                 {"rss_growth_bytes", growth.count},
+                 {"rss_peak_bytes", resident_peak().count}});
+    for (const auto& [name, kind] : kinds) {
+      json["ops"][std::string(name)] = {{"count", kind.count},
+                                        {"predicted_ms", kind.predicted * 1e3},
+                                        {"measured_ms", kind.measured * 1e3}};
+    }
+    print_json(json);
+    return kOk;
+  }
+  fmt::print("{}, batch {}, on {}: best of {} steps {:.1f} ms\n\n", model.options.name,
+             model.options.batch, planned->backend->name(), flags.steps, trace.seconds * 1e3);
+  fmt::print("{}", comparison_table(plan, measured.by_role, measured.arena));
+  fmt::print("  {:<24}{:>32}\n", "highest byte written", written.count);
+  fmt::print("  {:<24}{:>32}\n\n", "process grew by", growth.count);
+  fmt::print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
+  std::vector<std::pair<std::string_view, KindTime>> sorted(kinds.begin(), kinds.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
+  for (const auto& [name, kind] : sorted) {
+    fmt::print("  {:<32}{:>7}{:>14.2f}{:>14.2f}\n", name, kind.count, kind.predicted * 1e3,
+               kind.measured * 1e3);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_profile(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("profile", "Run a few steps: predicted against measured, per role and op");
+  auto flags = std::make_shared<Flags>();
+  flags->common.add_to(*command);
+  command->add_option("--steps", flags->steps, "Steps to run (3)")->check(CLI::Range(1, 1000));
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

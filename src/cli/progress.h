@@ -1,0 +1,23 @@
+// Shows training as it goes: one line that redraws itself on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <chrono>
+
+#include "train/trainer.h"
+
+namespace thimble {
+
+class ProgressDisplay {
+ public:
+  explicit ProgressDisplay(bool quiet);
+  void show(const Progress& progress);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool quiet_;
+  bool terminal_;
+  Clock::time_point last_shown_ = {};
+};
+
+}  // namespace thimble

@@ -1,0 +1,180 @@
+// thimble train: plan, then train inside the plan.
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "report/plan_report.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  CommonFlags common;
+  double epochs = 10;
+  int64_t steps = 0;
+  double rate = -1;
+  std::string schedule = "cosine";
+  std::vector<double> milestones;   // epochs
+  double factor = 0.2;
+  double warmup = 0;                // epochs
+  bool augment = false;
+  bool no_flip = false;
+  int crop_pad = 4;
+  std::string out;
+  bool resume = false;
+  bool overwrite = false;
+  double save_every = 1;            // epochs
+  double evaluate_every = 1;        // epochs
+  std::string weights;
+  std::string export_initial;
+  bool losses = false;
+};
+
+std::string default_out(const std::string& model) {
+  const std::time_t now = std::time(nullptr);
+  char stamp[32];
+  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", std::localtime(&now));
+  std::string name = model;
+  for (char& c : name) {
+    if (c == ':' || c == '[' || c == ']' || c == ',') c = '-';
+  }
+  return fmt::format("runs/{}-{}", name, stamp);
+}
+
+int64_t in_steps(double epochs, int64_t per_epoch) {
+  return std::max<int64_t>(epochs > 0 ? 1 : 0,
+                           static_cast<int64_t>(epochs * static_cast<double>(per_epoch) + 0.5));
+}
+
+TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
+  user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
+  user_check(flags.steps >= 0, "--steps cannot be {}", flags.steps);
+  user_check(flags.warmup >= 0, "--warmup cannot be {}", flags.warmup);
+  TrainOptions options;
+  options.recipe = resolved.recipe;
+  options.seed = flags.common.seed;
+  options.steps = flags.steps > 0 ? flags.steps : in_steps(flags.epochs, per_epoch);
+  options.save_every = in_steps(flags.save_every, per_epoch);
+  options.evaluate_every = in_steps(flags.evaluate_every, per_epoch);
+  options.rate.kind = parse_schedule(flags.schedule);
+  const bool adam = resolved.recipe.optimizer.kind != OptimizerSpec::Kind::sgd;
+  options.rate.base = flags.rate >= 0 ? flags.rate : adam ? 1e-3 : 0.1;
+  options.rate.warmup_steps = in_steps(flags.warmup, per_epoch);
+  options.rate.factor = flags.factor;
+  for (const double at : flags.milestones) options.rate.milestones.push_back(in_steps(at, per_epoch));
+  options.out = flags.out.empty() ? default_out(flags.common.model) : flags.out;
+  options.resume = flags.resume;
+  options.weights = flags.weights;
+  options.data = {{"set", resolved.dataset ? resolved.dataset->info().name : "sequences"},
+                  {"augment", flags.augment},
+                  {"flip", !flags.no_flip},
+                  {"crop_pad", flags.crop_pad}};
+  return options;
+}
+
+nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
+                           bool losses) {
+  const Model& model = planned.training->model;
+  nlohmann::json json = plan_summary(model.options, planned.backend->name(), model.graph,
+                                     planned.plan, planned.plan_seconds);
+  // `steps` is the plan's in `plan --json`; here it is the training steps done.
+  json["plan_steps"] = json["steps"];
+  json.update({{"steps", result.steps},
+               {"epochs", result.epochs},
+               {"train_loss", result.train_loss},
+               {"train_accuracy", result.train_accuracy},
+               {"test_loss", result.test_loss},
+               {"test_accuracy", result.test_accuracy},
+               {"measured_arena_bytes", result.measured_arena.count},
+               {"evaluation_arena_bytes", result.evaluation_arena.count},
+               {"step_ms", result.step_ms},
+               {"weights_sha256", result.weights_sha256},
+               {"rss_peak_bytes", resident_peak().count},
+               {"resumed_at", result.resumed_at},
+               {"checkpoint", result.checkpoint}});
+  if (losses) json["losses"] = result.losses;
+  return json;
+}
+
+int run(const Flags& flags) {
+  const Resolved resolved = resolve(flags.common, true);
+  FeedOptions feed;
+  feed.seed = flags.common.seed;
+  feed.augment = flags.augment;
+  feed.flip = !flags.no_flip;
+  feed.crop_pad = flags.crop_pad;
+  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, feed);
+  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  if (!planned) return kInfeasible;
+
+  const Model& model = planned->training->model;
+  const int64_t per_epoch = std::max<int64_t>(1, feeder->train_count() / model.options.batch);
+  const TrainOptions options = options_from(flags, resolved, per_epoch);
+  user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
+             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
+             "again, or another --out",
+             options.out);
+  if (!flags.common.json) {
+    fmt::print(stderr, "{}: {} parameters, batch {}, {} steps; arena {} bytes ({})\n",
+               model.options.name, parameter_count(model.graph), model.options.batch, options.steps,
+               planned->plan.arena.count, to_string(planned->plan.arena));
+  }
+  Trainer trainer(*planned, *feeder, options);
+  if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
+  ProgressDisplay display(false);
+  const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
+
+  if (flags.common.json) {
+    print_json(result_json(*planned, result, flags.losses));
+    return kOk;
+  }
+  fmt::print("\n{}: test accuracy {:.2f}% on {} records, train loss {:.4f}, {:.1f} ms a step\n\n",
+             model.options.name, 100 * result.test_accuracy, result.test_count, result.train_loss,
+             result.step_ms);
+  fmt::print("{}", memory_table(planned->plan));
+  fmt::print("  {:<24}{:>14}{:>12}   {}\n\n", "arena, measured", result.measured_arena.count,
+             to_string(result.measured_arena),
+             result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
+  fmt::print("checkpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "Train a model inside its plan");
+  auto flags = std::make_shared<Flags>();
+  flags->common.add_to(*command);
+  command->add_option("--epochs", flags->epochs, "Passes over the training data (10)");
+  command->add_option("--steps", flags->steps, "Training steps, instead of epochs");
+  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam: 0.001)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--schedule", flags->schedule, "constant, step, cosine, inverse-sqrt");
+  command->add_option("--milestones", flags->milestones, "step: epochs at which the rate drops")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--factor", flags->factor, "step: what the rate is multiplied by (0.2)");
+  command->add_option("--warmup", flags->warmup, "Epochs of linear warm-up");
+  command->add_flag("--augment", flags->augment, "Random crops and mirror images");
+  command->add_flag("--no-flip", flags->no_flip, "With --augment: crops only");
+  command->add_option("--crop-pad", flags->crop_pad, "With --augment: padding of the crops (4)")
+      ->check(CLI::Range(0, 64));
+  command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)");
+  command->add_flag("--resume", flags->resume, "Continue from the latest checkpoint in --out");
+  command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
+  command->add_option("--save-every", flags->save_every, "Epochs between checkpoints (1; 0: end)");
+  command->add_option("--eval-every", flags->evaluate_every, "Epochs between tests (1; 0: end)");
+  command->add_option("--weights", flags->weights, "Start from this safetensors file");
+  command->add_option("--export-initial", flags->export_initial,
+                      "Write the weights before the first step to this safetensors file");
+  command->add_flag("--losses", flags->losses, "With --json: the loss of every step");
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

@@ -1,0 +1,103 @@
+#include "execute/measure.h"
+
+#include <algorithm>
+#include <map>
+
+namespace thimble {
+namespace {
+
+// Bytes [at, end) from the step that first wrote them to the last that read them.
+struct Extent {
+  int64_t end = 0;
+  int first = 0;
+  int last = 0;
+  Role role = Role::activation;
+};
+
+class Meter {
+ public:
+  explicit Meter(size_t steps) : change_(steps + 1) {}
+
+  void write(int64_t at, int64_t size, int step, Role role) {
+    const int64_t end = at + align_up(Bytes(size)).count;
+    auto it = extents_.lower_bound(at);
+    if (it != extents_.begin() && std::prev(it)->second.end > at) --it;
+    bool continues = false;
+    while (it != extents_.end() && it->first < end) {
+      // Written over while still in use, at the very same bytes: in place, and the use goes on.
+      if (it->first == at && it->second.end == end && it->second.last >= step) {
+        continues = true;
+        ++it;
+        continue;
+      }
+      retire(it->first, it->second);
+      it = extents_.erase(it);
+    }
+    if (!continues) extents_[at] = {end, step, step, role};
+  }
+
+  void read(int64_t at, int step) {
+    Extent& extent = extents_.at(at);
+    extent.last = std::max(extent.last, step);
+  }
+
+  Measurement finish(Bytes arena) {
+    for (const auto& [at, extent] : extents_) retire(at, extent);
+    Measurement result;
+    result.arena = arena;
+    std::array<int64_t, kRoles> live{};
+    for (const auto& delta : change_) {
+      int64_t total = 0;
+      for (size_t r = 0; r < live.size(); ++r) total += live[r] += delta[r];
+      if (total <= result.peak_live.count) continue;
+      result.peak_live = Bytes(total);
+      for (size_t r = 0; r < live.size(); ++r) result.by_role[r] = Bytes(live[r]);
+    }
+    return result;
+  }
+
+ private:
+  void retire(int64_t at, const Extent& extent) {
+    const size_t role = static_cast<size_t>(extent.role);
+    change_[static_cast<size_t>(extent.first)][role] += extent.end - at;
+    change_[static_cast<size_t>(extent.last) + 1][role] -= extent.end - at;
+  }
+
+  std::map<int64_t, Extent> extents_;  // by address
+  std::vector<std::array<int64_t, kRoles>> change_;
+};
+
+}  // namespace
+
+Measurement measure(const Program& program) {
+  const Graph& graph = program.graph();
+  const Plan& plan = program.plan();
+  const int last = static_cast<int>(plan.steps.size()) - 1;
+  Meter meter(plan.steps.size());
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid()) continue;
+    meter.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
+    if (is_persistent(value.role)) meter.read(plan.sources[v].count, last);
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlannedStep& step = plan.steps[s];
+    const Node& node = graph[step.node];
+    const int now = static_cast<int>(s);
+    for (const Bytes at : step.inputs) meter.read(at.count, now);
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.added_into(k).valid()) meter.read(step.outputs[k].count, now);
+    }
+    if (step.workspace_size.count > 0) {
+      meter.write(step.workspace_at.count, step.workspace_size.count, now, Role::workspace);
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const Value& value = graph[node.outputs[k]];
+      meter.write(step.outputs[k].count, value.type.bytes().count, now, value.role);
+    }
+  }
+  for (const ValueId result : graph.results) meter.read(program.address_of(result).count, last);
+  return meter.finish(program.touched());
+}
+
+}  // namespace thimble

@@ -1,0 +1,20 @@
+// Measures a program while it runs, from the addresses its kernels are really handed: which bytes
+// are in use when, and by what. Knows nothing of the planner's buffers.
+#pragma once
+
+#include <array>
+
+#include "execute/program.h"
+
+namespace thimble {
+
+struct Measurement {
+  Bytes arena;                           // highest byte handed to a kernel or filled by the caller
+  Bytes peak_live;                       // most bytes in use at once
+  std::array<Bytes, kRoles> by_role{};   // of those
+};
+
+// REQUIRES: the program ran at least one step with one microbatch.
+Measurement measure(const Program& program);
+
+}  // namespace thimble

@@ -1,0 +1,84 @@
+#include "plan/plan_json.h"
+
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+std::vector<int64_t> counts(const std::vector<Bytes>& bytes) {
+  std::vector<int64_t> result;
+  for (const Bytes b : bytes) result.push_back(b.count);
+  return result;
+}
+
+std::vector<Bytes> bytes_from(const nlohmann::json& json) {
+  std::vector<Bytes> result;
+  for (const int64_t count : json.get<std::vector<int64_t>>()) result.emplace_back(count);
+  return result;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Plan& plan) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const PlannedStep& step : plan.steps) {
+    nlohmann::json entry = {{"node", step.node.index},
+                            {"in", counts(step.inputs)},
+                            {"out", counts(step.outputs)}};
+    if (step.recompute) entry["recompute"] = true;
+    if (step.workspace_size.count > 0) {
+      entry["scratch"] = {step.workspace_at.count, step.workspace_size.count};
+    }
+    steps.push_back(std::move(entry));
+  }
+  std::vector<int64_t> roles;
+  for (const Bytes b : plan.peak_by_role) roles.push_back(b.count);
+  return {{"policy", plan.policy},
+          {"packer", plan.packer},
+          {"microbatches", plan.microbatches},
+          {"arena_bytes", plan.arena.count},
+          {"peak_live_bytes", plan.peak_live.count},
+          {"peak_step", plan.peak_step},
+          {"peak_by_role", roles},
+          {"predicted_seconds", plan.predicted_seconds},
+          {"flops", plan.flops},
+          {"extra_flops", plan.extra_flops},
+          {"sources", counts(plan.sources)},
+          {"steps", std::move(steps)}};
+}
+
+Plan plan_from_json(const nlohmann::json& json) {
+  try {
+    Plan plan;
+    plan.policy = json.at("policy").get<std::string>();
+    plan.packer = json.at("packer").get<std::string>();
+    plan.microbatches = json.at("microbatches").get<int>();
+    plan.arena = Bytes(json.at("arena_bytes").get<int64_t>());
+    plan.peak_live = Bytes(json.at("peak_live_bytes").get<int64_t>());
+    plan.peak_step = json.at("peak_step").get<int>();
+    const auto roles = json.at("peak_by_role").get<std::array<int64_t, kRoles>>();
+    for (size_t r = 0; r < roles.size(); ++r) plan.peak_by_role[r] = Bytes(roles[r]);
+    plan.predicted_seconds = json.at("predicted_seconds").get<double>();
+    plan.flops = json.at("flops").get<double>();
+    plan.extra_flops = json.at("extra_flops").get<double>();
+    plan.sources = bytes_from(json.at("sources"));
+    for (const nlohmann::json& entry : json.at("steps")) {
+      PlannedStep step;
+      step.node = NodeId{entry.at("node").get<int32_t>()};
+      step.inputs = bytes_from(entry.at("in"));
+      step.outputs = bytes_from(entry.at("out"));
+      step.recompute = entry.value("recompute", false);
+      if (entry.contains("scratch")) {
+        const auto scratch = entry.at("scratch").get<std::array<int64_t, 2>>();
+        step.workspace_at = Bytes(scratch[0]);
+        step.workspace_size = Bytes(scratch[1]);
+      }
+      plan.steps.push_back(std::move(step));
+    }
+    return plan;
+  } catch (const nlohmann::json::exception& error) {
+    user_error("this is not a plan: {}", error.what());
+  }
+}
+
+}  // namespace thimble

@@ -1,0 +1,112 @@
+#include "report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace thimble {
+namespace {
+
+struct Row {
+  std::string_view key;    // in JSON
+  std::string_view label;  // in tables
+  std::vector<Role> roles;
+};
+
+// The literature's terms: model = weights, optimizer = gradients + state, activation = the rest.
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"weights", "weights", {Role::weight}},
+      {"gradients", "weight gradients", {Role::gradient}},
+      {"optimizer", "optimizer state", {Role::optimizer_state}},
+      {"activations", "activations", {Role::activation}},
+      {"workspace", "kernel scratch", {Role::workspace}},
+      {"data", "data batch, constants", {Role::input, Role::constant}},
+      {"statistics", "running statistics", {Role::statistic}},
+  };
+  return all;
+}
+
+Bytes sum_of(const std::array<Bytes, kRoles>& by_role, const Row& row) {
+  Bytes sum;
+  for (const Role role : row.roles) sum += by_role[static_cast<size_t>(role)];
+  return sum;
+}
+
+Bytes total_of(const std::array<Bytes, kRoles>& by_role) {
+  Bytes sum;
+  for (const Bytes b : by_role) sum += b;
+  return sum;
+}
+
+std::string bar(double share) {
+  return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * 30 + 0.5), '#');
+}
+
+}  // namespace
+
+nlohmann::json plan_summary(const ModelOptions& model, std::string_view device, const Graph& graph,
+                            const Plan& plan, double plan_seconds) {
+  nlohmann::json bytes;
+  for (const Row& row : rows()) bytes[std::string(row.key)] = sum_of(plan.peak_by_role, row).count;
+  const auto recomputed = std::count_if(plan.steps.begin(), plan.steps.end(),
+                                        [](const PlannedStep& s) { return s.recompute; });
+  const double once = plan.flops - plan.extra_flops;
+  return {{"model", model.name},
+          {"device", device},
+          {"batch", model.batch * plan.microbatches},
+          {"microbatch", model.batch},
+          {"planner", plan.policy},
+          {"packer", plan.packer},
+          {"tier", "exact"},
+          {"parameters", parameter_count(graph)},
+          {"arena_bytes", plan.arena.count},
+          {"peak_live_bytes", plan.peak_live.count},
+          {"bytes", bytes},
+          {"nodes", graph.nodes.size()},
+          {"steps", plan.steps.size()},
+          {"recomputed_steps", recomputed},
+          {"flops", plan.flops},
+          {"extra_flops_ratio", once > 0 ? plan.extra_flops / once : 0.0},
+          {"predicted_step_ms", plan.predicted_seconds * 1000},
+          {"plan_seconds", plan_seconds}};
+}
+
+std::string memory_table(const Plan& plan) {
+  const Bytes total = total_of(plan.peak_by_role);
+  std::string text = fmt::format("  {:<24}{:>14}{:>12}{:>7}\n", "at the peak", "bytes", "", "");
+  const auto line = [&](std::string_view label, Bytes bytes) {
+    const double share =
+        total.count == 0 ? 0 : static_cast<double>(bytes.count) / static_cast<double>(total.count);
+    text += fmt::format("  {:<24}{:>14}{:>12}{:>6.1f}%  {}\n", label, bytes.count, to_string(bytes),
+                        100 * share, bar(share));
+  };
+  for (const Row& row : rows()) line(row.label, sum_of(plan.peak_by_role, row));
+  line("live in all", total);
+  text += fmt::format("  {:<24}{:>14}{:>12}   exact; {:.2f}% above the live peak\n", "arena",
+                      plan.arena.count, to_string(plan.arena),
+                      100.0 * static_cast<double>((plan.arena - plan.peak_live).count) /
+                          static_cast<double>(std::max<int64_t>(1, plan.peak_live.count)));
+  const auto at = [&](Role role) { return plan.peak_by_role[static_cast<size_t>(role)]; };
+  const Bytes optimizer = at(Role::gradient) + at(Role::optimizer_state);
+  text += fmt::format("  model {}, optimizer {}, activation and the rest {}\n",
+                      to_string(at(Role::weight)), to_string(optimizer),
+                      to_string(total - at(Role::weight) - optimizer));
+  return text;
+}
+
+std::string comparison_table(const Plan& plan, const std::array<Bytes, kRoles>& measured,
+                             Bytes measured_arena) {
+  std::string text =
+      fmt::format("  {:<24}{:>16}{:>16}\n", "at the peak", "predicted bytes", "measured bytes");
+  const auto line = [&](std::string_view label, Bytes predicted, Bytes seen) {
+    text += fmt::format("  {:<24}{:>16}{:>16}{}\n", label, predicted.count, seen.count,
+                        predicted == seen ? "" : "   differs");
+  };
+  for (const Row& row : rows()) line(row.label, sum_of(plan.peak_by_role, row), sum_of(measured, row));
+  line("live in all", plan.peak_live, total_of(measured));
+  line("arena", plan.arena, measured_arena);
+  return text;
+}
+
+}  // namespace thimble

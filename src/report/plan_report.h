@@ -1,0 +1,24 @@
+// Plans for people and for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace thimble {
+
+// The machine interface of `plan` (docs/cli.md lists the fields). `bytes` is what lies in the arena
+// at the moment of the peak; it adds up to peak_live_bytes.
+nlohmann::json plan_summary(const ModelOptions& model, std::string_view device, const Graph& graph,
+                            const Plan& plan, double plan_seconds);
+
+// Bytes at the peak by role, and in the literature's three terms.
+std::string memory_table(const Plan& plan);
+
+// The same beside what a run measured.
+std::string comparison_table(const Plan& plan, const std::array<Bytes, kRoles>& measured,
+                             Bytes measured_arena);
+
+}  // namespace thimble

@@ -1,0 +1,223 @@
+#include "train/checkpoint.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "train/safetensors.h"
+
+namespace thimble {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFormat = 1;
+constexpr const char* kWeights = "weights.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kState = "state.json";
+
+bool is_model_role(Role role) { return role == Role::weight || role == Role::statistic; }
+
+template <class Chosen>
+std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
+  std::vector<ValueId> values;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (!graph.values[v].producer.valid() && chosen(graph.values[v].role)) {
+      values.push_back(make_id<ValueId>(v));
+    }
+  }
+  return values;
+}
+
+void write_tensors(const std::string& path, Program& program, const std::vector<ValueId>& values) {
+  std::vector<TensorToWrite> tensors;
+  for (const ValueId value : values) {
+    const Value& v = program.graph()[value];
+    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
+  }
+  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", program.graph().name}});
+}
+
+std::string file_sha256(const std::string& path) {
+  const ReadFile file(path);
+  Sha256 hash;
+  std::array<std::byte, 65536> block;
+  for (int64_t at = 0; at < file.size();) {
+    const int64_t size = std::min<int64_t>(file.size() - at, block.size());
+    const std::span<std::byte> part(block.data(), static_cast<size_t>(size));
+    file.read_at(at, part);
+    hash.update(part);
+    at += size;
+  }
+  return hash.hex();
+}
+
+void sync_folder(const fs::path& folder) {
+  const FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY));
+  if (file.get() >= 0) fsync(file.get());
+}
+
+// Every tensor must be there with the right type before any is read.
+void check_tensors(const SafetensorsFile& file, const Graph& graph,
+                   const std::vector<ValueId>& values) {
+  for (const ValueId value : values) {
+    const StoredTensor* stored = file.find(graph[value].name);
+    user_check(stored != nullptr, "'{}' has no tensor '{}': it holds another model than {}",
+               file.path(), graph[value].name, graph.name);
+    user_check(stored->type == graph[value].type,
+               "'{}': tensor '{}' is {}, but {} wants {}: it holds another model", file.path(),
+               graph[value].name, to_string(stored->type), graph.name,
+               to_string(graph[value].type));
+  }
+}
+
+void read_tensors(const SafetensorsFile& file, Program& program,
+                  const std::vector<ValueId>& values) {
+  for (const ValueId value : values) {
+    file.read_into(program.graph()[value].name, program.bytes_of(value));
+  }
+}
+
+nlohmann::json read_state(const fs::path& path) {
+  const ReadFile file(path.string());
+  user_check(file.size() < (1 << 20), "'{}' is too large to be a checkpoint's state", path.string());
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
+  const bool whole = state.is_object() && state.value("format", 0) == kFormat &&
+                     state.contains("step") && state["step"].is_number_integer() &&
+                     state.contains("recipe") && state["recipe"].is_object() &&
+                     state.contains("sha256") && state["sha256"].is_object();
+  user_check(whole, "'{}' is damaged or not a checkpoint of this version", path.string());
+  return state;
+}
+
+void check_recipe(const std::string& folder, const nlohmann::json& stored,
+                  const nlohmann::json& wanted) {
+  for (const auto& [key, value] : wanted.items()) {
+    if (!stored.contains(key) || stored[key] != value) {
+      user_error("the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "
+                 "the same settings, or choose another --out",
+                 folder, key, stored.contains(key) ? stored[key].dump() : "(nothing)", value.dump());
+    }
+  }
+}
+
+}  // namespace
+
+std::string save_checkpoint(const std::string& out, Program& program, const Position& position) {
+  ensure_directory(out);
+  const fs::path root(out);
+  const std::string name = fmt::format("step-{:08}", position.step);
+  const fs::path partial = root / ("." + name + ".partial");
+  std::error_code ignored;
+  // A folder cut off by a crash or a full disk is never `latest`, so it may go.
+  fs::remove_all(partial, ignored);
+  try {
+    ensure_directory(partial.string());
+    const Graph& graph = program.graph();
+    write_tensors((partial / kWeights).string(), program, persistent_values(graph, is_model_role));
+    write_tensors((partial / kOptimizer).string(), program,
+                  persistent_values(graph, [](Role r) { return r == Role::optimizer_state; }));
+    const nlohmann::json state = {
+        {"format", kFormat},
+        {"step", position.step},
+        {"recipe", position.recipe},
+        {"progress", position.progress},
+        {"sha256",
+         {{kWeights, file_sha256((partial / kWeights).string())},
+          {kOptimizer, file_sha256((partial / kOptimizer).string())}}}};
+    write_file((partial / kState).string(), state.dump(2) + "\n");
+  } catch (...) {
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+  sync_folder(partial);
+
+  const fs::path folder = root / name;
+  fs::remove_all(folder, ignored);  // the same step saved again: same bytes
+  std::error_code error;
+  fs::rename(partial, folder, error);
+  user_check(!error, "cannot put the checkpoint at '{}': {}", folder.string(), error.message());
+  const fs::path link = root / ".latest.partial";
+  fs::remove(link, ignored);
+  fs::create_directory_symlink(name, link, error);
+  if (!error) fs::rename(link, root / "latest", error);
+  user_check(!error, "cannot point '{}' at the new checkpoint: {}", (root / "latest").string(),
+             error.message());
+  sync_folder(root);
+
+  for (const auto& entry : fs::directory_iterator(root, ignored)) {
+    const std::string other = entry.path().filename().string();
+    const bool ours = other.starts_with("step-") || other.starts_with(".step-");
+    if (ours && other != name) fs::remove_all(entry.path(), ignored);
+  }
+  return folder.string();
+}
+
+std::optional<std::string> latest_checkpoint(const std::string& out) {
+  const fs::path link = fs::path(out) / "latest";
+  std::error_code error;
+  if (!fs::exists(link / kState, error)) return std::nullopt;
+  return fs::canonical(link, error).string();
+}
+
+Position load_checkpoint(const std::string& folder, Program& program,
+                         const nlohmann::json& recipe) {
+  const fs::path root(folder);
+  const nlohmann::json state = read_state(root / kState);
+  check_recipe(folder, state["recipe"], recipe);
+  for (const char* name : {kWeights, kOptimizer}) {
+    user_check(state["sha256"].value(name, "") == file_sha256((root / name).string()),
+               "'{}' is damaged: its bytes are not those that were saved", (root / name).string());
+  }
+  const SafetensorsFile weights((root / kWeights).string());
+  const SafetensorsFile optimizer((root / kOptimizer).string());
+  const Graph& graph = program.graph();
+  const auto model_values = persistent_values(graph, is_model_role);
+  const auto state_values =
+      persistent_values(graph, [](Role r) { return r == Role::optimizer_state; });
+  check_tensors(weights, graph, model_values);
+  check_tensors(optimizer, graph, state_values);
+  read_tensors(weights, program, model_values);
+  read_tensors(optimizer, program, state_values);
+  return {state["step"].get<int64_t>(), state["recipe"],
+          state.value("progress", nlohmann::json::object())};
+}
+
+void load_weights(const std::string& path, Program& program) {
+  const SafetensorsFile file(path);
+  const Graph& graph = program.graph();
+  const auto weights = persistent_values(graph, [](Role r) { return r == Role::weight; });
+  check_tensors(file, graph, weights);
+  auto statistics = persistent_values(graph, [](Role r) { return r == Role::statistic; });
+  std::erase_if(statistics, [&](ValueId v) { return file.find(graph[v].name) == nullptr; });
+  check_tensors(file, graph, statistics);
+  read_tensors(file, program, weights);
+  read_tensors(file, program, statistics);
+}
+
+void save_weights(const std::string& path, Program& program) {
+  write_tensors(path, program, persistent_values(program.graph(), is_model_role));
+}
+
+std::string weights_sha256(Program& program) {
+  Sha256 hash;
+  const Graph& graph = program.graph();
+  for (const ValueId value : persistent_values(graph, is_model_role)) {
+    const std::string label = fmt::format("{} {}\n", graph[value].name, to_string(graph[value].type));
+    hash.update(std::as_bytes(std::span(label)));
+    hash.update(program.bytes_of(value));
+  }
+  return hash.hex();
+}
+
+}  // namespace thimble

@@ -1,0 +1,40 @@
+// Puts batches into a program's inputs, record by record, straight from where the data lie. Holds no
+// data: the only room it uses is the program's own input values in the arena.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "data/dataset.h"
+#include "execute/program.h"
+#include "model/model.h"
+
+namespace thimble {
+
+struct FeedOptions {
+  uint64_t seed = 0;
+  bool augment = false;   // random crop and flip, training only
+  int crop_pad = 4;
+  bool flip = true;
+};
+
+class Feeder {
+ public:
+  virtual ~Feeder() = default;
+
+  virtual int64_t train_count() const = 0;
+  virtual int64_t test_count() const = 0;
+  // Fills the batch of training step `step`; every epoch is another order of the same records.
+  virtual void fill_training(Program& program, const Model& model, int64_t step) = 0;
+  // Fills up to a batch of test records from `first` on; returns how many count.
+  virtual int64_t fill_test(Program& program, const Model& model, int64_t first) = 0;
+  // Data-dependent constants of the model (pixel mean and deviation).
+  virtual void describe(Program& program, const Model& model) = 0;
+};
+
+std::unique_ptr<Feeder> make_image_feeder(Dataset& dataset, const FeedOptions& options);
+// Generated sequences (data/sequence.h); endless, so an epoch is a nominal count.
+std::unique_ptr<Feeder> make_sequence_feeder(const FeedOptions& options, int64_t train_count,
+                                             int64_t test_count);
+
+}  // namespace thimble

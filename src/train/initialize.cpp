@@ -1,0 +1,64 @@
+#include "train/initialize.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace thimble {
+namespace {
+
+// Two independent normal deviates from two words (Box and Muller).
+std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
+  const double u = (static_cast<double>(a) + 0.5) * 0x1p-32;  // never 0
+  const double v = static_cast<double>(b) * 0x1p-32;
+  const double radius = std::sqrt(-2 * std::log(u));
+  return {radius * std::cos(2 * std::numbers::pi * v), radius * std::sin(2 * std::numbers::pi * v)};
+}
+
+double draw(const Init& init, PhiloxKey key, uint64_t stream, int64_t element) {
+  switch (init.kind) {
+    case Init::Kind::zeros:
+      return 0;
+    case Init::Kind::constant:
+      return init.scale;
+    case Init::Kind::normal: {
+      const auto words = philox({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(stream),
+                                 static_cast<uint32_t>(stream >> 32), 0}, key);
+      const size_t pair = static_cast<size_t>(element % 4) / 2;
+      const auto [first, second] = normal_pair(words[2 * pair], words[2 * pair + 1]);
+      return init.scale * (element % 2 == 0 ? first : second);
+    }
+    case Init::Kind::uniform: {
+      const auto words = philox({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(stream),
+                                 static_cast<uint32_t>(stream >> 32), 1}, key);
+      return init.scale *
+             (2 * static_cast<double>(uniform_from(words[static_cast<size_t>(element % 4)])) - 1);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void initialize(Program& program, uint64_t seed, const std::function<bool(ValueId)>& chosen) {
+  const PhiloxKey key = philox_key(seed);
+  const Graph& graph = program.graph();
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    const ValueId id = make_id<ValueId>(v);
+    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    if (chosen && !chosen(id)) continue;
+    const uint64_t stream = stable_hash(value.name);
+    with_float_type(value.type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const std::span<T> elements = program.view<T>(id);
+      for (size_t i = 0; i < elements.size(); ++i) {
+        elements[i] = static_cast<T>(draw(value.init, key, stream, static_cast<int64_t>(i)));
+      }
+    });
+  }
+}
+
+}  // namespace thimble

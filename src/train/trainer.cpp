@@ -1,0 +1,270 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "train/checkpoint.h"
+#include "train/initialize.h"
+
+namespace thimble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
+  if (!is_floating(type.dtype)) return true;
+  return with_float_type(type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::span<const T> values(reinterpret_cast<const T*>(bytes.data()),
+                                    bytes.size() / sizeof(T));
+    return std::all_of(values.begin(), values.end(), [](T value) {
+      return std::isfinite(static_cast<Accumulator<T>>(value));
+    });
+  });
+}
+
+}  // namespace
+
+// Running means of the current epoch, and the times of this process's steps. Everything that grows
+// is reserved up front: steps allocate nothing.
+struct Trainer::Meter {
+  double loss_sum = 0;
+  double correct_sum = 0;
+  int64_t count = 0;   // steps in the sums
+  std::vector<double> seconds;
+  Clock::time_point started = Clock::now();
+
+  double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
+  double accuracy(int64_t batch) const {
+    return count == 0 ? 0 : correct_sum / static_cast<double>(count * batch);
+  }
+  nlohmann::json to_json() const {
+    return {{"loss_sum", loss_sum}, {"correct_sum", correct_sum}, {"count", count}};
+  }
+  void from_json(const nlohmann::json& json) {
+    loss_sum = json.value("loss_sum", 0.0);
+    correct_sum = json.value("correct_sum", 0.0);
+    count = json.value("count", int64_t{0});
+  }
+};
+
+Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options)
+    : planned_(planned), feeder_(feeder), options_(std::move(options)),
+      meter_(std::make_unique<Meter>()) {
+  const Model& model = planned_.training->model;
+  user_check(model.options.batch <= feeder_.train_count(),
+             "a batch of {} is more than the {} training records", model.options.batch,
+             feeder_.train_count());
+  user_check(options_.steps >= 1, "there is nothing to train: {} steps", options_.steps);
+  if (!options_.out.empty()) ensure_directory(options_.out);
+  options_.rate.total_steps = options_.steps;
+  evaluation_ = plan_evaluation(planned_);
+  arena_ = planned_.backend->allocate(planned_.plan.arena);
+  program_ = std::make_unique<Program>(model.graph, planned_.plan, *planned_.backend, *arena_);
+  evaluator_ = std::make_unique<Program>(evaluation_->model.graph, evaluation_->plan,
+                                         *planned_.backend, *arena_);
+  start();
+}
+
+Trainer::~Trainer() = default;
+
+nlohmann::json Trainer::recipe_json() const {
+  const ModelOptions& model = planned_.training->model.options;
+  const OptimizerSpec& optimizer = options_.recipe.optimizer;
+  return {{"model", model.name},
+          {"batch", model.batch},
+          {"image", std::vector<int64_t>(model.image.dims().begin(), model.image.dims().end())},
+          {"classes", model.classes},
+          {"layers", model.layers},
+          {"hidden", model.hidden},
+          {"length", model.length},
+          {"dropout", model.dropout},
+          {"label_smoothing", model.label_smoothing},
+          {"optimizer", name_of(optimizer)},
+          {"momentum", optimizer.momentum},
+          {"weight_decay", optimizer.weight_decay},
+          {"seed", options_.seed},
+          {"data", options_.data}};
+}
+
+void Trainer::start() {
+  const Model& model = planned_.training->model;
+  initialize(*program_, options_.seed);
+  feeder_.describe(*program_, model);
+  if (!options_.weights.empty()) load_weights(options_.weights, *program_);
+  if (options_.resume) {
+    const std::optional<std::string> folder = latest_checkpoint(options_.out);
+    user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
+    const Position position = load_checkpoint(*folder, *program_, recipe_json());
+    result_.resumed_at = position.step;
+    result_.checkpoint = *folder;
+    meter_->from_json(position.progress);
+    user_check(position.step <= options_.steps,
+               "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
+               position.step, options_.steps);
+  }
+  // The check runs between the forward pass and the first update, so that a bad step changes
+  // nothing.
+  program_->watch(model.loss, [this, loss = model.loss] {
+    if (!std::isfinite(program_->view<float>(loss)[0])) explain_non_finite(result_.steps);
+  });
+}
+
+// Runs the forward pass again, looking at every value as it is made.
+void Trainer::explain_non_finite(int64_t step) {
+  const Model& model = planned_.training->model;
+  const std::string kept = result_.checkpoint.empty()
+                               ? "no checkpoint had been saved yet"
+                               : fmt::format("the last good checkpoint is {}", result_.checkpoint);
+  std::string where = "the loss itself";
+  const auto name_fault = [&](std::string_view what) {
+    where = what;
+    throw UserError(fmt::format(
+        "the loss is not finite at step {}: {} is the first value that is not; {}; try a lower "
+        "--lr, a warm-up (--warmup), or another --seed",
+        step + 1, where, kept));
+  };
+  const Graph& graph = model.graph;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    if (!all_finite(program_->bytes_of(make_id<ValueId>(v)), value.type)) {
+      name_fault(fmt::format("{} '{}'", name_of(value.role), value.name));
+    }
+  }
+  feeder_.fill_training(*program_, model, step);
+  program_->run_until(program_->steps_until(model.loss), [&](size_t s) {
+    const PlannedStep& planned = planned_.plan.steps[s];
+    const Node& node = graph[planned.node];
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const TensorType& type = graph[node.outputs[k]].type;
+      const std::span<const std::byte> bytes(arena_->base() + planned.outputs[k].count,
+                                             static_cast<size_t>(type.bytes().count));
+      if (!all_finite(bytes, type)) name_fault(fmt::format("the output of '{}'", node.name));
+    }
+  });
+  name_fault("the loss");
+}
+
+void Trainer::step(int64_t step) {
+  const Model& model = planned_.training->model;
+  feeder_.fill_training(*program_, model, step);
+  const OptimizerInputs& scalars = planned_.training->scalars;
+  program_->view<float>(scalars.learning_rate)[0] =
+      static_cast<float>(rate_at(options_.rate, step));
+  if (scalars.step.valid()) program_->view<float>(scalars.step)[0] = static_cast<float>(step + 1);
+  if (model.rng.valid()) {
+    const std::span<int64_t> rng = program_->view<int64_t>(model.rng);
+    rng[0] = static_cast<int64_t>(options_.seed);
+    rng[1] = step;
+    rng[2] = 0;
+  }
+  program_->run();
+  const double loss = static_cast<double>(program_->view<float>(model.loss)[0]);
+  result_.losses.push_back(loss);
+  meter_->loss_sum += loss;
+  meter_->correct_sum += static_cast<double>(program_->view<float>(model.correct)[0]);
+  ++meter_->count;
+}
+
+void Trainer::evaluate() {
+  const Model& model = evaluation_->model;
+  // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
+  const Graph& trained = program_->graph();
+  initialize(*evaluator_, options_.seed, [&](ValueId value) {
+    return !trained.find(model.graph[value].name).valid();
+  });
+  double loss_sum = 0;
+  double correct = 0;
+  const int64_t count = feeder_.test_count();
+  for (int64_t first = 0; first < count;) {
+    const int64_t rows = feeder_.fill_test(*evaluator_, model, first);
+    evaluator_->run();
+    loss_sum += static_cast<double>(evaluator_->view<float>(model.loss)[0]) * static_cast<double>(rows);
+    correct += static_cast<double>(evaluator_->view<float>(model.correct)[0]);
+    first += rows;
+  }
+  result_.test_count = count;
+  result_.test_loss = count == 0 ? 0 : loss_sum / static_cast<double>(count);
+  result_.test_accuracy = count == 0 ? 0 : correct / static_cast<double>(count);
+}
+
+void Trainer::save() {
+  if (options_.out.empty()) return;
+  Position position;
+  position.step = result_.steps;
+  position.recipe = recipe_json();
+  position.progress = meter_->to_json();
+  result_.checkpoint = save_checkpoint(options_.out, *program_, position);
+}
+
+TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
+  const int64_t batch = planned_.training->model.options.batch;
+  const int64_t per_epoch = std::max<int64_t>(1, feeder_.train_count() / batch);
+  const int64_t first = result_.resumed_at;
+  const size_t todo = static_cast<size_t>(options_.steps - first);
+  meter_->seconds.reserve(todo);
+  result_.losses.reserve(todo);
+  result_.steps = first;
+  meter_->started = Clock::now();
+  bool saved = first == options_.steps;
+
+  for (int64_t step = first; step < options_.steps; ++step) {
+    if (step % per_epoch == 0) *meter_ = {.seconds = std::move(meter_->seconds), .started = meter_->started};
+    const Clock::time_point before = Clock::now();
+    this->step(step);
+    meter_->seconds.push_back(seconds_since(before));
+    result_.steps = step + 1;
+    const bool last = step + 1 == options_.steps;
+    const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
+
+    Progress progress;
+    progress.evaluated = last || due(options_.evaluate_every);
+    if (progress.evaluated) evaluate();
+    saved = last || due(options_.save_every);
+    if (saved) save();
+
+    const double elapsed = seconds_since(meter_->started);
+    const double done = static_cast<double>(step + 1 - first);
+    progress.step = step + 1;
+    progress.steps = options_.steps;
+    progress.steps_per_epoch = per_epoch;
+    progress.loss = meter_->loss();
+    progress.accuracy = meter_->accuracy(batch);
+    progress.rate = rate_at(options_.rate, step);
+    progress.rows_per_second = static_cast<double>(batch) * done / elapsed;
+    progress.seconds_left = elapsed / done * static_cast<double>(options_.steps - step - 1);
+    progress.arena = planned_.plan.arena;
+    progress.test_loss = result_.test_loss;
+    progress.test_accuracy = result_.test_accuracy;
+    if (show) show(progress);
+  }
+  if (first == options_.steps) evaluate();
+
+  result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
+  result_.train_loss = meter_->loss();
+  result_.train_accuracy = meter_->accuracy(batch);
+  result_.measured_arena = std::max(program_->touched(), evaluator_->touched());
+  result_.evaluation_arena = evaluation_->plan.arena;
+  result_.step_ms = 1000 * median(meter_->seconds);
+  result_.weights_sha256 = weights_sha256(*program_);
+  return result_;
+}
+
+void Trainer::export_weights(const std::string& path) { save_weights(path, *program_); }
+
+}  // namespace thimble

@@ -1,0 +1,94 @@
+// The training loop: feed, step, watch, evaluate, save.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "execute/program.h"
+#include "pipeline.h"
+#include "train/feeder.h"
+#include "train/schedule.h"
+
+namespace thimble {
+
+struct TrainOptions {
+  Recipe recipe;
+  RateSchedule rate;              // total_steps is filled in by the trainer
+  uint64_t seed = 1;
+  int64_t steps = 0;              // total; counts from the start of the run, resumed or not
+  int64_t save_every = 0;         // steps; 0: only at the end
+  int64_t evaluate_every = 0;     // steps; 0: only at the end
+  std::string out;                // empty: no checkpoints
+  bool resume = false;            // continue from out's latest checkpoint, if there is one
+  std::string weights;            // a safetensors file to start from; empty: the model's own start
+  nlohmann::json data;            // how the data was chosen, for the checkpoint
+};
+
+// What the caller shows while training runs.
+struct Progress {
+  int64_t step = 0;               // done
+  int64_t steps = 0;
+  int64_t steps_per_epoch = 1;
+  double loss = 0;                // mean since the last epoch began
+  double accuracy = 0;            // likewise, on training data
+  double rate = 0;                // learning rate
+  double rows_per_second = 0;
+  double seconds_left = 0;
+  Bytes arena;
+  bool evaluated = false;         // an evaluation has just been made:
+  double test_loss = 0;
+  double test_accuracy = 0;
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double epochs = 0;
+  double train_loss = 0;          // mean over the last epoch (or over the run, when shorter)
+  double train_accuracy = 0;
+  double test_loss = 0;
+  double test_accuracy = 0;
+  int64_t test_count = 0;
+  Bytes measured_arena;
+  Bytes evaluation_arena;
+  double step_ms = 0;             // median
+  std::vector<double> losses;     // of every step of this process
+  std::string weights_sha256;
+  std::string checkpoint;         // folder; empty: none
+  int64_t resumed_at = 0;
+};
+
+class Trainer {
+ public:
+  // REQUIRES: `planned` is for options.recipe and outlives the trainer, as does the feeder.
+  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
+  ~Trainer();
+
+  TrainResult run(const std::function<void(const Progress&)>& show);
+
+  // Writes the weights as they are now, for other programs.
+  void export_weights(const std::string& path);
+  Program& program() { return *program_; }
+
+ private:
+  struct Meter;
+
+  void start();
+  void step(int64_t step);
+  void evaluate();
+  void save();
+  void explain_non_finite(int64_t step);
+  nlohmann::json recipe_json() const;
+
+  PlannedStepProgram& planned_;
+  Feeder& feeder_;
+  TrainOptions options_;
+  std::unique_ptr<Memory> arena_;
+  std::unique_ptr<Program> program_;
+  std::unique_ptr<EvaluationPlan> evaluation_;
+  std::unique_ptr<Program> evaluator_;
+  std::unique_ptr<Meter> meter_;
+  TrainResult result_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,88 @@
+#include <cmath>
+
+#include "reference_call.h"
+
+namespace thimble {
+namespace {
+
+TestTensor vector_of(std::vector<double> values) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  return {{{count}, DType::f64}, std::move(values)};
+}
+TestTensor scalar(double value) { return {{{1}, DType::f32}, {value}}; }
+// Learning rates are f32; this one is exact in it.
+constexpr double kRate = 0.125;
+
+TEST(Sgd, NesterovLooksOneStepAhead) {
+  const Attrs attrs = {{"momentum", 0.9}, {"nesterov", int64_t{1}}};
+  // step 1: m = 0.5, step 0.5 + 0.45;  step 2: m = 0.45 + 0.2, step 0.2 + 0.585
+  auto out = reference_call(
+      "sgd_update", {vector_of({1}), vector_of({0.5}), vector_of({0}), scalar(kRate)}, attrs);
+  expect_near(out[0], {1 - kRate * 0.95}, kExact);
+  expect_near(out[1], {0.5}, kExact);
+  out = reference_call(
+      "sgd_update", {vector_of(out[0]), vector_of({0.2}), vector_of(out[1]), scalar(kRate)}, attrs);
+  expect_near(out[0], {1 - kRate * (0.95 + 0.785)}, kExact);
+  expect_near(out[1], {0.65}, kExact);
+}
+
+TEST(Sgd, HeavyBallDecaysWeightsThroughTheMomentum) {
+  const auto out = reference_call(
+      "sgd_update", {vector_of({2, -4}), vector_of({0.5, 1}), vector_of({1, -1}), scalar(kRate)},
+      {{"momentum", 0.5}, {"weight_decay", 0.25}});
+  expect_near(out[1], {0.5 * 1 + (0.5 + 0.25 * 2), 0.5 * -1 + (1 - 0.25 * 4)}, kExact);
+  expect_near(out[0], {2 - kRate * 1.5, -4 - kRate * -0.5}, kExact);
+}
+
+TEST(Sgd, PlainHasNoState) {
+  const auto out =
+      reference_call("sgd_plain_update", {vector_of({2}), vector_of({0.5}), scalar(kRate)},
+                     {{"weight_decay", 0.25}});
+  ASSERT_EQ(out.size(), 1u);
+  expect_near(out[0], {2 - kRate * 1}, kExact);
+}
+
+// The paper's form: both moments corrected, then divided.
+void check_adam(double weight_decay, bool decoupled) {
+  const double beta1 = 0.8, beta2 = 0.9, epsilon = 1e-3;
+  const Attrs attrs = {{"beta1", beta1},
+                       {"beta2", beta2},
+                       {"epsilon", epsilon},
+                       {"weight_decay", weight_decay},
+                       {"decoupled", int64_t{decoupled}}};
+  double w = 1.5, m = 0, v = 0;
+  std::vector<double> got_w = {w}, got_m = {m}, got_v = {v};
+  for (int step = 1; step <= 4; ++step) {
+    const double raw = std::cos(step) * step;
+    const auto out = reference_call("adam_update",
+                                    {vector_of(got_w), vector_of({raw}), vector_of(got_m),
+                                     vector_of(got_v), scalar(kRate), scalar(step)},
+                                    attrs);
+    got_w = out[0], got_m = out[1], got_v = out[2];
+
+    const double g = raw + (decoupled ? 0 : weight_decay * w);
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    const double m_hat = m / (1 - std::pow(beta1, step));
+    const double v_hat = v / (1 - std::pow(beta2, step));
+    const double shrink = decoupled ? kRate * weight_decay * w : 0;
+    w -= shrink + kRate * m_hat / (std::sqrt(v_hat) + epsilon);
+    expect_near(got_w, {w}, kExact);
+    expect_near(got_m, {m}, kExact);
+    expect_near(got_v, {v}, kExact);
+  }
+}
+
+TEST(Adam, FollowsThePaper) { check_adam(0, false); }
+TEST(Adam, PenalisesWeightsThroughTheGradient) { check_adam(0.1, false); }
+TEST(Adam, DecoupledDecaySkipsTheMoments) { check_adam(0.1, true); }
+
+TEST(Adam, FirstStepMovesByTheRateWhateverTheGradient) {
+  const auto out =
+      reference_call("adam_update", {vector_of({0, 0}), vector_of({1e-3, -50}), vector_of({0, 0}),
+                                     vector_of({0, 0}), scalar(kRate), scalar(1)});
+  expect_near(out[0], {-kRate, kRate}, kRate * 1e-5);  // epsilon 1e-8 beside a root of 1e-3
+}
+
+}  // namespace
+}  // namespace thimble

@@ -49,6 +49,9 @@ class Backend {
   virtual void copy_in(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void copy_out(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void synchronise() = 0;
+  // Around every stretch of kernels of a program: from here to there nothing may allocate.
+  virtual void begin_step() {}
+  virtual void end_step() {}
 };
 
 // "cpu", "null" (and "cuda" where built). Throws UserError for another name.

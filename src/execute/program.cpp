@@ -7,6 +7,21 @@
 #include "base/error.h"
 
 namespace thimble {
+namespace {
+
+// Tells the backend where a stretch of kernels begins and, whatever happens, where it ends.
+class InsideStep {
+ public:
+  explicit InsideStep(Backend& backend) : backend_(backend) { backend_.begin_step(); }
+  ~InsideStep() { backend_.end_step(); }
+  InsideStep(const InsideStep&) = delete;
+  InsideStep& operator=(const InsideStep&) = delete;
+
+ private:
+  Backend& backend_;
+};
+
+}  // namespace
 
 Costs gather_costs(const Graph& graph, Backend& backend) {
   std::unordered_map<Signature, NodeCost, SignatureHash> known;
@@ -66,6 +81,7 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
 }
 
 void Program::run_range(size_t begin, size_t end) {
+  const InsideStep inside(backend_);
   for (size_t s = begin; s < end; ++s) {
     Bound& step = steps_[s];
     step.kernel->run(step.args);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/library_heap.h"
 #include "backend/roofline.h"
 #include "base/error.h"
 
@@ -87,6 +88,8 @@ class CpuBackend final : public Backend {
     std::memcpy(to.data(), from, to.size());
   }
   void synchronise() override {}
+  void begin_step() override { enter_step(); }
+  void end_step() override { leave_step(); }
 
  private:
   Roofline model_;

@@ -2,6 +2,7 @@
 // registration (see cmake/tables.cmake). Ops without a file here run their reference kernel.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -17,5 +18,14 @@ struct CpuKernel {
 };
 
 std::span<const CpuKernel* const> all_cpu_kernels();
+
+// What nearly every fast kernel asks for: nothing but f32, and something to do.
+inline bool all_f32(const Signature& signature) {
+  const auto fits = [](const TensorType& type) {
+    return type.dtype == DType::f32 && type.elements() > 0;
+  };
+  return std::ranges::all_of(signature.inputs, fits) &&
+         std::ranges::all_of(signature.outputs, fits);
+}
 
 }  // namespace thimble

@@ -1,0 +1,37 @@
+// What conv2d and its two gradients share on oneDNN: activations stay channels-last, weights are
+// brought from [O,kH,kW,C/groups] into the layout a primitive likes best at every call. That copy
+// is a thousandth of the work, and a second copy of all weights would cost memory for a whole step.
+#pragma once
+
+#include "backend/cpu/dnnl.h"
+
+namespace thimble {
+
+struct Convolution {
+  int64_t batch, in_h, in_w, in_c;
+  int64_t out_h, out_w, out_c;
+  int64_t kernel_h, kernel_w;
+  int64_t stride, pad, groups;
+
+  // x [N,H,W,C] and y [N,H',W',O] as oneDNN sees them, for the first `images` of the batch.
+  dnnl::memory::desc x(int64_t images) const;
+  dnnl::memory::desc y(int64_t images) const;
+  // Our layout of the weights, and "any layout".
+  dnnl::memory::desc weights() const;
+  dnnl::memory::desc any_weights() const;
+
+  dnnl::memory::dims strides() const { return {stride, stride}; }
+  dnnl::memory::dims pads() const { return {pad, pad}; }
+  size_t weight_count() const {
+    return static_cast<size_t>(out_c * kernel_h * kernel_w * (in_c / groups));
+  }
+};
+
+Convolution convolution_of(const TensorType& x, const TensorType& w, const TensorType& y,
+                           const Attrs& attrs);
+
+// The forward primitive that the backward ones want to see before they are made.
+dnnl::convolution_forward::primitive_desc forward_hint(const dnnl::engine& engine,
+                                                       const Convolution& c, int64_t images);
+
+}  // namespace thimble

@@ -1,0 +1,89 @@
+// oneDNN as our kernels use it: a primitive is built once, with its scratchpad in our workspace,
+// and bound to addresses at every run. A call draws nothing from the heap but what library_heap
+// holds.
+#pragma once
+
+#include <array>
+#include <dnnl.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace thimble {
+
+// Parts of a workspace, each on a cache line of its own.
+class WorkspaceParts {
+ public:
+  // The offset of a new part.
+  int64_t take(size_t bytes) {
+    const int64_t at = total_.count;
+    total_ = align_up(Bytes(at + static_cast<int64_t>(bytes)));
+    return at;
+  }
+  Bytes total() const { return total_; }
+
+ private:
+  Bytes total_;
+};
+
+struct DnnlArgument {
+  int name;  // DNNL_ARG_...
+  dnnl::memory::desc desc;
+};
+
+class DnnlCall {
+ public:
+  DnnlCall() = default;
+  DnnlCall(const dnnl::engine& engine, const dnnl::primitive& primitive,
+           std::span<const DnnlArgument> arguments);
+  DnnlCall(const dnnl::engine& engine, const dnnl::primitive& primitive,
+           std::initializer_list<DnnlArgument> arguments)
+      : DnnlCall(engine, primitive, std::span(arguments.begin(), arguments.size())) {}
+
+  // Addresses in the order of the arguments.
+  void run(std::initializer_list<const void*> addresses);
+  explicit operator bool() const { return !arguments_.empty(); }
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl::stream stream_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// Attributes of every primitive of ours; `add`: the result is added to what is there.
+dnnl::primitive_attr dnnl_attributes(bool add);
+
+// A copy from one layout to another.
+DnnlCall dnnl_reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
+                      const dnnl::memory::desc& to, bool add);
+
+// The first implementation that takes no memory of its own (the gemm based ones call malloc),
+// unless only the plain loops are left then. `make` builds a fresh primitive descriptor.
+template <class Make>
+auto pick_implementation(Make make) {
+  auto pick = make();
+  const auto has = [&](std::string_view word) {
+    return std::string_view(pick.impl_info_str()).find(word) != std::string_view::npos;
+  };
+  while (has("gemm")) {
+    if (!pick.next_impl()) return make();
+  }
+  return has("ref") ? make() : std::move(pick);
+}
+
+// A new K, or null when oneDNN cannot do what it needs.
+template <class K, class... Args>
+std::unique_ptr<Kernel> make_if_supported(Args&&... args) {
+  try {
+    return std::make_unique<K>(std::forward<Args>(args)...);
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace thimble

@@ -108,6 +108,10 @@ class Differentiator final : public GradientBuilder {
     if (((node.op->accumulates >> output) & 1u) == 0 || node.added_into(output).valid()) {
       return false;
     }
+    // A view shares the sum's bytes, and may be read later.
+    for (size_t n = graph_[sum].producer.at(); n < graph_.nodes.size(); ++n) {
+      if (graph_.nodes[n].op->view && graph_.nodes[n].inputs[0] == sum) return false;
+    }
     for (size_t n = maker.at(); n < graph_.nodes.size(); ++n) {
       for (const ValueId read : graph_.nodes[n].inputs) {
         if (read == sum || read == gradient) return false;

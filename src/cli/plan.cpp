@@ -41,7 +41,7 @@ int run(const Flags& flags) {
     save_plan(flags.save, recipe, planned->plan);
   }
   if (flags.common.json) {
-    print_json(plan_summary(model.options, planned->backend->name(), model.graph, planned->plan,
+    print_json(plan_summary(planned->backend->name(), model.options.batch, model.graph, planned->plan,
                             planned->plan_seconds));
     return kOk;
   }

@@ -74,7 +74,7 @@ int run(const Flags& flags) {
     kind.measured += trace.step_seconds[s];
   }
   if (flags.common.json) {
-    nlohmann::json json = plan_summary(model.options, planned->backend->name(), model.graph, plan,
+    nlohmann::json json = plan_summary(planned->backend->name(), model.options.batch, model.graph, plan,
                                        planned->plan_seconds);
     nlohmann::json by_role;
     for (int r = 0; r < kRoles; ++r) {

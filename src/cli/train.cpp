@@ -81,7 +81,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
                            bool losses) {
   const Model& model = planned.training->model;
-  nlohmann::json json = plan_summary(model.options, planned.backend->name(), model.graph,
+  nlohmann::json json = plan_summary(planned.backend->name(), model.options.batch, model.graph,
                                      planned.plan, planned.plan_seconds);
   // `steps` is the plan's in `plan --json`; here it is the training steps done.
   json["plan_steps"] = json["steps"];

@@ -45,17 +45,17 @@ std::string bar(double share) {
 
 }  // namespace
 
-nlohmann::json plan_summary(const ModelOptions& model, std::string_view device, const Graph& graph,
+nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
                             const Plan& plan, double plan_seconds) {
   nlohmann::json bytes;
   for (const Row& row : rows()) bytes[std::string(row.key)] = sum_of(plan.peak_by_role, row).count;
   const auto recomputed = std::count_if(plan.steps.begin(), plan.steps.end(),
                                         [](const PlannedStep& s) { return s.recompute; });
   const double once = plan.flops - plan.extra_flops;
-  return {{"model", model.name},
+  return {{"model", graph.name},
           {"device", device},
-          {"batch", model.batch * plan.microbatches},
-          {"microbatch", model.batch},
+          {"batch", microbatch * plan.microbatches},
+          {"microbatch", microbatch},
           {"planner", plan.policy},
           {"packer", plan.packer},
           {"tier", "exact"},

@@ -4,14 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model/model.h"
 #include "plan/plan.h"
 
 namespace thimble {
 
 // The machine interface of `plan` (docs/cli.md lists the fields). `bytes` is what lies in the arena
 // at the moment of the peak; it adds up to peak_live_bytes.
-nlohmann::json plan_summary(const ModelOptions& model, std::string_view device, const Graph& graph,
+nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
                             const Plan& plan, double plan_seconds);
 
 // Bytes at the peak by role, and in the literature's three terms.

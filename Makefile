@@ -1,0 +1,61 @@
+# Thimble: everything from a fresh Debian 12 to a trained network.
+#   make run        install what is missing, build, train a small WideResNet on the built-in digits
+#   make test       install what is missing, build, run every fast test
+#   make help       the rest
+PRESET ?= release
+BUILD  := build/$(PRESET)
+JOBS   ?= $(shell nproc)
+LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
+.PHONY: help setup build run test test-slow test-asan bench parity format tidy clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+	@echo "make build      the program, at $(BUILD)/thimble"
+	@echo "make test-slow  long tests: crash and resume, full zoo"
+	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
+	@echo "make bench      speed against PyTorch (installs python3-torch)"
+	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
+	@echo "make format     clang-format; make tidy: clang-tidy"
+
+setup:
+	@tools/setup
+
+build: setup
+	@cmake --preset $(PRESET) $(LAUNCHER) >$(or $(TMPDIR),/tmp)/thimble-cmake.log 2>&1 || \
+	  { cat $(or $(TMPDIR),/tmp)/thimble-cmake.log; exit 1; }
+	@cmake --build $(BUILD) --target thimble -j $(JOBS)
+
+run: build
+	@$(BUILD)/thimble train recipes/digits.toml --out runs/digits --overwrite
+
+build-tests: setup
+	@cmake --preset $(PRESET) $(LAUNCHER) >$(or $(TMPDIR),/tmp)/thimble-cmake.log 2>&1 || \
+	  { cat $(or $(TMPDIR),/tmp)/thimble-cmake.log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: build-tests
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
+
+test-slow: build-tests
+	@ctest --test-dir $(BUILD) --output-on-failure -L slow
+
+test-asan:
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+bench: build
+	@tools/setup python3-torch
+	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
+
+parity: build
+	@tools/setup python3-torch
+	@/usr/bin/python3 tools/parity.py --thimble $(BUILD)/thimble
+
+format:
+	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+tidy: build
+	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet
+
+clean:
+	@rm -rf build

@@ -4,11 +4,13 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "report/plan_report.h"
 #include "train/checkpoint.h"
+#include "train/safetensors.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -33,7 +35,10 @@ struct Flags {
   double evaluate_every = 1;        // epochs
   std::string weights;
   std::string export_initial;
+  std::string export_batches;
+  bool no_evaluation = false;
   bool losses = false;
+  bool times = false;
 };
 
 std::string default_out(const std::string& model) {
@@ -71,6 +76,14 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
   options.out = flags.out.empty() ? default_out(flags.common.model) : flags.out;
   options.resume = flags.resume;
   options.weights = flags.weights;
+  options.evaluate = !flags.no_evaluation;
+  if (!flags.export_batches.empty()) {
+    ensure_directory(flags.export_batches);
+    options.on_batch = [folder = flags.export_batches](int64_t step, Program& program,
+                                                       const Model& model) {
+      export_batch(folder, step, program, model);
+    };
+  }
   options.data = {{"set", resolved.dataset ? resolved.dataset->info().name : "sequences"},
                   {"augment", flags.augment},
                   {"flip", !flags.no_flip},
@@ -78,8 +91,19 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
   return options;
 }
 
+// Every batch as a file, so that another program can train on the same data.
+void export_batch(const std::string& folder, int64_t step, Program& program, const Model& model) {
+  std::vector<TensorToWrite> tensors;
+  for (const ValueId value : {model.pixels, model.sequence, model.labels}) {
+    if (!value.valid()) continue;
+    const Value& v = program.graph()[value];
+    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
+  }
+  write_safetensors(fmt::format("{}/batch-{:06}.safetensors", folder, step), tensors);
+}
+
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
-                           bool losses) {
+                           const Flags& flags) {
   const Model& model = planned.training->model;
   nlohmann::json json = plan_summary(planned.backend->name(), model.options.batch, model.graph,
                                      planned.plan, planned.plan_seconds);
@@ -98,7 +122,10 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
                {"checkpoint", result.checkpoint}});
-  if (losses) json["losses"] = result.losses;
+  if (flags.losses) json["losses"] = result.losses;
+  if (flags.times) {
+    for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
+  }
   return json;
 }
 
@@ -131,7 +158,7 @@ int run(const Flags& flags) {
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
   if (flags.common.json) {
-    print_json(result_json(*planned, result, flags.losses));
+    print_json(result_json(*planned, result, flags));
     return kOk;
   }
   fmt::print("\n{}: test accuracy {:.2f}% on {} records, train loss {:.4f}, {:.1f} ms a step\n\n",
@@ -173,6 +200,10 @@ Command add_train(CLI::App& app) {
   command->add_option("--weights", flags->weights, "Start from this safetensors file");
   command->add_option("--export-initial", flags->export_initial,
                       "Write the weights before the first step to this safetensors file");
+  command->add_option("--export-batches", flags->export_batches,
+                      "Write every batch to this folder, as safetensors");
+  command->add_flag("--no-eval", flags->no_evaluation, "No tests, not even at the end");
+  command->add_flag("--times", flags->times, "With --json: the time of every step");
   command->add_flag("--losses", flags->losses, "With --json: the loss of every step");
   return {command, [flags] { return run(*flags); }};
 }

@@ -71,7 +71,10 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& graph) {
 
 void verify_graph(const Graph& graph) {
   std::vector<int> made_at(graph.values.size(), -1);
-  std::vector<int> overwritten_at(graph.values.size(), -1);
+  // A view shares the bytes of what it is a view of: overwriting one overwrites both.
+  std::vector<ValueId> bytes_of(graph.values.size());
+  for (size_t v = 0; v < graph.values.size(); ++v) bytes_of[v] = make_id<ValueId>(v);
+  std::vector<int> overwritten_at(graph.values.size(), -1);  // by bytes_of
   const auto fail = [&](const Node& node, const std::string& what) {
     internal_check(false, fmt::format("graph '{}', node '{}': {}", graph.name, node.name, what));
   };
@@ -98,9 +101,10 @@ void verify_graph(const Graph& graph) {
       if (value.producer.valid() && made_at[read.at()] < 0) {
         fail(node, fmt::format("reads '{}' before it is made", value.name));
       }
-      if (overwritten_at[read.at()] >= 0) {
+      const int overwriter = overwritten_at[bytes_of[read.at()].at()];
+      if (overwriter >= 0) {
         fail(node, fmt::format("reads '{}' after '{}' overwrote it", value.name,
-                               graph.nodes[static_cast<size_t>(overwritten_at[read.at()])].name));
+                               graph.nodes[static_cast<size_t>(overwriter)].name));
       }
     };
     std::vector<TensorType> types;
@@ -112,8 +116,9 @@ void verify_graph(const Graph& graph) {
     if (expected.size() != node.outputs.size()) fail(node, "has another number of outputs than its op");
 
     const auto overwrite = [&](ValueId value) {
-      if (overwritten_at[value.at()] >= 0) fail(node, "overwrites a value twice");
-      overwritten_at[value.at()] = now;
+      int& overwriter = overwritten_at[bytes_of[value.at()].at()];
+      if (overwriter >= 0) fail(node, "overwrites a value twice");
+      overwriter = now;
     };
     for (const Alias& update : node.op->updates) {
       overwrite(node.inputs[static_cast<size_t>(update.input)]);
@@ -130,6 +135,7 @@ void verify_graph(const Graph& graph) {
                                to_string(expected[k])));
       }
       made_at[output.at()] = now;
+      if (node.op->view && k == 0) bytes_of[output.at()] = bytes_of[node.inputs[0].at()];
       const ValueId target = node.added_into(k);
       if (!target.valid()) continue;
       check_read(target);

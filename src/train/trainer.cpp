@@ -39,13 +39,11 @@ bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
 
 }  // namespace
 
-// Running means of the current epoch, and the times of this process's steps. Everything that grows
-// is reserved up front: steps allocate nothing.
+// Running means of the current epoch.
 struct Trainer::Meter {
   double loss_sum = 0;
   double correct_sum = 0;
   int64_t count = 0;   // steps in the sums
-  std::vector<double> seconds;
   Clock::time_point started = Clock::now();
 
   double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
@@ -163,6 +161,7 @@ void Trainer::explain_non_finite(int64_t step) {
 void Trainer::step(int64_t step) {
   const Model& model = planned_.training->model;
   feeder_.fill_training(*program_, model, step);
+  if (options_.on_batch) options_.on_batch(step, *program_, model);
   const OptimizerInputs& scalars = planned_.training->scalars;
   program_->view<float>(scalars.learning_rate)[0] =
       static_cast<float>(rate_at(options_.rate, step));
@@ -182,6 +181,7 @@ void Trainer::step(int64_t step) {
 }
 
 void Trainer::evaluate() {
+  if (!options_.evaluate) return;
   const Model& model = evaluation_->model;
   // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
   const Graph& trained = program_->graph();
@@ -217,26 +217,24 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   const int64_t per_epoch = std::max<int64_t>(1, feeder_.train_count() / batch);
   const int64_t first = result_.resumed_at;
   const size_t todo = static_cast<size_t>(options_.steps - first);
-  meter_->seconds.reserve(todo);
+  result_.seconds.reserve(todo);
   result_.losses.reserve(todo);
   result_.steps = first;
   meter_->started = Clock::now();
-  bool saved = first == options_.steps;
 
   for (int64_t step = first; step < options_.steps; ++step) {
-    if (step % per_epoch == 0) *meter_ = {.seconds = std::move(meter_->seconds), .started = meter_->started};
+    if (step % per_epoch == 0) *meter_ = {.started = meter_->started};
     const Clock::time_point before = Clock::now();
     this->step(step);
-    meter_->seconds.push_back(seconds_since(before));
+    result_.seconds.push_back(seconds_since(before));
     result_.steps = step + 1;
     const bool last = step + 1 == options_.steps;
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
 
     Progress progress;
-    progress.evaluated = last || due(options_.evaluate_every);
+    progress.evaluated = options_.evaluate && (last || due(options_.evaluate_every));
     if (progress.evaluated) evaluate();
-    saved = last || due(options_.save_every);
-    if (saved) save();
+    if (last || due(options_.save_every)) save();
 
     const double elapsed = seconds_since(meter_->started);
     const double done = static_cast<double>(step + 1 - first);
@@ -260,7 +258,7 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   result_.train_accuracy = meter_->accuracy(batch);
   result_.measured_arena = std::max(program_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
-  result_.step_ms = 1000 * median(meter_->seconds);
+  result_.step_ms = 1000 * median(result_.seconds);
   result_.weights_sha256 = weights_sha256(*program_);
   return result_;
 }

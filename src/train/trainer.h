@@ -20,10 +20,13 @@ struct TrainOptions {
   int64_t steps = 0;              // total; counts from the start of the run, resumed or not
   int64_t save_every = 0;         // steps; 0: only at the end
   int64_t evaluate_every = 0;     // steps; 0: only at the end
+  bool evaluate = true;           // false: never
   std::string out;                // empty: no checkpoints
   bool resume = false;            // continue from out's latest checkpoint, if there is one
   std::string weights;            // a safetensors file to start from; empty: the model's own start
   nlohmann::json data;            // how the data was chosen, for the checkpoint
+  // Called with every batch before it is trained on; for tools that look at the data.
+  std::function<void(int64_t step, Program& program, const Model& model)> on_batch;
 };
 
 // What the caller shows while training runs.
@@ -54,6 +57,7 @@ struct TrainResult {
   Bytes evaluation_arena;
   double step_ms = 0;             // median
   std::vector<double> losses;     // of every step of this process
+  std::vector<double> seconds;    // likewise, feeding included
   std::string weights_sha256;
   std::string checkpoint;         // folder; empty: none
   int64_t resumed_at = 0;

@@ -1,0 +1,94 @@
+"""Losses of Thimble and PyTorch, step by step, from the same start on the same generated data.
+
+usage: parity.py --thimble build/release/thimble [--steps 20] [--model wrn-28-2] [--batch 100]
+Thimble writes its initial weights as safetensors and the batches it trains on; PyTorch loads both.
+Fails (exit 1) when a loss differs by more than 1e-4, relatively.
+"""
+import argparse
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+from wrn_peer import WideResNet  # noqa: E402
+
+
+def read_safetensors(path):
+    data = pathlib.Path(path).read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        dtype = {"F32": np.float32, "U8": np.uint8, "I32": np.int32}[entry["dtype"]]
+        tensors[name] = np.frombuffer(data[begin:end], dtype).reshape(entry["shape"]).copy()
+    return tensors
+
+
+def load_into(net, tensors):
+    """Thimble keeps convolution weights as [O,kH,kW,I]; PyTorch as [O,I,kH,kW]."""
+    state = net.state_dict()
+    for name, tensor in tensors.items():
+        if name.startswith("pixel."):
+            continue
+        value = torch.from_numpy(tensor)
+        state[name].copy_(value.permute(0, 3, 1, 2) if value.dim() == 4 else value)
+    missing = [n for n in state if n not in tensors and not n.endswith("num_batches_tracked")]
+    assert not missing, missing
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--thimble", default="build/release/thimble")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--model", default="wrn-28-2")
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--lr", type=float, default=0.1)
+    arguments = parser.parse_args()
+    depth, width = (int(n) for n in arguments.model.split("-")[1:])
+
+    with tempfile.TemporaryDirectory() as folder:
+        start, batches = f"{folder}/start.safetensors", f"{folder}/batches"
+        command = [arguments.thimble, "train", arguments.model, "--data", "generated",
+                   "--batch", str(arguments.batch), "--steps", str(arguments.steps),
+                   "--lr", str(arguments.lr), "--schedule", "constant", "--weight-decay", "5e-4",
+                   "--export-initial", start, "--export-batches", batches, "--no-eval",
+                   "--save-every", "0", "--losses", "--json", "--out", f"{folder}/out"]
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        ours = json.loads(result.stdout)["losses"]
+        tensors = read_safetensors(start)
+        net = WideResNet(depth, width)
+        load_into(net, tensors)
+        optimizer = torch.optim.SGD(net.parameters(), arguments.lr, 0.9, weight_decay=5e-4,
+                                    nesterov=True)
+        mean = torch.from_numpy(tensors["pixel.mean"])
+        inverse = torch.from_numpy(tensors["pixel.inverse_deviation"])
+        worst = 0.0
+        for step in range(arguments.steps):
+            batch = read_safetensors(f"{batches}/batch-{step:06}.safetensors")
+            pixels = (torch.from_numpy(batch["pixels"]).float() - mean) * inverse
+            labels = torch.from_numpy(batch["labels"]).long()
+            optimizer.zero_grad(set_to_none=True)
+            loss = F.cross_entropy(net(pixels.permute(0, 3, 1, 2)), labels)
+            loss.backward()
+            optimizer.step()
+            difference = abs(loss.item() - ours[step]) / abs(loss.item())
+            worst = max(worst, difference)
+            print(f"step {step + 1:3}  thimble {ours[step]:.7f}  PyTorch {loss.item():.7f}  "
+                  f"relative difference {difference:.2e}", flush=True)
+    print(f"worst relative difference {worst:.2e} (limit 1e-4): "
+          f"{'agree' if worst <= 1e-4 else 'DISAGREE'}")
+    sys.exit(0 if worst <= 1e-4 else 1)
+
+
+if __name__ == "__main__":
+    main()

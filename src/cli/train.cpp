@@ -57,6 +57,17 @@ int64_t in_steps(double epochs, int64_t per_epoch) {
                            static_cast<int64_t>(epochs * static_cast<double>(per_epoch) + 0.5));
 }
 
+// Every batch as a file, so that another program can train on the same data.
+void export_batch(const std::string& folder, int64_t step, Program& program, const Model& model) {
+  std::vector<TensorToWrite> tensors;
+  for (const ValueId value : {model.pixels, model.sequence, model.labels}) {
+    if (!value.valid()) continue;
+    const Value& v = program.graph()[value];
+    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
+  }
+  write_safetensors(fmt::format("{}/batch-{:06}.safetensors", folder, step), tensors);
+}
+
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
   user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
   user_check(flags.steps >= 0, "--steps cannot be {}", flags.steps);
@@ -89,17 +100,6 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
                   {"flip", !flags.no_flip},
                   {"crop_pad", flags.crop_pad}};
   return options;
-}
-
-// Every batch as a file, so that another program can train on the same data.
-void export_batch(const std::string& folder, int64_t step, Program& program, const Model& model) {
-  std::vector<TensorToWrite> tensors;
-  for (const ValueId value : {model.pixels, model.sequence, model.labels}) {
-    if (!value.valid()) continue;
-    const Value& v = program.graph()[value];
-    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
-  }
-  write_safetensors(fmt::format("{}/batch-{:06}.safetensors", folder, step), tensors);
 }
 
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,

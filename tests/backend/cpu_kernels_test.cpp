@@ -1,0 +1,170 @@
+// What the conformance samples are too small to show about the CPU kernels: shapes of real models
+// on every thread, channel counts that no vector fits, data far from zero, sums into what is there.
+#include <gtest/gtest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "support/op_harness.h"
+
+namespace thimble {
+namespace {
+
+struct Case {
+  std::string op;
+  Sample sample;
+};
+
+TensorType f32(Shape shape) { return {shape}; }
+
+Case conv(std::string op, Shape x, Shape w, int64_t stride, uint32_t accumulate = 0) {
+  const int64_t pad = w[1] / 2;
+  const Shape y = {x[0], (x[1] + 2 * pad - w[1]) / stride + 1, (x[2] + 2 * pad - w[2]) / stride + 1,
+                   w[0]};
+  Attrs attrs = {{"stride", stride}, {"pad", pad}};
+  std::vector<TensorType> inputs = {f32(x), f32(w)};
+  if (op == "conv2d_backward_data") {
+    inputs = {f32(w), f32(y)};
+    attrs.set("in_h", x[1]).set("in_w", x[2]);
+  } else if (op == "conv2d_backward_weights") {
+    inputs = {f32(x), f32(y)};
+    attrs.set("kernel_h", w[1]).set("kernel_w", w[2]);
+  }
+  return {std::move(op), {.inputs = inputs, .attrs = attrs, .accumulate = accumulate}};
+}
+
+Case batch_norm(std::string op, Shape x, double mean, uint32_t accumulate = 0) {
+  const Fill data = {Fill::Kind::normal, mean, mean};
+  if (op == "batch_norm_stats") return {op, {.inputs = {f32(x)}, .fills = {data}}};
+  const TensorType channels = f32({x.back()});
+  Sample sample{.inputs = {f32(x), channels, channels, channels, channels},
+                .attrs = {{"act", std::string("relu")}},
+                .fills = {data, data, {Fill::Kind::uniform, 0.5, 2}},
+                .accumulate = accumulate};
+  if (op == "batch_norm_backward") sample.inputs.push_back(f32(x));
+  return {std::move(op), sample};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
+    for (const uint32_t accumulate : {0u, 1u}) {
+      result.push_back(conv(op, {8, 32, 32, 16}, {32, 3, 3, 16}, 1, accumulate));
+      result.push_back(conv(op, {8, 32, 32, 32}, {64, 3, 3, 32}, 2, accumulate));
+      result.push_back(conv(op, {8, 32, 32, 32}, {64, 1, 1, 32}, 2, accumulate));
+      result.push_back(conv(op, {8, 8, 8, 64}, {64, 1, 1, 64}, 1, accumulate));
+      result.push_back(conv(op, {4, 9, 7, 5}, {17, 3, 3, 5}, 1, accumulate));
+      result.push_back(conv(op, {3, 9, 7, 17}, {3, 3, 3, 17}, 2, accumulate));
+    }
+  }
+  // Larger than what goes through the workspace at once: several turns per call.
+  result.push_back(conv("conv2d_backward_data", {13, 64, 64, 32}, {16, 3, 3, 32}, 2, 1));
+  for (const char* op : {"batch_norm_stats", "batch_norm", "batch_norm_backward"}) {
+    for (const int64_t channels : {1, 3, 5, 17, 64, 100}) {
+      result.push_back(batch_norm(op, {7, 15, 33, channels}, 0));
+    }
+    result.push_back(batch_norm(op, {32, 32, 32, 32}, 0));
+    result.push_back(batch_norm(op, {20, 16, 16, 32}, 1000));
+  }
+  result.push_back(batch_norm("batch_norm_backward", {20, 16, 16, 32}, 0, 7));
+  for (const char* op : {"add", "sub", "mul"}) {
+    result.push_back({op, {.inputs = {f32({50, 33, 35, 7}), f32({50, 33, 35, 7})}}});
+    result.push_back({op, {.inputs = {f32({50, 33, 35, 7}), f32({35, 7})}}});
+    result.push_back({op, {.inputs = {f32({1, 7}), f32({50, 33, 35, 7})}}});
+    result.push_back({op, {.inputs = {f32({50, 33, 35, 7}), f32({1})}, .accumulate = 1}});
+  }
+  result.push_back({"matmul", {.inputs = {f32({300, 500}), f32({500, 700})}}});
+  result.push_back({"matmul",
+                    {.inputs = {f32({300, 128}), f32({300, 10})},
+                     .attrs = {{"transpose_a", int64_t{1}}},
+                     .accumulate = 1}});
+  result.push_back(
+      {"matmul",
+       {.inputs = {f32({6, 65, 33}), f32({6, 67, 33})}, .attrs = {{"transpose_b", int64_t{1}}}}});
+  result.push_back({"bias_act_backward", {.inputs = {f32({5000, 33})}, .accumulate = 2}});
+  result.push_back({"softmax", {.inputs = {f32({300, 1037})}}});
+  result.push_back({"softmax_backward", {.inputs = {f32({300, 1037}), f32({300, 1037})}}});
+  const TensorType labels = {{300}, DType::i32};
+  const Fill classes = {Fill::Kind::labels, -1, 1037};
+  result.push_back({"softmax_cross_entropy",
+                    {.inputs = {f32({300, 1037}), labels, f32({1})},
+                     .attrs = {{"label_smoothing", 0.1}},
+                     .fills = {{}, classes, {Fill::Kind::uniform, 0.1, 0.2}}}});
+  result.push_back({"layer_norm", {.inputs = {f32({400, 333}), f32({333}), f32({333})}}});
+  result.push_back(
+      {"layer_norm_backward",
+       {.inputs = {f32({400, 333}), f32({400}), f32({400}), f32({333}), f32({400, 333})},
+        .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+        .accumulate = 7}});
+  const Shape images = {6, 17, 19, 48};
+  const Attrs groups = {{"groups", int64_t{8}}, {"act", std::string("relu")}};
+  result.push_back(
+      {"group_norm", {.inputs = {f32(images), f32({48}), f32({48})}, .attrs = groups}});
+  result.push_back(
+      {"group_norm_backward",
+       {.inputs = {f32(images), f32({6, 8}), f32({6, 8}), f32({48}), f32({48}), f32(images)},
+        .attrs = groups,
+        .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}}}});
+  result.push_back({"dropout",
+                    {.inputs = {f32({10001}), {{3}, DType::i64}},
+                     .attrs = {{"p", 0.3}, {"stream", int64_t{5}}},
+                     .fills = {{}, {Fill::Kind::labels, 0, 1000}}}});
+  const Attrs windows = {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}};
+  result.push_back({"max_pool", {.inputs = {f32({4, 33, 31, 17})}, .attrs = windows}});
+  result.push_back({"avg_pool", {.inputs = {f32({4, 33, 31, 17})}, .attrs = windows}});
+  const std::vector<int64_t> first_two = {0, 1}, last = {2};
+  result.push_back(
+      {"reduce", {.inputs = {f32({40, 50, 33})}, .attrs = {{"axes", first_two}}, .accumulate = 1}});
+  result.push_back(
+      {"reduce",
+       {.inputs = {f32({40, 50, 33})}, .attrs = {{"axes", last}, {"kind", std::string("mean")}}}});
+  result.push_back({"lstm_cell",
+                    {.inputs = {f32({64, 96}), f32({64, 80}), f32({64, 80}), f32({320, 96}),
+                                f32({320, 80}), f32({320})}}});
+  return result;
+}
+
+class CpuKernels : public testing::TestWithParam<Case> {
+ protected:
+  const OpDef& op() const { return *find_op(GetParam().op); }
+  const Sample& sample() const { return GetParam().sample; }
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(0);
+};
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return fmt::format("{}_{}", info.param.op, info.index);
+}
+
+TEST_P(CpuKernels, MatchTheReference) {
+  SCOPED_TRACE(describe(op(), sample()));
+  const OpCase op_case = make_case(op(), sample());
+  const Kernel& kernel = backend_->kernel(op_case.signature);
+  EXPECT_NE(kernel.name, "reference");
+  const auto got = run_case(op_case, {.backend = backend_.get()});
+  const auto expected = run_case(op_case);
+  for (size_t k = 0; k < got.size(); ++k) {
+    SCOPED_TRACE(k);
+    expect_near(got[k], expected[k], op().tolerance);
+  }
+}
+
+TEST_P(CpuKernels, GiveTheSameBitsWhereverTheDataLies) {
+  SCOPED_TRACE(describe(op(), sample()));
+  check_repeats(op(), sample(), backend_.get());
+}
+
+TEST_P(CpuKernels, GiveTheSameBitsInPlace) {
+  SCOPED_TRACE(describe(op(), sample()));
+  check_in_place(op(), sample(), backend_.get());
+}
+
+TEST_P(CpuKernels, GiveTheSameBitsFromAKernelMadeAgain) {
+  const OpCase op_case = make_case(op(), sample());
+  const auto first = run_case(op_case, {.backend = backend_.get()});
+  const auto again = make_cpu_backend(0);
+  const auto second = run_case(op_case, {.backend = again.get()});
+  for (size_t k = 0; k < first.size(); ++k) EXPECT_TRUE(same_bits(first[k], second[k])) << k;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CpuKernels, testing::ValuesIn(cases()), case_name);
+
+}  // namespace
+}  // namespace thimble

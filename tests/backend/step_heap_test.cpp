@@ -1,0 +1,138 @@
+// A step allocates nothing: malloc and its kin are replaced in this executable by ones that count.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+
+#include "backend/cpu/library_heap.h"
+#include "execute/program.h"
+#include "pipeline.h"
+
+namespace {
+
+std::atomic<bool> g_counting{false};
+std::atomic<int64_t> g_allocations{0};
+
+void count_allocation() {
+  if (g_counting.load(std::memory_order_relaxed)) g_allocations.fetch_add(1);
+}
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* pointer, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  count_allocation();
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  count_allocation();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* pointer, size_t size) {
+  count_allocation();
+  return __libc_realloc(pointer, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  count_allocation();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** pointer, size_t alignment, size_t size) {
+  count_allocation();
+  *pointer = __libc_memalign(alignment, size);
+  return *pointer == nullptr ? 12 : 0;
+}
+}
+#endif
+
+namespace thimble {
+namespace {
+
+class StepHeap : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!library_heap_in_use()) GTEST_SKIP() << "sanitizers have a heap of their own";
+  }
+};
+
+int64_t allocations_in(const std::function<void()>& body) {
+  g_allocations = 0;
+  g_counting = true;
+  body();
+  g_counting = false;
+  return g_allocations;
+}
+
+void expect_no_allocation(const std::string& model, int64_t batch) {
+  Recipe recipe;
+  recipe.model.name = model;
+  recipe.model.batch = batch;
+  auto planned = plan_training(recipe);
+  auto& step = std::get<PlannedStepProgram>(planned);
+  const auto arena = step.backend->allocate(step.plan.arena);
+  Program program(step.training->model.graph, step.plan, *step.backend, *arena);
+  // The first parallel region makes the threads.
+  program.run();
+  const int64_t misses = library_heap_misses();
+  EXPECT_EQ(allocations_in([&] { program.run(); }), 0) << model;
+  EXPECT_EQ(library_heap_misses(), misses) << model;
+}
+
+TEST_F(StepHeap, TheCounterCounts) {
+  EXPECT_EQ(allocations_in([] { std::free(std::malloc(10)); }), 1);
+  EXPECT_EQ(allocations_in([] { ::operator delete(::operator new(10)); }), 1);
+}
+
+TEST_F(StepHeap, ConvolutionalStepAllocatesNothing) { expect_no_allocation("wrn-10-1", 4); }
+TEST_F(StepHeap, FullyConnectedStepAllocatesNothing) { expect_no_allocation("mlp", 16); }
+TEST_F(StepHeap, RecurrentStepAllocatesNothing) { expect_no_allocation("lstm", 8); }
+
+TEST_F(StepHeap, SmallRequestsInsideAStepComeFromSlots) {
+  enter_step();
+  std::unique_ptr<char[]> survivor;
+  EXPECT_EQ(allocations_in([&] {
+              for (int i = 0; i < 1000; ++i) delete new int(i);
+              survivor = std::make_unique<char[]>(512);
+              survivor[511] = 'x';
+            }),
+            0);
+  leave_step();
+  EXPECT_EQ(survivor[511], 'x');
+  survivor.reset();  // outside of the step it was made in
+}
+
+TEST_F(StepHeap, WhatFindsNoSlotIsCountedAndServed) {
+  const int64_t before = library_heap_misses();
+  enter_step();
+  const auto large = std::make_unique<char[]>(513);
+  std::unique_ptr<int> many[200];
+  for (auto& one : many) one = std::make_unique<int>(7);
+  leave_step();
+  // The large one, and those beyond 128 slots.
+  EXPECT_GE(library_heap_misses() - before, 1 + 200 - 128);
+  for (const auto& one : many) EXPECT_EQ(*one, 7);
+}
+
+TEST_F(StepHeap, SlotsAreSharedSafelyBetweenThreads) {
+  enter_step();
+  std::atomic<int> torn{0};
+#pragma omp parallel for num_threads(4)
+  for (int i = 0; i < 40000; ++i) {
+    const auto mine = std::make_unique<std::array<int, 16>>();
+    mine->fill(i);
+    for (const int value : *mine) torn += value == i ? 0 : 1;
+  }
+  leave_step();
+  EXPECT_EQ(torn, 0);
+}
+
+}  // namespace
+}  // namespace thimble

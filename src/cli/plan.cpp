@@ -61,10 +61,12 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_plan(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "Plan a training step: exact bytes, nothing runs");
+  CLI::App* command = app.add_subcommand("plan", "Exact bytes of a training step; nothing runs");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
-  command->add_option("--save", flags->save, "Write the plan to this file (see `thimble verify`)");
+  command->option_defaults()->group("Plan");
+  command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
+      ->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

@@ -11,7 +11,8 @@ namespace thimble {
 namespace {
 
 constexpr const char* kWhat =
-    "Thimble trains neural networks inside a memory budget that you choose: every byte of a training\n"
+    "Thimble trains neural networks inside a memory budget that you choose: every byte of a "
+    "training\n"
     "step is planned, checked and known before the first one runs.";
 constexpr const char* kExamples =
     "Examples:\n"

@@ -20,7 +20,8 @@ void CommonFlags::add_to(CLI::App& command) {
   defaults.group("Memory and device");
   command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
       ->type_name("BYTES");
-  command.add_option("--planner", planner, "How to meet it, from `thimble list planners` (keep_all)")
+  command
+      .add_option("--planner", planner, "How to meet it, from `thimble list planners` (keep_all)")
       ->type_name("NAME");
   command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")
       ->type_name("NAME");
@@ -51,7 +52,9 @@ void CommonFlags::add_to(CLI::App& command) {
       ->type_name("X");
 
   defaults.group("Data");
-  command.add_option("--data", data, "A name from `thimble list data` (digits; large models: generated)")
+  command
+      .add_option("--data", data,
+                  "A name from `thimble list data` (digits; large models: generated)")
       ->type_name("NAME");
   command.add_option("--data-dir", data_dir, "Folder of the set's files")->type_name("FOLDER");
   command.add_option("--seed", seed, "Seed of everything random (1)")->type_name("N");
@@ -92,8 +95,8 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
     family.complete(usual);
     const bool small = usual.image[0] <= 32 && flags.image.empty();
     const std::string name = !flags.data.empty() ? flags.data : small ? "digits" : "generated";
-    resolved.dataset = open_dataset(name, flags.data_dir,
-                                    {.image = usual.image, .classes = usual.classes});
+    resolved.dataset =
+        open_dataset(name, flags.data_dir, {.image = usual.image, .classes = usual.classes});
     model.image = resolved.dataset->info().image;
     model.classes = resolved.dataset->info().classes;
   }
@@ -123,9 +126,8 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
   if (auto* ready = std::get_if<PlannedStepProgram>(&planned)) return std::move(*ready);
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
-    print_json({{"infeasible", true},
-                {"min_bytes", infeasible.min_bytes.count},
-                {"why", infeasible.why}});
+    print_json(
+        {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
   fmt::print(stderr, "thimble: no plan fits: {}; the smallest budget that does is {} ({} bytes)\n",
              infeasible.why, to_string(infeasible.min_bytes), infeasible.min_bytes.count);

@@ -154,16 +154,19 @@ int run(const Flags& flags) {
   }
   Trainer trainer(*planned, *feeder, options);
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
-  ProgressDisplay display(false);
+  ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
   if (flags.common.json) {
     print_json(result_json(*planned, result, flags));
     return kOk;
   }
-  fmt::print("\n{}: test accuracy {:.2f}% on {} records, train loss {:.4f}, {:.1f} ms a step\n\n",
-             model.options.name, 100 * result.test_accuracy, result.test_count, result.train_loss,
-             result.step_ms);
+  const std::string tested =
+      result.test_count == 0 ? "not tested"
+                             : fmt::format("test accuracy {:.2f}% on {} records",
+                                           100 * result.test_accuracy, result.test_count);
+  fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
+             result.train_loss, result.step_ms);
   fmt::print("{}", memory_table(planned->plan));
   fmt::print("  {:<24}{:>14}{:>12}   {}\n\n", "arena, measured", result.measured_arena.count,
              to_string(result.measured_arena),

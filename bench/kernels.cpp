@@ -1,5 +1,5 @@
-// Times kernels: what the cpu backend runs against the op's plain reference kernel, same shapes, same
-// bytes, one after the other in the same run.
+// Times kernels: what the cpu backend runs against the op's plain reference kernel, same shapes,
+// same bytes, one after the other in the same run.
 //
 //   sample/OP              the largest conformance sample of every op
 //   wrn-28-2/OP/SHAPE      every convolution and batch norm of a WRN-28-2 step, batch 100, and how
@@ -43,10 +43,9 @@ std::vector<Timed> largest_samples() {
   for (const OpDef* op : all_ops()) {
     if (op->view) continue;
     const std::vector<Sample> samples = op->samples();
-    const Sample& largest =
-        *std::max_element(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
-          return elements(a) < elements(b);
-        });
+    const Sample& largest = *std::max_element(
+        samples.begin(), samples.end(),
+        [](const Sample& a, const Sample& b) { return elements(a) < elements(b); });
     cases.push_back({fmt::format("sample/{}", op->name),
                      {op, largest.attrs, largest.inputs, op->infer(largest.inputs, largest.attrs),
                       largest.accumulate},
@@ -73,9 +72,9 @@ std::vector<Timed> wrn_step() {
     }
     // Statistics must be positive; the rest does not care.
     const std::vector<Fill> fills(signature.inputs.size(), {Fill::Kind::uniform, 0.5, 1.5});
-    const std::string shape = fmt::format(
-        "{}{}", to_string(signature.inputs[0].shape),
-        signature.inputs.size() > 1 ? "x" + to_string(signature.inputs[1].shape) : "");
+    const std::string shape =
+        fmt::format("{}{}", to_string(signature.inputs[0].shape),
+                    signature.inputs.size() > 1 ? "x" + to_string(signature.inputs[1].shape) : "");
     cases.push_back({fmt::format("wrn-28-2/{}/{}", op, shape), signature, fills});
   }
   return cases;
@@ -148,7 +147,8 @@ class RatioReporter final : public benchmark::BenchmarkReporter {
       const size_t cut = full.rfind(" plain");
       const double us = run.GetAdjustedRealTime();
       if (cut != std::string::npos) {
-        if (!line_.empty()) fmt::print("{}{:>12.1f}{:>8.3f}  {}\n", line_, us, fast_us_ / us, label_);
+        if (!line_.empty())
+          fmt::print("{}{:>12.1f}{:>8.3f}  {}\n", line_, us, fast_us_ / us, label_);
         line_.clear();
         continue;
       }

@@ -129,10 +129,12 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
-  fmt::print(stderr,
-             "thimble: no plan fits {}; the smallest budget that does is {} ({} bytes); {}\n",
-             to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
-             infeasible.min_bytes.count, infeasible.why);
+  fmt::print(
+      stderr,
+      "thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
+      "or try another --planner (`thimble list planners`)\n",
+      recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
+      infeasible.min_bytes.count, infeasible.why);
   return std::nullopt;
 }
 

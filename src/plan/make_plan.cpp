@@ -72,8 +72,7 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
 void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) {
   for (const Step& step : schedule.steps) {
     const NodeCost& cost = request.costs.nodes[step.node.at()];
-    const double times =
-        request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
+    const double times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
     plan.predicted_seconds += times * cost.seconds;
     plan.flops += times * cost.flops;
     if (step.recompute) plan.extra_flops += times * cost.flops;
@@ -94,16 +93,15 @@ std::string why_so_large(const Graph& graph, const Plan& plan) {
     shown.push_back(fmt::format("{} {}", name_of(parts[i].second), to_string(parts[i].first)));
   }
   const NodeId fullest = plan.steps[static_cast<size_t>(plan.peak_step)].node;
-  return fmt::format("{} holds the most at step {} of {} ('{}'): {}", plan.policy,
-                     plan.peak_step + 1, plan.steps.size(), graph[fullest].name,
-                     fmt::join(shown, ", "));
+  return fmt::format("most is held at step {} of {} ('{}'): {}", plan.peak_step + 1,
+                     plan.steps.size(), graph[fullest].name, fmt::join(shown, ", "));
 }
 
 }  // namespace
 
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
-  const Buffers buffers = assign_buffers(request.graph, schedule, request.costs, request.sharing,
-                                         request.microbatches);
+  const Buffers buffers =
+      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
   const Placement placement = place(request, buffers);
   const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
 

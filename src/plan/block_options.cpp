@@ -121,7 +121,10 @@ class BlockStudy {
       if (((mask >> m) & 1u) != 0) keep(majors_[m]);
     }
     std::sort(option.kept.begin(), option.kept.end());
-    std::tie(option.alone_seconds, option.alone_bytes) = backward(available);
+    // Not run again: then a segment ends here, and what leaves the block is kept.
+    ValueSet with_leaving = available;
+    with_leaving.insert(leaving_.begin(), leaving_.end());
+    std::tie(option.alone_seconds, option.alone_bytes) = backward(with_leaving);
 
     const std::vector<int> replay = closure(available, leaving_);
     option.replay_seconds = seconds(replay);

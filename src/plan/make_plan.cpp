@@ -80,6 +80,25 @@ void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) 
   }
 }
 
+// What fills the arena when it is fullest, largest part first.
+std::string why_so_large(const Graph& graph, const Plan& plan) {
+  std::vector<std::pair<Bytes, Role>> parts;
+  for (int r = 0; r < kRoles; ++r) {
+    parts.emplace_back(plan.peak_by_role[static_cast<size_t>(r)], static_cast<Role>(r));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr size_t kShown = 3;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < kShown; ++i) {
+    shown.push_back(fmt::format("{} {}", name_of(parts[i].second), to_string(parts[i].first)));
+  }
+  const NodeId fullest = plan.steps[static_cast<size_t>(plan.peak_step)].node;
+  return fmt::format("{} holds the most at step {} of {} ('{}'): {}", plan.policy,
+                     plan.peak_step + 1, plan.steps.size(), graph[fullest].name,
+                     fmt::join(shown, ", "));
+}
+
 }  // namespace
 
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
@@ -124,10 +143,7 @@ PlanResult make_plan(const PlanRequest& request) {
   if (auto* infeasible = std::get_if<Infeasible>(&chosen)) return std::move(*infeasible);
   Plan plan = lay_out(request, std::get<Schedule>(chosen));
   if (request.budget && plan.arena > *request.budget) {
-    return Infeasible{plan.arena,
-                      fmt::format("{} needs {} ({} bytes), the budget is {}", plan.policy,
-                                  to_string(plan.arena), plan.arena.count,
-                                  to_string(*request.budget))};
+    return Infeasible{plan.arena, why_so_large(request.graph, plan)};
   }
   return plan;
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
+#include "cli/sweep.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 
@@ -17,6 +18,7 @@ struct Flags {
   std::string save;
   std::string picture;
   bool verbose = false;
+  bool sweep = false;
 };
 
 // Which kernel runs what, how often.
@@ -35,6 +37,7 @@ void print_kernels(const PlannedStepProgram& planned) {
 
 int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.common, false);
+  if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->training->model;
@@ -73,7 +76,8 @@ Command add_plan(CLI::App& app) {
   command->option_defaults()->group("Plan");
   command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
       ->type_name("FILE");
-  command->add_option("--svg", flags->picture, "Draw the arena over time")->type_name("FILE");
+  command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
+  command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

@@ -2,12 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 
 #include "base/error.h"
 #include "data/open.h"
 
 namespace thimble {
+namespace {
+
+// Typed, a zero is a mistake; in the fields it stands for "not given".
+std::string at_least_one(const std::string& typed) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(typed.data(), typed.data() + typed.size(), number);
+  const bool whole = error == std::errc() && end == typed.data() + typed.size();
+  return whole && number >= 1 ? "" : fmt::format("wants a whole number from 1 on, not '{}'", typed);
+}
+
+}  // namespace
 
 void CommonFlags::add_to(CLI::App& command) {
   command.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -17,7 +29,7 @@ void CommonFlags::add_to(CLI::App& command) {
   command.add_option("--data-dir", data_dir, "Folder of the data set's files");
   command.add_option("--device", device, "cpu, or null (plans only)");
   command.add_option("--threads", threads, "Threads; 0: one per core")->check(CLI::NonNegativeNumber);
-  command.add_option("--batch", batch, "Rows of a batch");
+  command.add_option("--batch", batch, "Rows of a batch")->check(at_least_one);
   command.add_option("--classes", classes, "Classes, where the data do not say");
   command.add_option("--image", image, "Image size H,W,C, where the data do not say")
       ->delimiter(',')

@@ -4,9 +4,23 @@
 
 namespace thimble {
 
+namespace {
+
+// Far above any memory, and low enough that the bytes of all values of a graph add up without
+// overflow.
+constexpr int64_t kMostElements = int64_t{1} << 46;
+
+}  // namespace
+
 Shape::Shape(std::span<const int64_t> dims) {
   user_check(dims.size() <= kMaxRank, "a tensor has at most {} axes, not {}", kMaxRank, dims.size());
   for (const int64_t extent : dims) user_check(extent >= 0, "a tensor axis cannot have {} elements", extent);
+  int64_t elements = 1;
+  for (const int64_t extent : dims) {
+    const bool overflow = __builtin_mul_overflow(elements, std::max<int64_t>(1, extent), &elements);
+    user_check(!overflow && elements <= kMostElements,
+               "a tensor of shape [{}] is beyond any memory", fmt::join(dims, ","));
+  }
   std::copy(dims.begin(), dims.end(), dims_.begin());
   rank_ = static_cast<int>(dims.size());
 }

@@ -2,12 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 
 #include "base/error.h"
 #include "data/open.h"
 
 namespace thimble {
+namespace {
+
+// Typed, a zero is a mistake; in the fields it stands for "not given".
+std::string at_least_one(const std::string& typed) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(typed.data(), typed.data() + typed.size(), number);
+  const bool whole = error == std::errc() && end == typed.data() + typed.size();
+  return whole && number >= 1 ? "" : fmt::format("wants a whole number from 1 on, not '{}'", typed);
+}
+
+}  // namespace
 
 void CommonFlags::add_to(CLI::App& command) {
   CLI::OptionDefaults& defaults = *command.option_defaults();
@@ -38,7 +50,9 @@ void CommonFlags::add_to(CLI::App& command) {
       ->check(CLI::NonNegativeNumber);
 
   defaults.group("Model");
-  command.add_option("--batch", batch, "Rows of a batch (the model's usual)")->type_name("N");
+  command.add_option("--batch", batch, "Rows of a batch (the model's usual)")
+      ->type_name("N")
+      ->check(at_least_one);
   command.add_option("--classes", classes, "Classes, where the data do not say")->type_name("N");
   command.add_option("--image", image, "Image size, where the data do not say")
       ->type_name("H,W,C")

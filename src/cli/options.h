@@ -25,7 +25,7 @@ struct CommonFlags {
   std::string data_dir;
   std::string device = "cpu";
   int threads = 0;
-  int64_t batch = 0;
+  int64_t batch = 0;         // 0: the model's usual; so for the ones below
   int64_t classes = 0;
   int64_t layers = 0;
   int64_t hidden = 0;
@@ -62,8 +62,8 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);
 
-// Command lines with a recipe file (x.toml) in place of a model: its keys become flags, in front of
-// the ones typed, which win.
+// Command lines with a recipe file (x.toml) in place of a model: its keys become flags, but for
+// those that are typed as well.
 std::vector<std::string> expand_recipe(std::vector<std::string> arguments);
 
 // Subcommands, one file each. Each adds itself and stores what to run when chosen.

@@ -48,6 +48,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
+  user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);
   recipe.planner = json.at("planner").get<std::string>();
   return recipe;
 }
@@ -65,8 +66,8 @@ PlanFile load_plan(const std::string& path) {
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  user_check(json.is_object() && json.value("format", "") == kFormat, "'{}' is not a plan file",
-             path);
+  user_check(json.is_object() && json.contains("format") && json["format"] == kFormat,
+             "'{}' is not a plan file", path);
   try {
     return {recipe_from_json(json.at("recipe")), plan_from_json(json.at("plan"))};
   } catch (const nlohmann::json::exception& error) {

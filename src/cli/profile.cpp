@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/error.h"
 #include "base/process.h"
 #include "cli/options.h"
 #include "execute/measure.h"
@@ -42,6 +43,9 @@ int run(const Flags& flags) {
   if (!planned) return kInfeasible;
   const Model& model = planned->training->model;
   const Plan& plan = planned->plan;
+  user_check(model.options.batch <= feeder->train_count(),
+             "a batch of {} is more than the {} training records", model.options.batch,
+             feeder->train_count());
 
   const Bytes before = resident_now();
   const std::unique_ptr<Memory> arena = planned->backend->allocate(plan.arena);

@@ -1,6 +1,7 @@
 // Recipe files: TOML whose keys are the long flags of the command (batch = 100, data = "cifar10").
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -48,8 +49,13 @@ std::vector<std::string> expand_recipe(std::vector<std::string> arguments) {
   user_check(recipe.contains("model"), "recipe '{}' names no model", path);
 
   std::vector<std::string> flags = {text_of(*recipe.get("model"), "model", path)};
+  const auto typed = [&](const std::string& flag) {
+    return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == flag || argument.starts_with(flag + "=");
+    });
+  };
   for (const auto& [key, node] : recipe) {
-    if (key.str() == "model") continue;
+    if (key.str() == "model" || typed(flag_of(key.str()))) continue;
     if (const auto on = node.value_exact<bool>()) {
       if (*on) flags.push_back(flag_of(key.str()));
       continue;

@@ -71,7 +71,13 @@ void export_batch(const std::string& folder, int64_t step, Program& program, con
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
   user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
   user_check(flags.steps >= 0, "--steps cannot be {}", flags.steps);
-  user_check(flags.warmup >= 0, "--warmup cannot be {}", flags.warmup);
+  const auto epochs = [](std::string_view flag, double value) {
+    user_check(value >= 0 && value < 1e6, "{} is a number of epochs, not {}", flag, value);
+  };
+  epochs("--warmup", flags.warmup);
+  epochs("--save-every", flags.save_every);
+  epochs("--eval-every", flags.evaluate_every);
+  for (const double at : flags.milestones) epochs("--milestones", at);
   TrainOptions options;
   options.recipe = resolved.recipe;
   options.seed = flags.common.seed;

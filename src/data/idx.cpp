@@ -47,9 +47,9 @@ Header parse_header(std::span<const std::byte> prefix, int rank, const std::stri
     possible = possible && extent > 0 && !__builtin_mul_overflow(data, extent, &data);
   }
   possible = possible && !__builtin_add_overflow(data, header.header_bytes, &header.file_bytes);
-  user_check(
-      possible, "'{}' claims the impossible extents {}; get a fresh copy of it", path,
-      to_string(Shape(std::span<const int64_t>(header.extents).first(static_cast<size_t>(rank)))));
+  const std::span<const int64_t> extents(header.extents);
+  user_check(possible, "'{}' claims the impossible extents [{}]; get a fresh copy of it", path,
+             fmt::join(extents.first(static_cast<size_t>(rank)), ","));
   return header;
 }
 

@@ -80,8 +80,9 @@ class Assigner {
       const bool source = c < source_count_;
       if (source && (is_persistent(role) || microbatches_ > 1)) copy.end = last_step_;
       // What the loop over microbatches reads must outlive the loop.
-      const bool carried = microbatches_ > 1 && copy.made < each_.begin && copy.end >= each_.begin;
-      if (carried) copy.end = std::max(copy.end, each_.end - 1);
+      const bool read_inside =
+          microbatches_ > 1 && copy.made < each_.begin && copy.end >= each_.begin;
+      if (read_inside) copy.end = std::max(copy.end, each_.end - 1);
     }
     for (const ValueId value : graph_.results) {
       const int copy = current_[value.at()];
@@ -146,7 +147,7 @@ class Assigner {
       const int buffer = buffers.inputs[input];
       const BufferUse& use = result_.uses[static_cast<size_t>(buffer)];
       if (use.last != s || use.size != graph_[copy.value].type.bytes()) continue;
-      if (result_.persistent[static_cast<size_t>(buffer)]) continue;
+      if (result_.persistent[static_cast<size_t>(buffer)] || carried(use, s)) continue;
       bool free = std::count(buffers.outputs.begin(), buffers.outputs.end(), buffer) == 0;
       for (size_t i = 0; i < buffers.inputs.size(); ++i) {
         if (buffers.inputs[i] == buffer && !may_overwrite(i)) free = false;
@@ -154,6 +155,11 @@ class Assigner {
       if (free) return buffer;
     }
     return -1;
+  }
+
+  // Whether the next turn of the loop over microbatches needs the bytes as this one found them.
+  bool carried(const BufferUse& use, int s) const {
+    return microbatches_ > 1 && use.first < each_.begin && each_.begin <= s && s < each_.end;
   }
 
   int new_buffer(const Copy& copy) {

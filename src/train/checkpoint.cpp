@@ -92,23 +92,32 @@ nlohmann::json read_state(const fs::path& path) {
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
-  const bool whole = state.is_object() && state.value("format", 0) == kFormat &&
-                     state.contains("step") && state["step"].is_number_integer() &&
-                     state.contains("recipe") && state["recipe"].is_object() &&
-                     state.contains("sha256") && state["sha256"].is_object();
+  const auto has = [&](const char* key, bool (*is)(const nlohmann::json& value)) {
+    return state.contains(key) && is(state[key]);
+  };
+  const auto object = [](const nlohmann::json& value) { return value.is_object(); };
+  const bool whole =
+      state.is_object() &&
+      has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
+      has("step", [](const nlohmann::json& value) {
+        return value.is_number_integer() && value.get<int64_t>() >= 0;
+      }) &&
+      has("recipe", object) && has("progress", object) && has("sha256", object);
   user_check(whole, "'{}' is damaged or not a checkpoint of this version", path.string());
   return state;
 }
 
 void check_recipe(const std::string& folder, const nlohmann::json& stored,
                   const nlohmann::json& wanted) {
-  for (const auto& [key, value] : wanted.items()) {
-    if (!stored.contains(key) || stored[key] != value) {
-      user_error("the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "
-                 "the same settings, or choose another --out",
-                 folder, key, stored.contains(key) ? stored[key].dump() : "(nothing)", value.dump());
-    }
-  }
+  const auto check = [&](const std::string& key) {
+    user_check(stored.contains(key) && stored[key] == wanted[key],
+               "the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "
+               "the same settings, or choose another --out",
+               folder, key, stored.contains(key) ? stored[key].dump() : "(nothing)",
+               wanted[key].dump());
+  };
+  if (wanted.contains("model")) check("model");  // says most, where it differs
+  for (const auto& [key, value] : wanted.items()) check(key);
 }
 
 }  // namespace
@@ -131,7 +140,7 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
         {"format", kFormat},
         {"step", position.step},
         {"recipe", position.recipe},
-        {"progress", position.progress},
+        {"progress", position.progress.is_object() ? position.progress : nlohmann::json::object()},
         {"sha256",
          {{kWeights, file_sha256((partial / kWeights).string())},
           {kOptimizer, file_sha256((partial / kOptimizer).string())}}}};
@@ -176,7 +185,8 @@ Position load_checkpoint(const std::string& folder, Program& program,
   const nlohmann::json state = read_state(root / kState);
   check_recipe(folder, state["recipe"], recipe);
   for (const char* name : {kWeights, kOptimizer}) {
-    user_check(state["sha256"].value(name, "") == file_sha256((root / name).string()),
+    user_check(state["sha256"].contains(name) &&
+                   state["sha256"][name] == file_sha256((root / name).string()),
                "'{}' is damaged: its bytes are not those that were saved", (root / name).string());
   }
   const SafetensorsFile weights((root / kWeights).string());
@@ -189,8 +199,7 @@ Position load_checkpoint(const std::string& folder, Program& program,
   check_tensors(optimizer, graph, state_values);
   read_tensors(weights, program, model_values);
   read_tensors(optimizer, program, state_values);
-  return {state["step"].get<int64_t>(), state["recipe"],
-          state.value("progress", nlohmann::json::object())};
+  return {state["step"].get<int64_t>(), state["recipe"], state["progress"]};
 }
 
 void load_weights(const std::string& path, Program& program) {

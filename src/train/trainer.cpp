@@ -68,7 +68,6 @@ Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions optio
              "a batch of {} is more than the {} training records", model.options.batch,
              feeder_.train_count());
   user_check(options_.steps >= 1, "there is nothing to train: {} steps", options_.steps);
-  if (!options_.out.empty()) ensure_directory(options_.out);
   options_.rate.total_steps = options_.steps;
   evaluation_ = plan_evaluation(planned_);
   arena_ = planned_.backend->allocate(planned_.plan.arena);
@@ -76,6 +75,7 @@ Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions optio
   evaluator_ = std::make_unique<Program>(evaluation_->model.graph, evaluation_->plan,
                                          *planned_.backend, *arena_);
   start();
+  if (!options_.out.empty()) ensure_directory(options_.out);  // when nothing else can be wrong
 }
 
 Trainer::~Trainer() = default;
@@ -122,29 +122,38 @@ void Trainer::start() {
   });
 }
 
+std::string Trainer::kept() const {
+  return result_.checkpoint.empty()
+             ? "no checkpoint had been saved yet"
+             : fmt::format("the last good checkpoint is {}", result_.checkpoint);
+}
+
+std::string Trainer::non_finite_value() const {
+  const Graph& graph = program_->graph();
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    if (!all_finite(program_->bytes_of(make_id<ValueId>(v)), value.type)) {
+      return fmt::format("{} '{}'", name_of(value.role), value.name);
+    }
+  }
+  return "";
+}
+
 // Runs the forward pass again, looking at every value as it is made.
 void Trainer::explain_non_finite(int64_t step) {
   const Model& model = planned_.training->model;
-  const std::string kept = result_.checkpoint.empty()
-                               ? "no checkpoint had been saved yet"
-                               : fmt::format("the last good checkpoint is {}", result_.checkpoint);
   std::string where = "the loss itself";
   const auto name_fault = [&](std::string_view what) {
     where = what;
     throw UserError(fmt::format(
         "the loss is not finite at step {}: {} is the first value that is not; {}; try a lower "
         "--lr, a warm-up (--warmup), or another --seed",
-        step + 1, where, kept));
+        step + 1, where, kept()));
   };
   const Graph& graph = model.graph;
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    const Value& value = graph.values[v];
-    if (value.producer.valid() || !is_persistent(value.role)) continue;
-    if (!all_finite(program_->bytes_of(make_id<ValueId>(v)), value.type)) {
-      name_fault(fmt::format("{} '{}'", name_of(value.role), value.name));
-    }
-  }
-  feeder_.fill_training(*program_, model, step);
+  if (const std::string value = non_finite_value(); !value.empty()) name_fault(value);
+  feed(step);
   program_->run_until(program_->steps_until(model.loss), [&](size_t s) {
     const PlannedStep& planned = planned_.plan.steps[s];
     const Node& node = graph[planned.node];
@@ -158,10 +167,10 @@ void Trainer::explain_non_finite(int64_t step) {
   name_fault("the loss");
 }
 
-void Trainer::step(int64_t step) {
+// Everything a step reads that does not outlive it.
+void Trainer::feed(int64_t step) {
   const Model& model = planned_.training->model;
   feeder_.fill_training(*program_, model, step);
-  if (options_.on_batch) options_.on_batch(step, *program_, model);
   const OptimizerInputs& scalars = planned_.training->scalars;
   program_->view<float>(scalars.learning_rate)[0] =
       static_cast<float>(rate_at(options_.rate, step));
@@ -172,6 +181,12 @@ void Trainer::step(int64_t step) {
     rng[1] = step;
     rng[2] = 0;
   }
+}
+
+void Trainer::step(int64_t step) {
+  const Model& model = planned_.training->model;
+  feed(step);
+  if (options_.on_batch) options_.on_batch(step, *program_, model);
   program_->run();
   const double loss = static_cast<double>(program_->view<float>(model.loss)[0]);
   result_.losses.push_back(loss);
@@ -205,6 +220,12 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   if (options_.out.empty()) return;
+  // The loss does not know yet what the last update did.
+  const std::string fault = non_finite_value();
+  user_check(fault.empty(),
+             "{} is not finite after step {}, so nothing was saved; {}; try a lower --lr, a "
+             "warm-up (--warmup), or another --seed",
+             fault, result_.steps, kept());
   Position position;
   position.step = result_.steps;
   position.recipe = recipe_json();

@@ -79,9 +79,13 @@ class Trainer {
   struct Meter;
 
   void start();
+  void feed(int64_t step);
   void step(int64_t step);
   void evaluate();
   void save();
+  std::string kept() const;  // which checkpoint there is, for messages
+  // The name of a persistent value that is not finite; empty: all are.
+  std::string non_finite_value() const;
   void explain_non_finite(int64_t step);
   nlohmann::json recipe_json() const;
 

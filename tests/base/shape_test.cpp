@@ -30,6 +30,13 @@ TEST(Shape, RefusesTooManyAxesAndNegativeExtents) {
   EXPECT_THROW((Shape{2, -1}), UserError);
 }
 
+TEST(Shape, RefusesWhatNoMemoryHolds) {
+  EXPECT_EQ((Shape{int64_t{1} << 46}).elements(), int64_t{1} << 46);
+  EXPECT_THROW((Shape{(int64_t{1} << 46) + 1}), UserError);
+  EXPECT_THROW((Shape{int64_t{1} << 40, int64_t{1} << 40}), UserError);
+  EXPECT_THROW((Shape{0, int64_t{1} << 40, int64_t{1} << 40}), UserError);  // parts are multiplied, too
+}
+
 TEST(Shape, Prints) {
   EXPECT_EQ(to_string(Shape{}), "[]");
   EXPECT_EQ(to_string(Shape{100, 32, 32, 16}), "[100,32,32,16]");

@@ -1,0 +1,224 @@
+// thimble plan and thimble verify, through the program itself.
+#include "support/run_thimble.h"
+
+namespace thimble {
+namespace {
+
+using Words = std::vector<std::string>;
+
+nlohmann::json plan_json(const Words& words) {
+  const Outcome outcome = thimble_says(Words{"plan", "--json"} + words);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.code == 0 ? outcome.json() : nlohmann::json::object();
+}
+
+class PlanCommand : public testing::TestWithParam<Words> {};
+
+TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
+  const nlohmann::json plan = plan_json(GetParam());
+  for (const char* key :
+       {"model", "device", "batch", "microbatch", "planner", "tier", "arena_bytes",
+        "peak_live_bytes", "bytes", "nodes", "steps", "recomputed_steps", "flops",
+        "extra_flops_ratio", "predicted_step_ms", "plan_seconds"}) {
+    EXPECT_TRUE(plan.contains(key)) << key;
+  }
+  int64_t sum = 0;
+  for (const char* key :
+       {"weights", "gradients", "optimizer", "activations", "workspace", "data", "statistics"}) {
+    ASSERT_TRUE(plan["bytes"].contains(key)) << key;
+    EXPECT_GE(plan["bytes"][key].get<int64_t>(), 0) << key;
+    sum += plan["bytes"][key].get<int64_t>();
+  }
+  EXPECT_EQ(plan["bytes"].size(), 7u);
+  EXPECT_EQ(sum, plan["peak_live_bytes"].get<int64_t>());
+  EXPECT_GE(plan["arena_bytes"], plan["peak_live_bytes"]);
+  EXPECT_EQ(plan["arena_bytes"].get<int64_t>() % 64, 0);
+  EXPECT_EQ(plan["steps"], plan["nodes"]);  // keep_all runs each node once
+  EXPECT_EQ(plan["recomputed_steps"], 0);
+  EXPECT_EQ(plan["extra_flops_ratio"], 0);
+  EXPECT_EQ(plan["planner"], "keep_all");
+  EXPECT_EQ(plan["tier"], "exact");
+  EXPECT_EQ(plan["batch"], plan["microbatch"]);
+  EXPECT_GT(plan["predicted_step_ms"], 0);
+  EXPECT_GT(plan["flops"], 0);
+  // Weights are live at every step: 4 bytes each, and rounding up to 64 per tensor.
+  EXPECT_GE(plan["bytes"]["weights"], 4 * plan["parameters"].get<int64_t>());
+  EXPECT_GE(plan["bytes"]["optimizer"], 4 * plan["parameters"].get<int64_t>());  // momentum
+}
+
+TEST_P(PlanCommand, TheSmallestBudgetIsExact) {
+  const int64_t arena = plan_json(GetParam())["arena_bytes"];
+  const Outcome less =
+      thimble_says(Words{"plan", "--json", "--memory", std::to_string(arena - 1)} + GetParam());
+  EXPECT_EQ(less.code, 3);
+  const nlohmann::json infeasible = less.json();
+  EXPECT_EQ(infeasible["infeasible"], true);
+  EXPECT_EQ(infeasible["min_bytes"], arena);
+  EXPECT_FALSE(infeasible["why"].get<std::string>().empty());
+  EXPECT_NE(less.err.find(std::to_string(arena)), std::string::npos);
+  const nlohmann::json exact = plan_json(Words{"--memory", std::to_string(arena)} + GetParam());
+  EXPECT_EQ(exact["arena_bytes"], arena);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, PlanCommand,
+    testing::Values(Words{"mlp"}, Words{"wrn-10-1", "--image", "8,8,1"},
+                    Words{"lstm", "--length", "5"},
+                    Words{"resnet:[1,1,1,1]", "--device", "null", "--batch", "2"}),
+    [](const auto& test) { return test.param[0].substr(0, test.param[0].find_first_of("-:")); });
+
+TEST(Plan, InfeasibleWithoutJsonIsASentence) {
+  const Outcome outcome = thimble_says({"plan", "mlp", "--memory", "64KiB"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("the smallest budget that does is"), std::string::npos) << outcome.err;
+}
+
+TEST(Plan, FlagsChangeWhatTheyShould) {
+  const nlohmann::json base = plan_json({"mlp"});
+  EXPECT_EQ(plan_json({"mlp", "--batch", "7"})["batch"], 7);
+  EXPECT_EQ(base["batch"], 100);
+  EXPECT_GT(plan_json({"mlp", "--optimizer", "adam"})["bytes"]["optimizer"],
+            base["bytes"]["optimizer"]);
+  EXPECT_EQ(plan_json({"mlp", "--momentum", "0"})["bytes"]["optimizer"], 0);
+  EXPECT_GT(plan_json({"mlp", "--hidden", "512"})["parameters"], base["parameters"]);
+  EXPECT_EQ(plan_json({"mlp", "--device", "null"})["device"], "null");
+  // A plan does not depend on when it is made.
+  nlohmann::json again = plan_json({"mlp"}), first = base;
+  again.erase("plan_seconds");
+  first.erase("plan_seconds");
+  EXPECT_EQ(again, first);
+}
+
+TEST(Plan, WideResNetFitsWhereThePeersDoNot) {
+  const nlohmann::json plan = plan_json({"wrn-28-2", "--batch", "100"});
+  EXPECT_LE(plan["arena_bytes"], 400ll << 20);
+  // And it is packed well: within one percent of what is live.
+  EXPECT_LE(plan["arena_bytes"].get<double>(), 1.01 * plan["peak_live_bytes"].get<double>());
+}
+
+TEST(Plan, ListNamesWhatThereIs) {
+  const nlohmann::json all = thimble_says({"list", "--json"}).json();
+  for (const char* kind : {"models", "data", "planners", "packers", "ops"}) {
+    EXPECT_FALSE(all[kind].empty()) << kind;
+  }
+  EXPECT_NE(thimble_says({"list"}).out.find("wrn-D-K"), std::string::npos);
+}
+
+TEST(Plan, HelpIsNoMistake) {
+  for (const Words& words : {Words{"--help"}, Words{"train", "--help"}, Words{"--version"}}) {
+    const Outcome outcome = thimble_says(words);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_FALSE(outcome.out.empty());
+  }
+}
+
+class SavedPlan : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome saved = thimble_says({"plan", "wrn-10-1", "--image", "8,8,1", "--batch", "4",
+                                        "--threads", "2", "--save", path_});
+    ASSERT_EQ(saved.code, 0) << saved.err;
+    ASSERT_EQ(folder_.entries(), 1);
+    file_ = nlohmann::json::parse(slurp(path_));
+  }
+
+  Outcome verify_with(const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json changed = file_;
+    change(changed);
+    spill(path_, changed.dump());
+    return thimble_says({"verify", path_});
+  }
+
+  TemporaryFolder folder_;
+  const std::string path_ = folder_ / "plan.json";
+  nlohmann::json file_;
+};
+
+TEST_F(SavedPlan, IsSoundAsSaved) {
+  const Outcome outcome = thimble_says({"verify", path_});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("sound"), std::string::npos);
+  const nlohmann::json json = thimble_says({"verify", path_, "--json"}).json();
+  EXPECT_EQ(json["sound"], true);
+  EXPECT_EQ(json["arena_bytes"], file_["plan"]["arena_bytes"]);
+}
+
+TEST_F(SavedPlan, TamperedWithIsUnsound) {
+  const auto unsound = [&](const char* what, const std::function<void(nlohmann::json&)>& change) {
+    SCOPED_TRACE(what);
+    expect_mistake(verify_with([&](nlohmann::json& file) { change(file["plan"]); }), "unsound");
+  };
+  unsound("arena",
+          [](auto& p) { p["arena_bytes"] = p["arena_bytes"].template get<int64_t>() + 64; });
+  unsound("peak", [](auto& p) { p["peak_live_bytes"] = 64; });
+  unsound("dropped step", [](auto& p) { p["steps"].erase(3); });
+  unsound("moved output", [](auto& p) { p["steps"][2]["out"][0] = 0; });
+  unsound("moved input", [](auto& p) { p["steps"][2]["in"][0] = 64; });
+  unsound("unknown node", [](auto& p) { p["steps"][2]["node"] = 100000; });
+  unsound("negative node", [](auto& p) { p["steps"][2]["node"] = -1; });
+  unsound("no steps", [](auto& p) { p["steps"] = nlohmann::json::array(); });
+  unsound("huge offset", [](auto& p) { p["steps"][2]["out"][0] = 9223372036854775744; });
+  unsound("huge scratch", [](auto& p) { p["steps"][2]["scratch"] = {0, 9223372036854775744}; });
+  unsound("negative arena", [](auto& p) { p["arena_bytes"] = -64; });
+  unsound("microbatches", [](auto& p) { p["microbatches"] = 0; });
+}
+
+TEST_F(SavedPlan, WhatIsNoPlanFileIsAMistake) {
+  const auto mistake = [&](const char* what, const std::function<void(nlohmann::json&)>& change) {
+    SCOPED_TRACE(what);
+    expect_mistake(verify_with(change));
+  };
+  mistake("format", [](auto& f) { f["format"] = 1; });
+  mistake("no plan", [](auto& f) { f.erase("plan"); });
+  mistake("no recipe", [](auto& f) { f.erase("recipe"); });
+  mistake("steps", [](auto& f) { f["plan"]["steps"] = "none"; });
+  mistake("model", [](auto& f) { f["recipe"]["model"] = "unheard-of"; });
+  mistake("model type", [](auto& f) { f["recipe"]["model"] = 5; });
+  mistake("batch", [](auto& f) { f["recipe"]["batch"] = -1; });
+  mistake("image rank", [](auto& f) { f["recipe"]["image"] = {8, 8}; });
+  mistake("image of many axes", [](auto& f) { f["recipe"]["image"] = {1, 1, 1, 1, 1, 1, 1, 1}; });
+  mistake("negative image", [](auto& f) { f["recipe"]["image"] = {8, -8, 1}; });
+  mistake("threads", [](auto& f) { f["recipe"]["threads"] = -3; });
+  mistake("device", [](auto& f) { f["recipe"]["device"] = "abacus"; });
+  mistake("optimizer", [](auto& f) { f["recipe"]["optimizer"] = "guess"; });
+  for (const char* text : {"", "{", "[]", "7", "\"thimble-plan-1\""}) {
+    spill(path_, text);
+    expect_mistake(thimble_says({"verify", path_}), path_);
+  }
+  spill(path_, file_.dump().substr(0, 1000));
+  expect_mistake(thimble_says({"verify", path_}), path_);
+  expect_mistake(thimble_says({"verify", folder_ / "nothing"}), folder_ / "nothing");
+  expect_mistake(thimble_says({"verify", folder_.path()}), folder_.path());
+}
+
+TEST_F(SavedPlan, AnotherModelsPlanIsUnsoundForThisOne) {
+  expect_mistake(verify_with([](auto& f) { f["recipe"]["model"] = "wrn-16-1"; }), "unsound");
+  expect_mistake(verify_with([](auto& f) { f["recipe"]["batch"] = 8; }), "unsound");
+}
+
+TEST(Plan, AnUnwritablePlanFileIsAMistake) {
+  const TemporaryFolder folder;
+  expect_mistake(thimble_says({"plan", "mlp", "--save", folder / "missing/plan.json"}),
+                 folder / "missing/plan.json");
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+TEST(Profile, MeasuresWhatWasPredicted) {
+  for (const Words& words :
+       {Words{"mlp", "--batch", "32"}, Words{"wrn-10-1", "--batch", "8", "--data", "digits"},
+        Words{"lstm", "--batch", "4", "--length", "6"}}) {
+    const Outcome outcome = thimble_says(Words{"profile", "--json", "--steps", "2"} + words);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const nlohmann::json json = outcome.json();
+    EXPECT_EQ(json["measured_arena_bytes"], json["arena_bytes"]) << words[0];
+    EXPECT_LE(json["written_arena_bytes"], json["arena_bytes"]) << words[0];
+    EXPECT_EQ(json["measured_peak_live_bytes"], json["peak_live_bytes"]) << words[0];
+    for (const auto& [role, bytes] : json["by_role"].items()) {
+      EXPECT_EQ(bytes["measured"], bytes["predicted"]) << words[0] << " " << role;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thimble

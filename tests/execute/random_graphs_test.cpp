@@ -1,0 +1,263 @@
+// Random training steps, planned in every way and run in one arena, against the interpreter that
+// gives every value bytes of its own: the same kernels must give the same bits.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "autodiff/autodiff.h"
+#include "execute/measure.h"
+#include "support/interpreter.h"
+#include "support/plan_cases.h"
+
+namespace thimble {
+namespace {
+
+struct RandomStep {
+  Graph graph;
+  ValueId rng;
+};
+
+// A random forward graph over f32 [8,8], its gradients, and an update per weight.
+RandomStep random_step(uint32_t seed) {
+  std::mt19937 random(seed);
+  RandomStep step;
+  Graph& graph = step.graph;
+  graph.name = fmt::format("random {}", seed);
+  Builder b(graph);
+  const auto any_of = [&](const std::vector<ValueId>& values) {
+    return values[random() % values.size()];
+  };
+  step.rng = b.input("rng", {{3}, DType::i64});
+  std::vector<ValueId> values = {b.input("x", kSquare), b.input("y", kSquare)};
+  std::vector<ValueId> weights, biases;
+  for (int i = 0; i < 3; ++i) {
+    weights.push_back(b.weight(fmt::format("w{}", i), kSquare, {Init::Kind::normal, 0.3}));
+    biases.push_back(b.weight(fmt::format("b{}", i), {{8}, DType::f32}, {Init::Kind::normal, 0.3}));
+  }
+  const ValueId one = b.constant(1, kSquare);
+  const int count = 6 + static_cast<int>(random() % 12);
+  for (int i = 0; i < count; ++i) {
+    // Mostly the newest value, so that the graph is deep.
+    const ValueId x = random() % 3 == 0 ? any_of(values) : values.back();
+    switch (random() % 12) {
+      case 0:
+        values.push_back(b.op("add", {x, any_of(values)}));
+        break;
+      case 1:
+        values.push_back(b.op("mul", {x, random() % 4 == 0 ? one : any_of(values)}));
+        break;
+      case 2:
+        values.push_back(b.op("sub", {x, any_of(values)}));
+        break;
+      case 3:
+        values.push_back(b.op("relu", {x}));
+        break;
+      case 4:
+        values.push_back(b.op("tanh", {x}));
+        break;
+      case 5:
+        values.push_back(b.op("sigmoid", {x}));
+        break;
+      case 6:
+        values.push_back(b.op("scale", {x}, {{"factor", -0.75}}));
+        break;
+      case 7:
+        values.push_back(b.op("add", {x, any_of(biases)}));
+        break;
+      case 8:
+        values.push_back(
+            b.op("dropout", {x, step.rng}, {{"p", 0.25}, {"stream", b.next_random_stream()}}));
+        break;
+      case 9: {
+        const ValueId flat = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{4, 16}}});
+        const ValueId there = random() % 2 == 0 ? b.op("tanh", {flat}) : flat;
+        values.push_back(b.op("reshape", {there}, {{"shape", std::vector<int64_t>{8, 8}}}));
+        break;
+      }
+      default:
+        values.push_back(b.op(
+            "matmul", {x, any_of(weights)},
+            {{"transpose_a", int64_t{0}}, {"transpose_b", static_cast<int64_t>(random() % 2)}}));
+    }
+  }
+  const ValueId last =
+      b.op("tanh", {b.op("add", {values.back(), b.op("matmul", {any_of(values), weights[0]})})});
+  const ValueId loss = b.op("reduce", {last}, {{"axes", std::vector<int64_t>{0, 1}}});
+  graph.results = {loss, last};
+  if (random() % 2 == 0) graph.results.push_back(any_of(values));
+  std::vector<ValueId> wrt = weights;
+  wrt.insert(wrt.end(), biases.begin(), biases.end());
+  const GradientRoot root = {loss, b.constant(1, graph[loss].type)};
+  const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wrt);
+  const char* const optimizers[] = {"sgd", "nesterov", "adam"};
+  add_updates(graph, wrt, gradients, parse_optimizer(optimizers[random() % 3]));
+  verify_graph(graph);
+  return step;
+}
+
+void fill_inputs(const Graph& graph, ValueId rng, uint64_t seed,
+                 const std::function<void(ValueId, const Tensor&)>& put) {
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid() || value.role != Role::input) continue;
+    Tensor tensor(value.type);
+    fill_tensor(tensor, {Fill::Kind::uniform, 0.01, 1}, seed * 1000 + v);
+    if (rng.valid() && v == rng.at()) {
+      for (int64_t i = 0; i < 3; ++i) tensor.set(i, static_cast<double>(seed + i));
+    }
+    put(make_id<ValueId>(v), tensor);
+  }
+}
+
+bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// Two training steps of the plan, bit for bit against the interpreter. Also what it measures.
+void expect_same_bits(const Graph& graph, ValueId rng, const Plan& plan, Backend& backend) {
+  const auto arena = backend.allocate(plan.arena);
+  // What is not written is not zero either.
+  std::memset(arena->base(), 0xA7, static_cast<size_t>(plan.arena.count));
+  Program program(graph, plan, backend, *arena);
+  Interpreter oracle(graph, &backend, 42);
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    const Tensor& start = oracle[make_id<ValueId>(v)];
+    std::memcpy(program.bytes_of(make_id<ValueId>(v)).data(), start.bytes().data(),
+                start.bytes().size());
+  }
+  for (uint64_t step = 0; step < 2; ++step) {
+    fill_inputs(graph, rng, step + 1, [&](ValueId v, const Tensor& tensor) {
+      oracle[v] = tensor;
+      std::memcpy(program.bytes_of(v).data(), tensor.bytes().data(), tensor.bytes().size());
+    });
+    program.run();
+    oracle.run();
+    for (const ValueId result : graph.results) {
+      ASSERT_TRUE(same(program.bytes_of(result), oracle[result].bytes()))
+          << graph[result].name << " at step " << step;
+    }
+    oracle.commit();
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      const Value& value = graph.values[v];
+      if (value.producer.valid() || !is_persistent(value.role)) continue;
+      ASSERT_TRUE(same(program.bytes_of(make_id<ValueId>(v)), oracle[make_id<ValueId>(v)].bytes()))
+          << value.name << " after step " << step;
+    }
+  }
+  EXPECT_EQ(program.touched(), plan.arena);
+  const Measurement measured = measure(program);
+  EXPECT_EQ(measured.peak_live, plan.peak_live);
+  EXPECT_EQ(measured.by_role, plan.peak_by_role);
+}
+
+class RandomGraphs : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(RandomGraphs, SameBitsWhateverThePlan) {
+  const auto backend = make_backend("cpu", 2);
+  for (uint32_t seed = GetParam() * 25; seed < GetParam() * 25 + 25; ++seed) {
+    const RandomStep step = random_step(seed);
+    const Costs costs = gather_costs(step.graph, *backend);
+    std::mt19937 random(seed);
+    for (const double recomputation : {0.0, 0.2, 0.6}) {
+      const Schedule schedule = with_recomputation(step.graph, random, recomputation, 3);
+      for (const Sharing sharing : {Sharing::none, Sharing::in_place, Sharing::sharing}) {
+        SCOPED_TRACE(fmt::format("seed {}, recomputation {}, sharing {}", seed, recomputation,
+                                 static_cast<int>(sharing)));
+        const Plan plan =
+            lay_out({.graph = step.graph, .costs = costs, .sharing = sharing}, schedule);
+        ASSERT_EQ(find_fault(step.graph, costs, plan), std::nullopt) << print_graph(step.graph);
+        expect_same_bits(step.graph, step.rng, plan, *backend);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, testing::Range(0u, 8u));
+
+TEST(RandomGraphsOfModels, RecomputedModelsGiveTheSameBits) {
+  const auto backend = make_backend("cpu", 2);
+  for (const ModelOptions& options : {small_mlp(), small_wrn(), small_lstm()}) {
+    const TrainingGraph training = make_training_graph(options, parse_optimizer("adamw"));
+    const Graph& graph = training.model.graph;
+    const Costs costs = gather_costs(graph, *backend);
+    for (const uint32_t seed : {1u, 2u, 3u}) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", options.name, seed));
+      std::mt19937 random(seed);
+      const Plan plan = lay_out({.graph = graph, .costs = costs},
+                                with_recomputation(graph, random, 0.1 * seed, 2));
+      ASSERT_EQ(find_fault(graph, costs, plan), std::nullopt);
+      expect_same_bits(graph, training.model.rng, plan, *backend);
+    }
+  }
+}
+
+// A gradient summed over microbatches, statistics updated by each of them, one update at the end.
+TEST(Microbatches, SameBitsAsTheInterpreterPhaseByPhase) {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = b.input("x", kSquare), rate = b.input("rate", {{1}, DType::f32});
+  const ValueId w = b.weight("w", kSquare, {Init::Kind::normal, 0.5});
+  const TensorType channel = {{8}, DType::f32};
+  const ValueId mean = b.statistic("mean", channel), var = b.statistic("var", channel);
+  b.set_phase(Phase::begin);
+  const ValueId zero = b.op("fill", {}, {{"shape", std::vector<int64_t>{8, 8}}, {"value", 0.0}});
+  const ValueId table = b.op("scale", {w}, {{"factor", 0.5}});
+  b.set_phase(Phase::each);
+  const ValueId h = b.op("tanh", {b.op("matmul", {x, table})});
+  const auto statistics = b.apply("batch_norm_stats", {h});
+  b.apply("running_stats_update", {mean, var, statistics[0], statistics[1]},
+          {{"momentum", 0.1}, {"count", int64_t{8}}});
+  const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
+  const ValueId last = b.op("relu", {table});
+  b.set_phase(Phase::end);
+  b.op("sgd_plain_update", {w, sum, rate}, {{"weight_decay", 0.01}});
+  graph.results = {sum, last};
+  verify_graph(graph);
+
+  const auto backend = make_backend("cpu", 2);
+  const Costs costs = gather_costs(graph, *backend);
+  for (const int microbatches : {1, 2, 5}) {
+    for (const Sharing sharing : {Sharing::none, Sharing::in_place, Sharing::sharing}) {
+      SCOPED_TRACE(
+          fmt::format("{} microbatches, sharing {}", microbatches, static_cast<int>(sharing)));
+      const Plan plan = std::get<Plan>(make_plan(
+          {.graph = graph, .costs = costs, .sharing = sharing, .microbatches = microbatches}));
+      ASSERT_EQ(find_fault(graph, costs, plan), std::nullopt);
+      const auto arena = backend->allocate(plan.arena);
+      Program program(graph, plan, *backend, *arena);
+      Interpreter oracle(graph, backend.get(), 9);
+      for (const ValueId v : {w, mean, var}) {
+        std::memcpy(program.bytes_of(v).data(), oracle[v].bytes().data(), oracle[v].bytes().size());
+      }
+      for (uint64_t step = 0; step < 2; ++step) {
+        const auto data = [&](int microbatch, const auto& put) {
+          fill_inputs(graph, {}, 100 * step + static_cast<uint64_t>(microbatch), put);
+        };
+        program.run([&](int m) {
+          data(m, [&](ValueId v, const Tensor& tensor) {
+            std::memcpy(program.bytes_of(v).data(), tensor.bytes().data(), tensor.bytes().size());
+          });
+        });
+        oracle.run_phase(Phase::begin);
+        for (int m = 0; m < microbatches; ++m) {
+          data(m, [&](ValueId v, const Tensor& tensor) { oracle[v] = tensor; });
+          oracle.run_phase(Phase::each);
+        }
+        oracle.run_phase(Phase::end);
+        EXPECT_TRUE(same(program.bytes_of(sum), oracle[sum].bytes())) << step;
+        EXPECT_TRUE(same(program.bytes_of(last), oracle[last].bytes())) << step;
+        oracle.commit();
+        for (const ValueId v : {w, mean, var}) {
+          EXPECT_TRUE(same(program.bytes_of(v), oracle[v].bytes())) << graph[v].name << step;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thimble

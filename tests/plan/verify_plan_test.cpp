@@ -1,0 +1,487 @@
+// Sound plans pass; plans that were made wrong on purpose never do.
+#include "plan/verify_plan.h"
+
+#include <functional>
+#include <map>
+
+#include "support/plan_cases.h"
+
+namespace thimble {
+namespace {
+
+// A chain of matmuls deep enough for every kind of recomputation, with a view and scratch.
+Case hand_made(uint32_t seed) {
+  Case result;
+  result.name = "hand-made chain";
+  Graph& graph = result.graph;
+  Builder b(graph);
+  ValueId x = b.input("x", kSquare);
+  const ValueId rate = b.input("rate", {{1}, DType::f32});
+  std::vector<ValueId> layers, weights;
+  for (int i = 0; i < 6; ++i) {
+    weights.push_back(b.weight(fmt::format("w{}", i), kSquare, {}));
+    x = b.op("tanh", {b.op("matmul", {x, weights.back()})});
+    layers.push_back(x);
+  }
+  ValueId g = b.op("reshape", {b.op("copy", {x})}, {{"shape", std::vector<int64_t>{8, 8}}});
+  b.set_backward(true);
+  for (size_t i = layers.size(); i-- > 0;) {
+    g = b.op("tanh_backward", {layers[i], g});
+    const ValueId gw = b.op("matmul", {i == 0 ? layers[0] : layers[i - 1], g});
+    const ValueId next = b.op("matmul", {g, weights[i]});
+    b.op("sgd_plain_update", {weights[i], gw, rate}, {{"weight_decay", 0.0}});
+    g = next;
+  }
+  graph.results = {g};
+  verify_graph(graph);
+  result.costs = flat_costs(graph, Bytes(200));
+  std::mt19937 random(seed);
+  result.plan =
+      lay_out({.graph = graph, .costs = result.costs}, with_recomputation(graph, random, 0.5));
+  return result;
+}
+
+std::vector<Case> sound_cases() {
+  std::vector<Case> cases = {planned_model(small_mlp()), planned_model(small_wrn()),
+                             planned_model(small_resnet()), planned_model(small_lstm(), "adam")};
+  for (const size_t i : {0, 1, 3}) cases.push_back(recomputed(cases[i], 7, 0.15));
+  for (const uint32_t seed : {1u, 2u, 3u}) cases.push_back(hand_made(seed));
+  return cases;
+}
+
+TEST(VerifyPlan, SoundPlansPass) {
+  for (const Case& c : sound_cases()) {
+    EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
+    for (const Sharing sharing : {Sharing::none, Sharing::in_place}) {
+      const Plan plan =
+          lay_out({.graph = c.graph, .costs = c.costs, .sharing = sharing}, schedule_of(c.plan));
+      EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt) << c.name;
+      EXPECT_GE(plan.arena, c.plan.arena) << c.name;
+    }
+  }
+}
+
+TEST(VerifyPlan, RecomputationIsReallyThere) {
+  for (const Case& c : sound_cases()) {
+    const auto repeated = std::count_if(c.plan.steps.begin(), c.plan.steps.end(),
+                                        [](const PlannedStep& s) { return s.recompute; });
+    EXPECT_EQ(repeated > 0, c.name.find("recomp") != std::string::npos ||
+                                c.name.find("hand-made") != std::string::npos)
+        << c.name;
+  }
+}
+
+// One way of making a plan wrong. Returns false where this plan offers no place for it.
+using Corrupt = bool (*)(const Case& c, std::mt19937& random, Plan& plan);
+
+size_t any(std::mt19937& random, size_t count) { return random() % count; }
+
+// Whether anything depends on what the step makes: a reader, the caller, or the next step's
+// weights.
+bool matters(const Case& c, size_t s, size_t k) {
+  const Node& node = c.graph[c.plan.steps[s].node];
+  const ValueId value = node.outputs[k];
+  const auto& results = c.graph.results;
+  if (is_update(node)) return true;
+  for (size_t later = s + 1; later < c.plan.steps.size(); ++later) {
+    const Node& reader = c.graph[c.plan.steps[later].node];
+    if (std::count(reader.inputs.begin(), reader.inputs.end(), value) != 0) return true;
+    if (std::count(reader.accumulate.begin(), reader.accumulate.end(), value) != 0) return true;
+    // Made again before anyone reads it.
+    if (c.plan.steps[later].node == c.plan.steps[s].node) return false;
+  }
+  return std::count(results.begin(), results.end(), value) != 0;
+}
+
+// Whether no other step puts the first output at the same place: a copy that was made there before
+// and happens to be whole still would do as well.
+bool alone_there(const Case& c, size_t s) {
+  const PlannedStep& step = c.plan.steps[s];
+  return std::count_if(c.plan.steps.begin(), c.plan.steps.end(), [&](const PlannedStep& other) {
+           return other.node == step.node && other.outputs[0] == step.outputs[0];
+         }) == 1;
+}
+
+// A random step for which `suits` holds, or none.
+template <class Suits>
+std::optional<size_t> pick(const Plan& plan, std::mt19937& random, Suits&& suits) {
+  std::vector<size_t> candidates;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    if (suits(s)) candidates.push_back(s);
+  }
+  if (candidates.empty()) return std::nullopt;
+  return candidates[any(random, candidates.size())];
+}
+
+bool drop_a_step(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s =
+      pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
+  if (!s) return false;
+  plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(*s));
+  return true;
+}
+
+bool drop_a_recomputation(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s = pick(plan, random, [&](size_t i) {
+    return plan.steps[i].recompute && matters(c, i, 0) && alone_there(c, i);
+  });
+  if (!s) return false;
+  plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(*s));
+  return true;
+}
+
+// A value's first maker trades places with its first reader.
+bool swap_maker_and_reader(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto reader = pick(plan, random, [&](size_t i) {
+    for (const ValueId input : c.graph[plan.steps[i].node].inputs) {
+      if (c.graph[input].producer.valid()) return true;
+    }
+    return false;
+  });
+  if (!reader) return false;
+  for (const ValueId input : c.graph[plan.steps[*reader].node].inputs) {
+    const NodeId producer = c.graph[input].producer;
+    if (!producer.valid()) continue;
+    for (size_t s = 0; s < *reader; ++s) {
+      if (plan.steps[s].node != producer) continue;
+      std::swap(plan.steps[s], plan.steps[*reader]);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Addresses at which any step puts the value.
+bool lies_at(const Case& c, ValueId value, Bytes at) {
+  if (c.plan.sources[value.at()] == at) return true;
+  for (const PlannedStep& step : c.plan.steps) {
+    const Node& node = c.graph[step.node];
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.outputs[k] == value && step.outputs[k] == at) return true;
+    }
+  }
+  return false;
+}
+
+Bytes moved(std::mt19937& random, Bytes at) {
+  constexpr int64_t kShifts[] = {64, 128, 4096, 1, 32, 63};
+  const int64_t by = kShifts[any(random, std::size(kShifts))];
+  return random() % 2 == 0 && at.count >= by ? at - Bytes(by) : at + Bytes(by);
+}
+
+bool shift_an_input(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s = pick(plan, random, [&](size_t i) { return !plan.steps[i].inputs.empty(); });
+  if (!s) return false;
+  const size_t i = any(random, plan.steps[*s].inputs.size());
+  Bytes& at = plan.steps[*s].inputs[i];
+  at = moved(random, at);
+  return !lies_at(c, c.graph[plan.steps[*s].node].inputs[i], at);
+}
+
+bool shift_an_output(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s =
+      pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
+  if (!s) return false;
+  Bytes& at = plan.steps[*s].outputs[0];
+  at = moved(random, at);
+  return !lies_at(c, c.graph[plan.steps[*s].node].outputs[0], at);
+}
+
+// The step writes over something that another step will read.
+bool write_over_a_live_value(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s = pick(plan, random, [&](size_t i) {
+    return i + 1 < plan.steps.size() && !is_update(c.graph[plan.steps[i].node]) &&
+           c.graph[plan.steps[i].node].accumulate.empty() && !c.graph[plan.steps[i].node].op->view;
+  });
+  if (!s) return false;
+  // A weight is live throughout: nothing but its update may write there.
+  std::vector<size_t> weights;
+  for (size_t v = 0; v < c.graph.values.size(); ++v) {
+    const Value& value = c.graph.values[v];
+    if (!value.producer.valid() && value.role == Role::weight) weights.push_back(v);
+  }
+  plan.steps[*s].outputs[0] = plan.sources[weights[any(random, weights.size())]];
+  return true;
+}
+
+bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s =
+      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.steps[i].node]); });
+  if (!s) return false;
+  const Node& update = c.graph[plan.steps[*s].node];
+  // In front of the last reader of something that it overwrites, or of the maker of its gradient.
+  for (size_t before = *s; before-- > 0;) {
+    const Node& other = c.graph[plan.steps[before].node];
+    bool hazard = false;
+    for (size_t i = 0; i < update.inputs.size(); ++i) {
+      const ValueId value = update.inputs[i];
+      hazard |= std::count(other.outputs.begin(), other.outputs.end(), value) != 0;
+      const bool overwritten =
+          std::any_of(update.op->updates.begin(), update.op->updates.end(),
+                      [&](const Alias& a) { return a.input == static_cast<int>(i); });
+      hazard |= overwritten && std::count(other.inputs.begin(), other.inputs.end(), value) != 0;
+    }
+    if (!hazard) continue;
+    const auto first = plan.steps.begin() + static_cast<ptrdiff_t>(before);
+    std::rotate(first, plan.steps.begin() + static_cast<ptrdiff_t>(*s),
+                plan.steps.begin() + static_cast<ptrdiff_t>(*s) + 1);
+    return true;
+  }
+  return false;
+}
+
+bool update_twice(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s =
+      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.steps[i].node]); });
+  if (!s) return false;
+  PlannedStep again = plan.steps[*s];
+  again.recompute = random() % 2 == 0;
+  plan.steps.push_back(again);
+  return true;
+}
+
+bool claim_another_arena(const Case&, std::mt19937& random, Plan& plan) {
+  plan.arena = random() % 2 == 0 ? plan.arena - Bytes(64) : plan.arena + Bytes(64);
+  return true;
+}
+
+bool claim_another_peak(const Case&, std::mt19937& random, Plan& plan) {
+  const Bytes by(64 * static_cast<int64_t>(1 + random() % 8));
+  plan.peak_live = random() % 2 == 0 ? plan.peak_live - by : plan.peak_live + by;
+  return true;
+}
+
+bool shrink_scratch(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s =
+      pick(plan, random, [&](size_t i) { return plan.steps[i].workspace_size.count > 0; });
+  if (!s) return false;
+  const int64_t size = c.costs.nodes[plan.steps[*s].node.at()].workspace.count;
+  plan.steps[*s].workspace_size =
+      Bytes(static_cast<int64_t>(random() % static_cast<uint32_t>(size)));
+  return true;
+}
+
+bool put_scratch_on_an_operand(const Case& c, std::mt19937& random, Plan& plan) {
+  const auto s = pick(plan, random, [&](size_t i) {
+    return plan.steps[i].workspace_size.count > 0 && !plan.steps[i].inputs.empty();
+  });
+  if (!s) return false;
+  PlannedStep& step = plan.steps[*s];
+  step.workspace_at = random() % 2 == 0 ? step.inputs[any(random, step.inputs.size())]
+                                        : step.outputs[any(random, step.outputs.size())];
+  return !c.graph[step.node].op->view;
+}
+
+bool lie_about_recomputation(const Case&, std::mt19937& random, Plan& plan) {
+  PlannedStep& step = plan.steps[any(random, plan.steps.size())];
+  step.recompute = !step.recompute;
+  return true;
+}
+
+bool put_a_source_on_another(const Case& c, std::mt19937& random, Plan& plan) {
+  std::vector<size_t> sources;
+  for (size_t v = 0; v < c.graph.values.size(); ++v) {
+    if (!c.graph.values[v].producer.valid()) sources.push_back(v);
+  }
+  const size_t a = sources[any(random, sources.size())], b = sources[any(random, sources.size())];
+  plan.sources[a] = plan.sources[b];
+  return a != b;
+}
+
+bool run_another_node(const Case& c, std::mt19937& random, Plan& plan) {
+  const size_t s = any(random, plan.steps.size());
+  const NodeId other = make_id<NodeId>(any(random, c.graph.nodes.size()));
+  if (other == plan.steps[s].node || !matters(c, s, 0)) return false;
+  plan.steps[s].node = other;
+  return true;
+}
+
+bool break_the_shape(const Case& c, std::mt19937& random, Plan& plan) {
+  switch (random() % 5) {
+    case 0:
+      plan.microbatches = static_cast<int>(random() % 3) - 2;
+      return true;
+    case 1:
+      plan.sources.pop_back();
+      return true;
+    case 2:
+      plan.steps[any(random, plan.steps.size())].outputs.clear();
+      return true;
+    case 3:
+      plan.steps[any(random, plan.steps.size())].node = make_id<NodeId>(c.graph.nodes.size());
+      return true;
+    default:
+      plan.steps[any(random, plan.steps.size())].node = NodeId{};
+      return true;
+  }
+}
+
+// Numbers that a hostile file may hold: their sums do not fit into 64 bits.
+bool use_absurd_numbers(const Case& c, std::mt19937& random, Plan& plan) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max() / 64 * 64;
+  const auto s = pick(plan, random, [&](size_t i) { return matters(c, i, 0); });
+  if (!s) return false;
+  PlannedStep& step = plan.steps[*s];
+  switch (random() % 5) {
+    case 0:
+      step.outputs[0] = Bytes(kHuge);
+      return true;
+    case 1:
+      step.workspace_size = Bytes(kHuge);
+      return true;
+    case 2:
+      step.workspace_at = Bytes(kHuge);
+      step.workspace_size = Bytes(std::max<int64_t>(64, step.workspace_size.count));
+      return true;
+    case 3:
+      step.outputs[0] = Bytes(-kHuge);
+      return true;
+    default:
+      for (Bytes& at : plan.sources) {
+        if (at.count >= 0) at = Bytes(kHuge);
+      }
+      return true;
+  }
+}
+
+const std::map<std::string, Corrupt>& corruptions() {
+  static const std::map<std::string, Corrupt> all = {
+      {"drop a step", drop_a_step},
+      {"drop a recomputation", drop_a_recomputation},
+      {"swap maker and reader", swap_maker_and_reader},
+      {"shift an input", shift_an_input},
+      {"shift an output", shift_an_output},
+      {"write over a live value", write_over_a_live_value},
+      {"update early", update_early},
+      {"update twice", update_twice},
+      {"claim another arena", claim_another_arena},
+      {"claim another peak", claim_another_peak},
+      {"shrink scratch", shrink_scratch},
+      {"put scratch on an operand", put_scratch_on_an_operand},
+      {"lie about recomputation", lie_about_recomputation},
+      {"put a source on another", put_a_source_on_another},
+      {"run another node", run_another_node},
+      {"break the shape", break_the_shape},
+      {"use absurd numbers", use_absurd_numbers}};
+  return all;
+}
+
+TEST(VerifyPlan, WrongPlansAreAllRejected) {
+  std::map<std::string, int> tried;
+  int total = 0;
+  for (const Case& c : sound_cases()) {
+    for (const auto& [name, corrupt] : corruptions()) {
+      std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>{}(c.name + name)));
+      for (int round = 0; round < 15; ++round) {
+        Plan plan = c.plan;
+        if (!corrupt(c, random, plan)) continue;
+        ASSERT_NE(plan, c.plan) << c.name << ": " << name;
+        ++tried[name];
+        ++total;
+        EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value())
+            << c.name << ": " << name << ", round " << round;
+      }
+    }
+  }
+  for (const auto& [name, corrupt] : corruptions()) EXPECT_GE(tried[name], 25) << name;
+  EXPECT_GE(total, 1500);
+}
+
+// Every single step of a plan, not a sample: dropping it, or moving what it writes.
+TEST(VerifyPlan, NoStepCanBeLeftOutOfASmallPlan) {
+  const Case c = hand_made(11);
+  for (size_t s = 0; s < c.plan.steps.size(); ++s) {
+    if (!matters(c, s, 0) || !alone_there(c, s)) continue;
+    Plan plan = c.plan;
+    plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(s));
+    EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << s;
+  }
+}
+
+TEST(VerifyPlan, FaultsAreNamed) {
+  Case c = hand_made(1);
+  const auto fault = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = c.plan;
+    change(plan);
+    return find_fault(c.graph, c.costs, plan).value_or("none");
+  };
+  EXPECT_NE(fault([](Plan& p) { p.arena += Bytes(64); }).find("claims an arena"),
+            std::string::npos);
+  EXPECT_NE(fault([](Plan& p) { p.peak_live -= Bytes(64); }).find("claims a live peak"),
+            std::string::npos);
+  EXPECT_NE(fault([](Plan& p) { p.steps[0].workspace_size = Bytes(1); }).find("too little scratch"),
+            std::string::npos);
+  EXPECT_NE(fault([](Plan& p) { p.steps[0].inputs[0] = Bytes(1 << 20); }).find("does not hold it"),
+            std::string::npos);
+  Plan broken = c.plan;
+  broken.arena += Bytes(64);
+  EXPECT_THROW(verify_plan(c.graph, c.costs, broken), InternalError);
+  EXPECT_NO_THROW(verify_plan(c.graph, c.costs, c.plan));
+}
+
+// The loop over microbatches: what the second turn reads is what the first left behind.
+struct LoopCase : Case {
+  ValueId table, stat;
+};
+
+LoopCase loop_case() {
+  LoopCase c;
+  Builder b(c.graph);
+  const ValueId x = b.input("x", kSquare), rate = b.input("rate", {{1}, DType::f32});
+  const ValueId w = b.weight("w", kSquare, {});
+  const TensorType channel = {{8}, DType::f32};
+  const ValueId mean = b.statistic("mean", channel), var = b.statistic("var", channel);
+  b.set_phase(Phase::begin);
+  const ValueId zero = b.op("fill", {}, {{"shape", std::vector<int64_t>{8, 8}}, {"value", 0.0}});
+  c.table = b.op("scale", {w}, {{"factor", 0.5}});
+  b.set_phase(Phase::each);
+  const ValueId h = b.op("matmul", {x, c.table});
+  const auto statistics = b.apply("batch_norm_stats", {h});
+  b.apply("running_stats_update", {mean, var, statistics[0], statistics[1]},
+          {{"momentum", 0.1}, {"count", int64_t{8}}});
+  const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
+  const ValueId sum2 = b.accumulate("copy", {h}, {}, {sum})[0];
+  b.set_phase(Phase::end);
+  b.op("sgd_plain_update", {w, sum2, rate}, {{"weight_decay", 0.0}});
+  c.graph.results = {sum2};
+  verify_graph(c.graph);
+  c.costs = flat_costs(c.graph, Bytes(64));
+  c.plan = std::get<Plan>(make_plan({.graph = c.graph, .costs = c.costs, .microbatches = 3}));
+  return c;
+}
+
+TEST(VerifyPlan, LoopsThatCarryTheirSumsPass) {
+  const LoopCase c = loop_case();
+  EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt);
+}
+
+TEST(VerifyPlan, LoopsThatLoseWhatTheyCarryDoNot) {
+  const LoopCase c = loop_case();
+  // A turn's matmul writes where the table for the next turn lies.
+  Plan plan = c.plan;
+  PlannedStep* make_table = nullptr;
+  PlannedStep* last_of_turn = nullptr;
+  for (PlannedStep& step : plan.steps) {
+    const Node& node = c.graph[step.node];
+    if (node.outputs[0] == c.table) make_table = &step;
+    if (node.phase == Phase::each && step.workspace_size.count > 0) last_of_turn = &step;
+  }
+  ASSERT_TRUE(make_table != nullptr && last_of_turn != nullptr);
+  last_of_turn->workspace_at = make_table->outputs[0];
+  EXPECT_NE(find_fault(c.graph, c.costs, plan).value_or("").find("does not hold it"),
+            std::string::npos);
+  // The same plan is sound when there is no second turn (but for its claims).
+  plan.microbatches = 1;
+  EXPECT_EQ(find_fault(c.graph, c.costs, plan).value_or("").find("does not hold it"),
+            std::string::npos);
+}
+
+TEST(VerifyPlan, PhasesKeepTheirOrder) {
+  const LoopCase c = loop_case();
+  Plan plan = c.plan;
+  std::rotate(plan.steps.begin(), plan.steps.begin() + 1, plan.steps.end());  // `fill` goes last
+  EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value());
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,108 @@
+// What tests of plans share: small graphs written by hand, costs without a device, schedules with
+// recomputation, and real models planned for the `null` backend.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "execute/program.h"
+#include "graph/builder.h"
+#include "pipeline.h"
+#include "plan/make_plan.h"
+#include "plan/place_updates.h"
+#include "plan/verify_plan.h"
+
+namespace thimble {
+
+inline const TensorType kRow = {{16}, DType::f32};       // 64 bytes: one unit of the arena
+inline const TensorType kSquare = {{8, 8}, DType::f32};  // 256 bytes
+
+// Every node takes a second and a flop; scratch as asked for.
+inline Costs flat_costs(const Graph& graph, Bytes workspace = {}) {
+  Costs costs;
+  costs.source = "flat";
+  costs.nodes.assign(graph.nodes.size(), NodeCost{1, 1, workspace});
+  return costs;
+}
+
+// The steps of keep_all without its updates.
+inline std::vector<Step> forward_order(const Graph& graph) {
+  std::vector<Step> steps;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!is_update(graph.nodes[n])) steps.push_back({make_id<NodeId>(n), false});
+  }
+  return steps;
+}
+
+// keep_all with some forward nodes computed again: before a step, with probability `chance`, what
+// makes one of its inputs is repeated, and what makes that one's inputs before it, up to `depth`.
+inline Schedule with_recomputation(const Graph& graph, std::mt19937& random, double chance,
+                                   int depth = 2) {
+  std::vector<Step> steps;
+  std::vector<bool> made(graph.nodes.size(), false);
+  const auto repeat = [&](auto&& self, NodeId id, int left) -> void {
+    const Node& node = graph[id];
+    if (node.backward || node.op->recompute == Recompute::never || !node.accumulate.empty()) return;
+    for (const ValueId input : node.inputs) {
+      const NodeId producer = graph[input].producer;
+      if (producer.valid() && left > 0 && random() % 2 == 0) self(self, producer, left - 1);
+    }
+    steps.push_back({id, true});
+  };
+  for (const Step& step : forward_order(graph)) {
+    for (const ValueId input : graph[step.node].inputs) {
+      const NodeId producer = graph[input].producer;
+      const bool chosen = std::uniform_real_distribution<>(0, 1)(random) < chance;
+      if (chosen && producer.valid() && made[producer.at()]) repeat(repeat, producer, depth);
+    }
+    steps.push_back(step);
+    made[step.node.at()] = true;
+  }
+  return place_updates(graph, steps);
+}
+
+// A graph with its costs and a plan of it.
+struct Case {
+  std::string name;
+  Graph graph;
+  Costs costs;
+  Plan plan;
+};
+
+inline Case planned_model(const ModelOptions& options, const std::string& optimizer = "nesterov") {
+  Case result;
+  result.name = options.name;
+  result.graph = make_training_graph(options, parse_optimizer(optimizer)).model.graph;
+  result.costs = gather_costs(result.graph, *make_backend("cpu", 1));
+  result.plan = std::get<Plan>(make_plan({.graph = result.graph, .costs = result.costs}));
+  return result;
+}
+
+// The same graph under a schedule that computes about one input in `1 / chance` again.
+inline Case recomputed(const Case& from, uint32_t seed, double chance) {
+  std::mt19937 random(seed);
+  Case result = from;
+  result.name += " with recomputation";
+  result.plan = lay_out({.graph = from.graph, .costs = from.costs},
+                        with_recomputation(from.graph, random, chance));
+  return result;
+}
+
+inline ModelOptions small_mlp() {
+  return {.name = "mlp", .batch = 8, .dropout = 0.25, .layers = 2, .hidden = 24};
+}
+inline ModelOptions small_wrn() { return {.name = "wrn-10-1", .batch = 4, .image = {8, 8, 1}}; }
+inline ModelOptions small_resnet() {
+  return {.name = "resnet:[1,1,1,1]", .batch = 2, .image = {32, 32, 3}, .classes = 10};
+}
+inline ModelOptions small_lstm() {
+  return {.name = "lstm", .batch = 4, .layers = 2, .hidden = 16, .length = 5};
+}
+
+}  // namespace thimble

@@ -1,0 +1,84 @@
+// Small training runs for tests of checkpoints and of the loop.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "data/digits.h"
+#include "train/trainer.h"
+
+namespace thimble {
+
+struct RunSetup {
+  ModelOptions model;
+  std::string optimizer = "nesterov";
+  bool augment = false;
+  double rate = 0.02;
+  uint64_t seed = 5;
+};
+
+inline RunSetup mlp_run() {
+  return {.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .hidden = 32}};
+}
+inline RunSetup wrn_run() {
+  return {.model = {.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, .augment = true};
+}
+inline RunSetup lstm_run() {
+  return {.model = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 6},
+          .rate = 0.2};
+}
+inline RunSetup adam_run() {
+  RunSetup run = mlp_run();
+  run.optimizer = "adam";
+  run.rate = 0.002;
+  return run;
+}
+
+// Everything a Trainer needs, held together.
+class TrainingRun {
+ public:
+  explicit TrainingRun(const RunSetup& run, TrainOptions options = {}) {
+    Recipe recipe;
+    recipe.model = run.model;
+    recipe.optimizer = parse_optimizer(run.optimizer);
+    recipe.threads = 2;
+    planned_ =
+        std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
+    const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
+    feeder_ = run.model.name == "lstm" ? make_sequence_feeder(feed, 320, 50)
+                                       : make_image_feeder(digits_, feed);
+    options.recipe = recipe;
+    options.seed = run.seed;
+    options.rate.base = run.rate;
+    options.data = {{"augment", run.augment}};
+    trainer_ = std::make_unique<Trainer>(*planned_, *feeder_, std::move(options));
+  }
+
+  TrainResult run() { return trainer_->run({}); }
+  Trainer& trainer() { return *trainer_; }
+  Program& program() { return trainer_->program(); }
+  const PlannedStepProgram& planned() const { return *planned_; }
+  Feeder& feeder() { return *feeder_; }
+
+ private:
+  Digits digits_;
+  std::unique_ptr<PlannedStepProgram> planned_;
+  std::unique_ptr<Feeder> feeder_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+// Of all persistent values: weights, statistics, optimizer state.
+inline std::string persistent_bytes(Program& program) {
+  std::string bytes;
+  const Graph& graph = program.graph();
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].producer.valid() || !is_persistent(graph.values[v].role)) continue;
+    const auto part = program.bytes_of(make_id<ValueId>(v));
+    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+  }
+  return bytes;
+}
+
+}  // namespace thimble

@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   const std::vector<bool> everything(request.graph.values.size(), true);
   return schedule_keeping(ForwardPass(request.graph), everything);
 }

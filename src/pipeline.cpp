@@ -13,7 +13,8 @@
 
 namespace thimble {
 
-TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer) {
+TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
+                                  const Marks& marks) {
   TrainingGraph training;
   training.model = build_model(options);
   Graph& graph = training.model.graph;
@@ -26,6 +27,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   const GradientRoot root = {training.model.loss, one};
   const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
   training.scalars = add_updates(graph, weights, gradients, optimizer);
+  apply_marks(graph, marks);
   verify_graph(graph);
   return training;
 }
@@ -35,7 +37,8 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   PlannedStepProgram result;
   result.backend = make_backend(recipe.device, recipe.threads);
   result.training =
-      std::make_unique<TrainingGraph>(make_training_graph(recipe.model, recipe.optimizer));
+      std::make_unique<TrainingGraph>(
+          make_training_graph(recipe.model, recipe.optimizer, recipe.marks));
   const Graph& graph = result.training->model.graph;
   result.costs = gather_costs(graph, *result.backend);
 

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "transform/marks.h"
 #include "transform/optimizer.h"
 
 namespace thimble {
@@ -22,6 +23,7 @@ struct Recipe {
   int threads = 0;                  // 0: one per core
   std::string planner = "keep_all";
   std::optional<Bytes> memory;      // budget on the arena
+  Marks marks;                      // what every planner must keep or compute again
 };
 
 // A training step as a graph: forward, backward and update.
@@ -29,7 +31,8 @@ struct TrainingGraph {
   Model model;                      // its graph is the whole step
   OptimizerInputs scalars;
 };
-TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer);
+TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
+                                  const Marks& marks = {});
 
 // A step ready to run, every decision made. Movable: holds its parts by pointer.
 struct PlannedStepProgram {

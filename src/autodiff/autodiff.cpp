@@ -71,6 +71,7 @@ class Differentiator final : public GradientBuilder {
     const size_t dot = forward_.name.rfind('.');
     const std::string where = dot == std::string::npos ? "" : "." + forward_.name.substr(0, dot);
     const Builder::Scope scope(builder_, "grad" + where);
+    builder_.set_differentiates(make_id<NodeId>(index));
     given_.clear();
     forward_.op->gradient(*this);
     // Only now, so that no node of this gradient function reads a sum after it was added into.

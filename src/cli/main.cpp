@@ -10,21 +10,72 @@
 namespace thimble {
 namespace {
 
+constexpr const char* kWhat =
+    "Thimble trains neural networks inside a memory budget that you choose: every byte of a "
+    "training\n"
+    "step is planned, checked and known before the first one runs.";
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  thimble train recipes/digits.toml              a small WideResNet on the built-in digits\n"
+    "  thimble plan wrn-28-2 --batch 100              what a step needs, byte for byte\n"
+    "  thimble plan wrn-28-2 --memory 64MiB           does it fit? if not, what would (exit 3)\n"
+    "  thimble profile wrn-16-2 --data digits         predicted against measured\n\n"
+    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call, 3 no plan fits the budget.";
+
+// Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.
+class PlainHelp final : public CLI::Formatter {
+ public:
+  PlainHelp() { column_width(28); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    return " " + type.substr(0, type.find(':'));
+  }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+    return help;
+  }
+};
+
+// Where help on a mistake is, one paste away.
+std::string help_on(const std::vector<Command>& commands, const std::string& first) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    names.push_back(command.app->get_name());
+    if (names.back() == first) return "thimble " + first + " --help";
+  }
+  user_check(first.starts_with("-"), "there is no command '{}'; known: {}", first,
+             fmt::join(names, ", "));
+  return "thimble --help";
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Thimble trains neural networks inside a memory budget that you choose.");
+  CLI::App app(kWhat);
   app.name("thimble");
+  app.formatter(std::make_shared<PlainHelp>());
   app.require_subcommand(1);
   app.set_version_flag("--version", "thimble 0.1.0");
   const std::vector<Command> commands = {add_train(app), add_plan(app), add_profile(app),
                                          add_verify(app), add_list(app)};
+  app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return kCallersMistake;
+  }
+  const std::string help = help_on(commands, arguments[0]);
   try {
-    std::vector<std::string> arguments = expand_recipe({argv + 1, argv + argc});
+    arguments = expand_recipe(std::move(arguments));
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "thimble: {}; see `thimble --help`\n", error.what());
+    fmt::print(stderr, "thimble: {}; see `{}`\n", error.what(), help);
     return kCallersMistake;
   }
   for (const Command& command : commands) {

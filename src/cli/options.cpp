@@ -22,31 +22,56 @@ std::string at_least_one(const std::string& typed) {
 }  // namespace
 
 void CommonFlags::add_to(CLI::App& command) {
-  command.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command.add_option("model", model, "Model name (see `thimble list`) or recipe file (.toml)")
+  CLI::OptionDefaults& defaults = *command.option_defaults();
+  defaults.multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  command.add_option("model", model, "A name from `thimble list models`, or a recipe file (.toml)")
+      ->type_name("")
       ->required();
-  command.add_option("--data", data, "Data set: digits, cifar10, mnist, idx, generated");
-  command.add_option("--data-dir", data_dir, "Folder of the data set's files");
-  command.add_option("--device", device, "cpu, or null (plans only)");
-  command.add_option("--threads", threads, "Threads; 0: one per core")->check(CLI::NonNegativeNumber);
-  command.add_option("--batch", batch, "Rows of a batch")->check(at_least_one);
-  command.add_option("--classes", classes, "Classes, where the data do not say");
-  command.add_option("--image", image, "Image size H,W,C, where the data do not say")
+  command.add_flag("--json", json, "One JSON object on stdout");
+
+  defaults.group("Memory and device");
+  command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
+      ->type_name("BYTES");
+  command
+      .add_option("--planner", planner, "How to meet it, from `thimble list planners` (keep_all)")
+      ->type_name("NAME");
+  command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")
+      ->type_name("NAME");
+  command.add_option("--threads", threads, "Threads (0: one per core)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+
+  defaults.group("Model");
+  command.add_option("--batch", batch, "Rows of a batch (the model's usual)")
+      ->type_name("N")
+      ->check(at_least_one);
+  command.add_option("--classes", classes, "Classes, where the data do not say")->type_name("N");
+  command.add_option("--image", image, "Image size, where the data do not say")
+      ->type_name("H,W,C")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
       ->expected(3);
-  command.add_option("--layers", layers, "mlp, lstm: layers");
-  command.add_option("--hidden", hidden, "mlp, lstm: units of a layer");
-  command.add_option("--length", length, "lstm: time steps");
-  command.add_option("--dropout", dropout, "Dropout rate");
-  command.add_option("--label-smoothing", label_smoothing, "Label smoothing");
-  command.add_option("--optimizer", optimizer, "sgd, nesterov, adam, adamw");
-  command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)");
-  command.add_option("--weight-decay", weight_decay, "Weight decay");
-  command.add_option("--planner", planner, "Policy of the planner");
-  command.add_option("--memory", memory, "Byte budget of the arena, for example 64MiB");
-  command.add_option("--seed", seed, "Seed of everything random");
-  command.add_flag("--json", json, "One JSON object on stdout");
+  command.add_option("--layers", layers, "mlp, lstm: layers (2)")->type_name("N");
+  command.add_option("--hidden", hidden, "mlp, lstm: units of a layer (256, 128)")->type_name("N");
+  command.add_option("--length", length, "lstm: time steps (64)")->type_name("N");
+  command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
+  command.add_option("--label-smoothing", label_smoothing, "Share spread over all classes (0)")
+      ->type_name("P");
+
+  defaults.group("Optimizer");
+  command.add_option("--optimizer", optimizer, "sgd, nesterov, adam or adamw (nesterov)")
+      ->type_name("NAME");
+  command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")->type_name("X");
+  command.add_option("--weight-decay", weight_decay, "Weight decay (0; adamw: 0.01)")
+      ->type_name("X");
+
+  defaults.group("Data");
+  command
+      .add_option("--data", data,
+                  "A name from `thimble list data` (digits; large models: generated)")
+      ->type_name("NAME");
+  command.add_option("--data-dir", data_dir, "Folder of the set's files")->type_name("FOLDER");
+  command.add_option("--seed", seed, "Seed of everything random (1)")->type_name("N");
 }
 
 Resolved resolve(const CommonFlags& flags, bool needs_data) {
@@ -84,8 +109,8 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
     family.complete(usual);
     const bool small = usual.image[0] <= 32 && flags.image.empty();
     const std::string name = !flags.data.empty() ? flags.data : small ? "digits" : "generated";
-    resolved.dataset = open_dataset(name, flags.data_dir,
-                                    {.image = usual.image, .classes = usual.classes});
+    resolved.dataset =
+        open_dataset(name, flags.data_dir, {.image = usual.image, .classes = usual.classes});
     model.image = resolved.dataset->info().image;
     model.classes = resolved.dataset->info().classes;
   }
@@ -115,12 +140,15 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
   if (auto* ready = std::get_if<PlannedStepProgram>(&planned)) return std::move(*ready);
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
-    print_json({{"infeasible", true},
-                {"min_bytes", infeasible.min_bytes.count},
-                {"why", infeasible.why}});
+    print_json(
+        {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
-  fmt::print(stderr, "thimble: no plan fits: {}; the smallest budget that does is {} ({} bytes)\n",
-             infeasible.why, to_string(infeasible.min_bytes), infeasible.min_bytes.count);
+  fmt::print(
+      stderr,
+      "thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
+      "or try another --planner (`thimble list planners`)\n",
+      recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
+      infeasible.min_bytes.count, infeasible.why);
   return std::nullopt;
 }
 

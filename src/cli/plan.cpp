@@ -3,9 +3,11 @@
 
 #include <map>
 
+#include "base/file.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
 #include "report/plan_report.h"
+#include "report/plan_svg.h"
 
 namespace thimble {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 struct Flags {
   CommonFlags common;
   std::string save;
+  std::string picture;
   bool verbose = false;
 };
 
@@ -40,9 +43,10 @@ int run(const Flags& flags) {
     recipe.model = model.options;
     save_plan(flags.save, recipe, planned->plan);
   }
+  if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
   if (flags.common.json) {
-    print_json(plan_summary(planned->backend->name(), model.options.batch, model.graph, planned->plan,
-                            planned->plan_seconds));
+    print_json(plan_summary(planned->backend->name(), model.options.batch, model.graph,
+                            planned->plan, planned->plan_seconds));
     return kOk;
   }
   const Plan& plan = planned->plan;
@@ -54,17 +58,22 @@ int run(const Flags& flags) {
              plan.steps.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->costs.source, planned->plan_seconds);
   if (flags.verbose) print_kernels(*planned);
-  if (!flags.save.empty()) fmt::print("  saved to {}\n", flags.save);
+  for (const std::string& path : {flags.save, flags.picture}) {
+    if (!path.empty()) fmt::print("  saved to {}\n", path);
+  }
   return kOk;
 }
 
 }  // namespace
 
 Command add_plan(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "Plan a training step: exact bytes, nothing runs");
+  CLI::App* command = app.add_subcommand("plan", "Exact bytes of a training step; nothing runs");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
-  command->add_option("--save", flags->save, "Write the plan to this file (see `thimble verify`)");
+  command->option_defaults()->group("Plan");
+  command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
+      ->type_name("FILE");
+  command->add_option("--svg", flags->picture, "Draw the arena over time")->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

@@ -121,10 +121,13 @@ int run(const Flags& flags) {
 
 Command add_profile(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("profile", "Run a few steps: predicted against measured, per role and op");
+      app.add_subcommand("profile", "A few steps: predicted against measured, per role and op");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
-  command->add_option("--steps", flags->steps, "Steps to run (3)")->check(CLI::Range(1, 1000));
+  command->option_defaults()->group("Profile");
+  command->add_option("--steps", flags->steps, "Steps to run (3)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
   return {command, [flags] { return run(*flags); }};
 }
 

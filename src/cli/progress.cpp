@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,39 +17,58 @@ std::string duration(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }
 
-std::string bar(double done) {
-  constexpr size_t kWidth = 24;
-  const size_t filled = static_cast<size_t>(std::clamp(done, 0.0, 1.0) * kWidth);
-  return std::string(filled, '=') + std::string(kWidth - filled, ' ');
+// Columns of the terminal; a line that is longer would wrap, and then not redraw in place.
+size_t terminal_width() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
+std::string bar(double done, size_t width) {
+  const size_t filled =
+      static_cast<size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(width));
+  return "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "] ";
+}
+
+// `text` behind as much of a bar as there is room for; cut where there is none.
+std::string line_with_bar(double done, std::string text, size_t columns) {
+  constexpr size_t kNarrowest = 6, kWidest = 30, kEnds = 4;  // "[", "] ", and the last column
+  if (text.size() + kEnds + kNarrowest <= columns) {
+    return bar(done, std::min(kWidest, columns - text.size() - kEnds)) + text;
+  }
+  text.resize(std::min(text.size(), columns - 1));
+  return text;
 }
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressDisplay::ProgressDisplay() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void ProgressDisplay::show(const Progress& p) {
-  if (quiet_) return;
   const Clock::time_point now = Clock::now();
   const double since = std::chrono::duration<double>(now - last_shown_).count();
   const bool last = p.step == p.steps;
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
-  const std::string figures =
-      fmt::format("loss {:.4f}  acc {:5.2f}%  {:.0f}/s", p.loss, 100 * p.accuracy, p.rows_per_second);
-  if (terminal_ && (since >= 0.1 || last || p.evaluated)) {
-    fmt::print(stderr, "\r\033[K[{}] {}/{} epoch {:.1f}  {}  ETA {}  arena {}",
-               bar(static_cast<double>(p.step) / static_cast<double>(p.steps)), p.step, p.steps,
-               epoch, figures, duration(p.seconds_left), to_string(p.arena));
-    last_shown_ = now;
-  }
+  const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);
+  const std::string figures = fmt::format("loss {:.4f}  acc {:5.2f}%", p.loss, 100 * p.accuracy);
+  const std::string pace = fmt::format("{:.0f}/s  ETA {}  arena {}", p.rows_per_second,
+                                       duration(p.seconds_left), to_string(p.arena));
+  const char* const clear = terminal_ ? "\r\033[K" : "";
   if (p.evaluated) {
-    fmt::print(stderr, "{}step {}/{}  epoch {:.1f}  {}  test acc {:.2f}%  test loss {:.4f}  lr {:.4g}\n",
-               terminal_ ? "\r\033[K" : "", p.step, p.steps, epoch, figures, 100 * p.test_accuracy,
-               p.test_loss, p.rate);
-  } else if (!terminal_ && since >= 10) {
-    fmt::print(stderr, "step {}/{}  epoch {:.1f}  {}  ETA {}\n", p.step, p.steps, epoch, figures,
-               duration(p.seconds_left));
-    last_shown_ = now;
+    fmt::print(stderr, "{}{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}\n", clear, where,
+               figures, 100 * p.test_accuracy, p.test_loss, p.rate);
+  } else if (since < (terminal_ ? 0.1 : 10) && !last) {
+    return;
+  } else if (!terminal_ || last) {
+    fmt::print(stderr, "{}{}  {}  {}\n", clear, where, figures, pace);
   }
+  if (terminal_ && !last) {
+    fmt::print(stderr, "{}{}", clear,
+               line_with_bar(static_cast<double>(p.step) / static_cast<double>(p.steps),
+                             fmt::format("{}/{}  {}  {}", p.step, p.steps, figures, pace),
+                             terminal_width()));
+  }
+  last_shown_ = now;
   std::fflush(stderr);
 }
 

@@ -9,13 +9,12 @@ namespace thimble {
 
 class ProgressDisplay {
  public:
-  explicit ProgressDisplay(bool quiet);
+  ProgressDisplay();
   void show(const Progress& progress);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool quiet_;
   bool terminal_;
   Clock::time_point last_shown_ = {};
 };

@@ -160,16 +160,19 @@ int run(const Flags& flags) {
   }
   Trainer trainer(*planned, *feeder, options);
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
-  ProgressDisplay display(false);
+  ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
   if (flags.common.json) {
     print_json(result_json(*planned, result, flags));
     return kOk;
   }
-  fmt::print("\n{}: test accuracy {:.2f}% on {} records, train loss {:.4f}, {:.1f} ms a step\n\n",
-             model.options.name, 100 * result.test_accuracy, result.test_count, result.train_loss,
-             result.step_ms);
+  const std::string tested =
+      result.test_count == 0 ? "not tested"
+                             : fmt::format("test accuracy {:.2f}% on {} records",
+                                           100 * result.test_accuracy, result.test_count);
+  fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
+             result.train_loss, result.step_ms);
   fmt::print("{}", memory_table(planned->plan));
   fmt::print("  {:<24}{:>14}{:>12}   {}\n\n", "arena, measured", result.measured_arena.count,
              to_string(result.measured_arena),
@@ -181,34 +184,58 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Train a model inside its plan");
+  CLI::App* command = app.add_subcommand("train", "Plan a training step, then train inside the plan");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
-  command->add_option("--epochs", flags->epochs, "Passes over the training data (10)");
-  command->add_option("--steps", flags->steps, "Training steps, instead of epochs");
-  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam: 0.001)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--schedule", flags->schedule, "constant, step, cosine, inverse-sqrt");
-  command->add_option("--milestones", flags->milestones, "step: epochs at which the rate drops")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--factor", flags->factor, "step: what the rate is multiplied by (0.2)");
-  command->add_option("--warmup", flags->warmup, "Epochs of linear warm-up");
+  CLI::OptionDefaults& defaults = *command->option_defaults();
+
+  defaults.group("Data");
   command->add_flag("--augment", flags->augment, "Random crops and mirror images");
   command->add_flag("--no-flip", flags->no_flip, "With --augment: crops only");
   command->add_option("--crop-pad", flags->crop_pad, "With --augment: padding of the crops (4)")
+      ->type_name("N")
       ->check(CLI::Range(0, 64));
-  command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)");
+
+  defaults.group("How long, how fast");
+  command->add_option("--epochs", flags->epochs, "Passes over the training data (10)")
+      ->type_name("X");
+  command->add_option("--steps", flags->steps, "Training steps, instead of epochs")->type_name("N");
+  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw: 0.001)")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--schedule", flags->schedule,
+                      "constant, step, cosine or inverse-sqrt (cosine)")
+      ->type_name("NAME");
+  command->add_option("--milestones", flags->milestones, "step: epochs at which the rate drops")
+      ->type_name("X,Y,...")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--factor", flags->factor, "step: what the rate is multiplied by (0.2)")
+      ->type_name("X");
+  command->add_option("--warmup", flags->warmup, "Epochs of linear warm-up (0)")->type_name("X");
+
+  defaults.group("Checkpoints and tests");
+  command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)")
+      ->type_name("FOLDER");
   command->add_flag("--resume", flags->resume, "Continue from the latest checkpoint in --out");
   command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
-  command->add_option("--save-every", flags->save_every, "Epochs between checkpoints (1; 0: end)");
-  command->add_option("--eval-every", flags->evaluate_every, "Epochs between tests (1; 0: end)");
-  command->add_option("--weights", flags->weights, "Start from this safetensors file");
-  command->add_option("--export-initial", flags->export_initial,
-                      "Write the weights before the first step to this safetensors file");
-  command->add_option("--export-batches", flags->export_batches,
-                      "Write every batch to this folder, as safetensors");
+  command->add_option("--save-every", flags->save_every,
+                      "Epochs between checkpoints (1; 0: only at the end)")
+      ->type_name("X");
+  command->add_option("--eval-every", flags->evaluate_every,
+                      "Epochs between tests (1; 0: only at the end)")
+      ->type_name("X");
   command->add_flag("--no-eval", flags->no_evaluation, "No tests, not even at the end");
+  command->add_option("--weights", flags->weights, "Start from this safetensors file")
+      ->type_name("FILE");
+
+  defaults.group("For other programs");
+  command->add_option("--export-initial", flags->export_initial,
+                      "Write the first weights as safetensors")
+      ->type_name("FILE");
+  command->add_option("--export-batches", flags->export_batches,
+                      "Write every batch as safetensors")
+      ->type_name("FOLDER");
   command->add_flag("--times", flags->times, "With --json: the time of every step");
   command->add_flag("--losses", flags->losses, "With --json: the loss of every step");
   return {command, [flags] { return run(*flags); }};

@@ -1,4 +1,4 @@
-// thimble verify: replays a saved plan (or a fresh one) byte range by byte range.
+// thimble verify: replays a saved plan byte range by byte range.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -34,13 +34,15 @@ int verify_file(const std::string& path, bool json) {
 }  // namespace
 
 Command add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Check a saved plan against its model");
+  CLI::App* command = app.add_subcommand("verify", "Check a saved plan against its model, byte range by byte range");
   struct Flags {
     std::string path;
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("plan", flags->path, "Plan file written by `thimble plan --save`")->required();
+  command->add_option("plan", flags->path, "Plan file written by `thimble plan --save`")
+      ->type_name("")
+      ->required();
   command->add_flag("--json", flags->json, "One JSON object on stdout");
   return {command, [flags] { return verify_file(flags->path, flags->json); }};
 }

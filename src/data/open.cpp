@@ -12,8 +12,13 @@
 namespace thimble {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"digits", "cifar10", "mnist", "idx",
-                                                    "generated"};
+constexpr std::array<DatasetKind, 5> kKinds = {{
+    {"digits", "1,797 handwritten digits, 8x8 grey, 10 classes; built in, the default"},
+    {"cifar10", "60,000 photographs, 32x32 colour, 10 classes (--data-dir)"},
+    {"mnist", "70,000 handwritten digits, 28x28 grey, 10 classes (--data-dir)"},
+    {"idx", "any set in MNIST's format: Fashion-MNIST, KMNIST, EMNIST (--data-dir, --classes)"},
+    {"generated", "made on the spot, in the size and classes the model wants; needs no files"},
+}};
 
 void check_folder(std::string_view name, const std::string& folder, std::string_view where_to_get) {
   user_check(!folder.empty(), "the data set '{}' needs a folder with its files; {}", name,
@@ -26,7 +31,7 @@ void check_folder(std::string_view name, const std::string& folder, std::string_
 
 }  // namespace
 
-std::span<const std::string_view> dataset_names() { return kNames; }
+std::span<const DatasetKind> dataset_kinds() { return kKinds; }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, const std::string& folder,
                                       const GeneratedSpec& spec) {
@@ -49,7 +54,9 @@ std::unique_ptr<Dataset> open_dataset(std::string_view name, const std::string& 
     check_folder(name, folder, "name one with four IDX files called as MNIST's are");
     return std::make_unique<Idx>(folder, "idx", spec.classes);
   }
-  user_error("'{}' is not a data set; known: {}", name, fmt::join(kNames, ", "));
+  std::vector<std::string_view> names;
+  for (const DatasetKind& kind : kKinds) names.push_back(kind.name);
+  user_error("'{}' is not a data set; known: {}", name, fmt::join(names, ", "));
 }
 
 }  // namespace thimble

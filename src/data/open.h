@@ -11,8 +11,12 @@
 
 namespace thimble {
 
+struct DatasetKind {
+  std::string_view name;
+  std::string_view summary;
+};
 // digits, cifar10, mnist, idx, generated.
-std::span<const std::string_view> dataset_names();
+std::span<const DatasetKind> dataset_kinds();
 
 // Opens a data set, checked in full. `folder` is where the files of cifar10, mnist and idx are;
 // digits and generated need none. `spec` shapes `generated`, and its classes also apply to `idx`.

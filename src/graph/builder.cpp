@@ -66,6 +66,7 @@ std::vector<ValueId> Builder::accumulate(std::string_view op, std::vector<ValueI
   node.accumulate = std::move(into);
   node.phase = phase_;
   node.backward = backward_;
+  node.differentiates = differentiates_;
   for (size_t k = 0; k < result_types.size(); ++k) {
     Role role = Role::activation;
     for (const Alias& update : definition->updates) {

@@ -54,6 +54,7 @@ class Builder {
   // How nodes made from now on are stamped.
   void set_phase(Phase phase) { phase_ = phase; }
   void set_backward(bool backward) { backward_ = backward; }
+  void set_differentiates(NodeId forward) { differentiates_ = forward; }
   // A number for a node that draws random bits, never used twice in a graph.
   int64_t next_random_stream();
 
@@ -64,6 +65,7 @@ class Builder {
   std::string scope_;
   Phase phase_ = Phase::each;
   bool backward_ = false;
+  NodeId differentiates_ = {};
 };
 
 // What an op's gradient function sees: the node, the gradients of its outputs, and where to put

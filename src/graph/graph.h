@@ -65,6 +65,7 @@ struct Node {
   std::vector<ValueId> accumulate = {};
   Phase phase = Phase::each;
   bool backward = false;  // made by autodiff or an optimizer; planners recompute forward nodes only
+  NodeId differentiates = {};  // of a gradient node: the forward node it belongs to
   Mark mark = Mark::automatic;
 
   ValueId added_into(size_t output) const {

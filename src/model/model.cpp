@@ -17,8 +17,11 @@ const ModelFamily& find_model_family(std::string_view name) {
 }
 
 Model build_model(ModelOptions options) {
-  const ModelFamily& family = find_model_family(options.name);
-  family.complete(options);
+  if (options.build == nullptr) {
+    const ModelFamily& family = find_model_family(options.name);
+    family.complete(options);
+    options.build = family.build;
+  }
   user_check(options.batch >= 1, "a batch needs at least one row, not {}", options.batch);
   user_check(options.classes >= 2, "a classifier needs at least two classes, not {}",
              options.classes);
@@ -26,7 +29,7 @@ Model build_model(ModelOptions options) {
              options.dropout);
   user_check(options.label_smoothing >= 0 && options.label_smoothing < 1,
              "label smoothing must be in [0, 1), not {}", options.label_smoothing);
-  Model model = family.build(options);
+  Model model = options.build(options);
   model.options = options;
   model.graph.name = options.name;
   verify_graph(model.graph);

@@ -11,6 +11,8 @@
 
 namespace thimble {
 
+struct Model;
+
 // What the caller may choose about a model; zero or empty: the family's own default.
 struct ModelOptions {
   std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm"
@@ -23,6 +25,9 @@ struct ModelOptions {
   int64_t hidden = 0;           // mlp, lstm
   int64_t length = 0;           // lstm: time steps
   bool training = true;         // false: running statistics, no dropout
+  // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
+  // name would pick. Batch, image and classes have no defaults then.
+  Model (*build)(const ModelOptions& options) = nullptr;
 };
 
 struct Model {

@@ -72,19 +72,36 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
 void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) {
   for (const Step& step : schedule.steps) {
     const NodeCost& cost = request.costs.nodes[step.node.at()];
-    const double times =
-        request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
+    const double times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
     plan.predicted_seconds += times * cost.seconds;
     plan.flops += times * cost.flops;
     if (step.recompute) plan.extra_flops += times * cost.flops;
   }
 }
 
+// What fills the arena when it is fullest, largest part first.
+std::string why_so_large(const Graph& graph, const Plan& plan) {
+  std::vector<std::pair<Bytes, Role>> parts;
+  for (int r = 0; r < kRoles; ++r) {
+    parts.emplace_back(plan.peak_by_role[static_cast<size_t>(r)], static_cast<Role>(r));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr size_t kShown = 3;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < kShown; ++i) {
+    shown.push_back(fmt::format("{} {}", name_of(parts[i].second), to_string(parts[i].first)));
+  }
+  const NodeId fullest = plan.steps[static_cast<size_t>(plan.peak_step)].node;
+  return fmt::format("most is held at step {} of {} ('{}'): {}", plan.peak_step + 1,
+                     plan.steps.size(), graph[fullest].name, fmt::join(shown, ", "));
+}
+
 }  // namespace
 
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
-  const Buffers buffers = assign_buffers(request.graph, schedule, request.costs, request.sharing,
-                                         request.microbatches);
+  const Buffers buffers =
+      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
   const Placement placement = place(request, buffers);
   const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
 
@@ -124,10 +141,7 @@ PlanResult make_plan(const PlanRequest& request) {
   if (auto* infeasible = std::get_if<Infeasible>(&chosen)) return std::move(*infeasible);
   Plan plan = lay_out(request, std::get<Schedule>(chosen));
   if (request.budget && plan.arena > *request.budget) {
-    return Infeasible{plan.arena,
-                      fmt::format("{} needs {} ({} bytes), the budget is {}", plan.policy,
-                                  to_string(plan.arena), plan.arena.count,
-                                  to_string(*request.budget))};
+    return Infeasible{plan.arena, why_so_large(request.graph, plan)};
   }
   return plan;
 }

@@ -74,12 +74,13 @@ nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const G
 
 std::string memory_table(const Plan& plan) {
   const Bytes total = total_of(plan.peak_by_role);
-  std::string text = fmt::format("  {:<24}{:>14}{:>12}{:>7}\n", "at the peak", "bytes", "", "");
+  std::string text = fmt::format("  {:<24}{:>14}{:>12}{:>7}\n", "at the peak", "bytes", "", "share");
   const auto line = [&](std::string_view label, Bytes bytes) {
     const double share =
         total.count == 0 ? 0 : static_cast<double>(bytes.count) / static_cast<double>(total.count);
-    text += fmt::format("  {:<24}{:>14}{:>12}{:>6.1f}%  {}\n", label, bytes.count, to_string(bytes),
-                        100 * share, bar(share));
+    const std::string drawn = bar(share);
+    text += fmt::format("  {:<24}{:>14}{:>12}{:>6.1f}%{}{}\n", label, bytes.count, to_string(bytes),
+                        100 * share, drawn.empty() ? "" : "  ", drawn);
   };
   for (const Row& row : rows()) line(row.label, sum_of(plan.peak_by_role, row));
   line("live in all", total);

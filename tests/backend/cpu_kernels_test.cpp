@@ -116,6 +116,8 @@ std::vector<Case> cases() {
   result.push_back(
       {"reduce",
        {.inputs = {f32({40, 50, 33})}, .attrs = {{"axes", last}, {"kind", std::string("mean")}}}});
+  const std::vector<int64_t> heads = {0, 2, 1, 3};
+  result.push_back({"transpose", {.inputs = {f32({4, 33, 8, 17})}, .attrs = {{"perm", heads}}}});
   result.push_back({"lstm_cell",
                     {.inputs = {f32({64, 96}), f32({64, 80}), f32({64, 80}), f32({320, 96}),
                                 f32({320, 80}), f32({320})}}});

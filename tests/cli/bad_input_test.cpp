@@ -46,7 +46,9 @@ TEST_F(BadInput, Models) {
 }
 
 TEST_F(BadInput, FlagsAndCommands) {
-  expect_refused({}, "thimble --help");
+  const Outcome nothing = thimble_says({});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_NE(nothing.err.find("Usage: thimble"), std::string::npos);
   expect_refused({"tarin", "mlp"});
   expect_refused(train({"--frobnicate"}), "--frobnicate");
   expect_refused({"plan", "mlp", "--frobnicate", "3"}, "--frobnicate");

@@ -16,8 +16,9 @@ TEST(OpenDataset, OpensByName) {
 }
 
 TEST(OpenDataset, EveryListedNameIsKnown) {
-  for (const std::string_view name : dataset_names()) {
-    const std::string message = message_of<UserError>([&] { open_dataset(name); });
+  for (const DatasetKind& kind : dataset_kinds()) {
+    EXPECT_FALSE(kind.summary.empty()) << kind.name;
+    const std::string message = message_of<UserError>([&] { open_dataset(kind.name); });
     EXPECT_EQ(message.find("is not a data set"), std::string::npos) << message;
   }
 }

@@ -1,0 +1,92 @@
+// Trains a net of your own on the built-in digits, inside as many bytes as you allow.
+//
+//   usage: train_mlp [BUDGET]        for example 300KiB; the default is 512KiB
+//
+// Exits 0 when the net learnt its task inside the budget, 3 when no plan fits it.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "data/digits.h"
+#include "model/layers.h"
+#include "pipeline.h"
+#include "train/trainer.h"
+
+namespace {
+
+using namespace thimble;
+
+// The net: a few residual blocks between two linear layers. Layers make weights and the nodes that
+// use them; everything else is an op of src/ops, by its name.
+Model residual_mlp(const ModelOptions& options) {
+  constexpr int64_t kWidth = 64;
+  constexpr int kBlocks = 3;
+  Layers net(options);
+  Builder& b = net.build();
+  const std::vector<int64_t> flat = {options.batch, options.image.elements()};
+  ValueId x = b.op("reshape", {net.images()}, {{"shape", flat}});  // [N,H,W,C] -> [N,H*W*C]
+  x = net.linear("enter", x, kWidth);                              // [N,64]
+  for (int i = 1; i <= kBlocks; ++i) {
+    const Builder::Scope scope(b, fmt::format("block{}", i));  // weights: "block1.mix.weight"
+    const ValueId y = net.linear("mix", net.batch_norm("norm", x, "relu"), kWidth);
+    x = b.op("add", {x, y});
+  }
+  x = net.batch_norm("norm", x, "relu");
+  return net.finish(net.linear("classifier", x, options.classes));  // logits -> loss, correct
+}
+
+int train(Bytes budget) {
+  Digits digits;
+  Recipe recipe;
+  recipe.model = {.name = "residual-mlp",
+                  .batch = 32,
+                  .image = digits.info().image,
+                  .classes = digits.info().classes,
+                  .build = residual_mlp};
+  recipe.optimizer = parse_optimizer("nesterov");
+  recipe.optimizer.weight_decay = 5e-4;
+  recipe.threads = 1;  // a net this small is done before a second thread wakes up
+  recipe.memory = budget;
+
+  // The whole step, forward to update, gets its addresses here; nothing has run yet.
+  auto planned = plan_training(recipe);
+  if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
+    fmt::print("does not fit: {}; {} bytes would do\n", infeasible->why,
+               infeasible->min_bytes.count);
+    return 3;
+  }
+  auto& step = std::get<PlannedStepProgram>(planned);
+  fmt::print("{} parameters; arena {} bytes of {} allowed\n",
+             parameter_count(step.training->model.graph), step.plan.arena.count, budget.count);
+
+  constexpr int64_t kEpochs = 15;
+  const auto feeder = make_image_feeder(digits, {.seed = 1});
+  const int64_t per_epoch = feeder->train_count() / recipe.model.batch;
+  TrainOptions options;
+  options.recipe = recipe;
+  options.rate = {.kind = RateSchedule::Kind::cosine, .base = 0.05};
+  options.steps = kEpochs * per_epoch;
+  options.evaluate_every = 5 * per_epoch;
+  Trainer trainer(step, *feeder, options);
+  const TrainResult result = trainer.run([](const Progress& p) {
+    if (!p.evaluated) return;
+    fmt::print("step {:4}  loss {:.4f}  test accuracy {:.2f}%\n", p.step, p.loss,
+               100 * p.test_accuracy);
+  });
+
+  fmt::print("arena measured {} bytes, test accuracy {:.2f}%\n", result.measured_arena.count,
+             100 * result.test_accuracy);
+  return result.measured_arena == step.plan.arena && result.test_accuracy >= 0.95 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return train(parse_bytes(argc > 1 ? argv[1] : "512KiB"));
+  } catch (const UserError& error) {
+    fmt::print(stderr, "train_mlp: {}\n", error.what());
+    return 2;
+  }
+}

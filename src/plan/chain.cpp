@@ -1,0 +1,143 @@
+#include "plan/chain.h"
+
+#include <algorithm>
+
+namespace thimble {
+namespace {
+
+// Forward values with bytes of their own, and until where forward nodes read those bytes (through
+// views, too).
+std::vector<int> last_readers(const ForwardPass& pass) {
+  std::vector<int> last = pass.last_forward_reader;
+  for (size_t v = last.size(); v-- > 0;) {
+    const ValueId base = pass.bytes_of[v];
+    last[base.at()] = std::max(last[base.at()], last[v]);
+  }
+  return last;
+}
+
+bool owns_bytes(const ForwardPass& pass, size_t v) {
+  return pass.is_forward[v] && pass.bytes_of[v].at() == v;
+}
+
+// Cuts where the crossing is smallest around: after a node whose crossing is below or equal to
+// both neighbours', and of equal neighbours only the last.
+std::vector<int> candidate_cuts(const std::vector<Bytes>& crossing) {
+  std::vector<int> cuts;
+  const int count = static_cast<int>(crossing.size());
+  for (int p = 0; p + 1 < count; ++p) {
+    const Bytes here = crossing[static_cast<size_t>(p)];
+    if (here.count == 0) continue;
+    if (here >= crossing[static_cast<size_t>(p) + 1]) continue;
+    int before = p;
+    while (before > 0 && crossing[static_cast<size_t>(before) - 1] == here) --before;
+    if (before == 0 || crossing[static_cast<size_t>(before) - 1] > here) cuts.push_back(p);
+  }
+  return cuts;
+}
+
+size_t kind_of(const ForwardPass& pass, const Block& block) {
+  size_t kind = 1469598103934665603u;
+  const auto mix = [&](size_t value) { kind = (kind ^ value) * 1099511628211u; };
+  for (int p = block.begin; p < block.end; ++p) {
+    Signature signature = signature_of(pass.graph, pass.nodes[static_cast<size_t>(p)]);
+    // Where in the sequence a slice is taken, and which random stream is drawn from, change no cost.
+    for (const char* name : {"begin", "end", "stream"}) {
+      if (signature.attrs.has(name)) signature.attrs.set(name, int64_t{0});
+    }
+    mix(SignatureHash{}(signature));
+  }
+  return kind;
+}
+
+// The smallest number of blocks after which kinds repeat nearly everywhere; 1 when nothing does.
+size_t period_of(const std::vector<Block>& blocks) {
+  constexpr size_t kLongest = 64;
+  for (size_t period = 1; period <= kLongest && 4 * period <= blocks.size(); ++period) {
+    size_t equal = 0;
+    for (size_t i = 0; i + period < blocks.size(); ++i) {
+      if (blocks[i].kind == blocks[i + period].kind) ++equal;
+    }
+    if (equal * 10 >= (blocks.size() - period) * 9) return period;
+  }
+  return 1;
+}
+
+void describe(const ForwardPass& pass, const Costs& costs, Block& block) {
+  block.made = Bytes(0);
+  block.seconds = block.flops = 0;
+  for (int p = block.begin; p < block.end; ++p) {
+    const NodeId id = pass.nodes[static_cast<size_t>(p)];
+    block.seconds += costs.nodes[id.at()].seconds;
+    block.flops += costs.nodes[id.at()].flops;
+    for (const ValueId output : pass.graph[id].outputs) {
+      if (owns_bytes(pass, output.at())) block.made += align_up(pass.graph[output].type.bytes());
+    }
+  }
+  block.kind = kind_of(pass, block);
+}
+
+}  // namespace
+
+std::vector<Bytes> crossing_bytes(const ForwardPass& pass) {
+  const std::vector<int> last = last_readers(pass);
+  std::vector<int64_t> change(pass.size() + 1, 0);
+  for (size_t v = 0; v < last.size(); ++v) {
+    if (!owns_bytes(pass, v)) continue;
+    const int made = pass.made_at(make_id<ValueId>(v));
+    if (last[v] <= made) continue;
+    const int64_t bytes = align_up(pass.graph.values[v].type.bytes()).count;
+    change[static_cast<size_t>(made)] += bytes;
+    change[static_cast<size_t>(last[v])] -= bytes;
+  }
+  std::vector<Bytes> crossing;
+  int64_t live = 0;
+  for (size_t p = 0; p < pass.size(); ++p) crossing.emplace_back(live += change[p]);
+  return crossing;
+}
+
+std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) {
+  const std::vector<int> last = last_readers(pass);
+  const std::vector<Bytes> crossing = crossing_bytes(pass);
+  std::vector<Block> blocks;
+  const auto cut = [&](const std::vector<int>& ends) {
+    blocks.clear();
+    int begin = 0;
+    for (const int end : ends) {
+      blocks.push_back({begin, end});
+      begin = end;
+    }
+    if (begin < static_cast<int>(pass.size())) blocks.push_back({begin, static_cast<int>(pass.size())});
+    for (Block& block : blocks) describe(pass, costs, block);
+  };
+  std::vector<int> ends;
+  for (const int p : candidate_cuts(crossing)) ends.push_back(p + 1);
+  cut(ends);
+  // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
+  const size_t period = period_of(blocks);
+  if (period > 1) {
+    std::vector<int> sparse;
+    for (size_t i = period - 1; i + 1 < blocks.size(); i += period) sparse.push_back(blocks[i].end);
+    cut(sparse);
+  }
+
+  // Who enters each block.
+  std::vector<size_t> block_of(pass.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    for (int p = blocks[b].begin; p < blocks[b].end; ++p) block_of[static_cast<size_t>(p)] = b;
+  }
+  for (size_t v = 0; v < last.size(); ++v) {
+    if (!owns_bytes(pass, v)) continue;
+    const ValueId value = make_id<ValueId>(v);
+    const int made = pass.made_at(value);
+    if (last[v] <= made) continue;
+    for (size_t b = block_of[static_cast<size_t>(made)] + 1;
+         b <= block_of[static_cast<size_t>(last[v])]; ++b) {
+      blocks[b].enters.push_back(value);
+      blocks[b].entering += align_up(pass.graph.values[v].type.bytes());
+    }
+  }
+  return blocks;
+}
+
+}  // namespace thimble

@@ -1,0 +1,55 @@
+// From "what is kept" to a schedule: runs the forward pass once, then the backward pass, computing
+// again whatever a backward node reads that was not kept, just before it is first needed.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+// The forward pass as planners see it. Positions count forward nodes in graph order; updates and
+// nodes whose results the backward pass can never use again are not in it.
+struct ForwardPass {
+  explicit ForwardPass(const Graph& graph);
+
+  const Graph& graph;
+  std::vector<NodeId> nodes;            // by position
+  std::vector<int> position;            // by node: position, or -1
+  std::vector<NodeId> backward;         // the rest but updates, in order
+  std::vector<bool> read_backward;      // by value: some backward node or update reads it
+  std::vector<bool> is_forward;         // by value: made by a forward node
+  std::vector<int> last_forward_reader; // by value: position of its last forward reader, or -1
+  // By value: the forward value at whose bytes it lies (itself, unless it is a view).
+  std::vector<ValueId> bytes_of;
+
+  size_t size() const { return nodes.size(); }
+  NodeId maker(ValueId value) const { return graph[value].producer; }
+  int made_at(ValueId value) const { return position[graph[value].producer.at()]; }
+};
+
+// A value that may be dropped and computed again: forward, not a view of something kept for its own
+// sake, made by an op that may run twice.
+bool can_recompute(const ForwardPass& pass, ValueId value);
+
+// What a policy decides: which values stay. Asked about values that can_recompute() only.
+class Retention {
+ public:
+  virtual ~Retention() = default;
+  // Whether a value stays when the forward pass is done.
+  virtual bool stays_after_forward(ValueId value) = 0;
+  // The positions in `replayed` (ascending) have just been run again, because backward node
+  // `reader` needs some of their results.
+  virtual void replayed(const std::vector<int>& replayed, NodeId reader) { (void)replayed, (void)reader; }
+  // Whether a result of that stays beyond `reader`. By default it does, until its last reader.
+  virtual bool stays_after_replay(ValueId value) { (void)value; return true; }
+};
+
+// The whole schedule, updates placed. Marks are honoured: `keep` results always stay, `recompute`
+// results never do.
+Schedule schedule_with(const ForwardPass& pass, Retention& retention);
+
+// Keeps what is marked true (by value), computes everything else again at most once.
+Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
+
+}  // namespace thimble

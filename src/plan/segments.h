@@ -1,0 +1,30 @@
+// Segments: runs of blocks of which only the inputs are kept.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/chain.h"
+
+namespace thimble {
+
+// Keeps what enters the blocks in `starts`; everything else is computed again, segment by segment.
+Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
+                           const std::vector<size_t>& starts);
+
+// Of several schedules the one with the smallest arena; with a budget, the one with the least
+// predicted time among those that fit, or else the smallest.
+class BestSchedule {
+ public:
+  explicit BestSchedule(const PlanRequest& request) : request_(request) {}
+  void offer(const Schedule& schedule);
+  const Schedule& best() const { return *best_; }
+
+ private:
+  const PlanRequest& request_;
+  std::optional<Schedule> best_;
+  Bytes arena_;
+  double seconds_ = 0;
+};
+
+}  // namespace thimble

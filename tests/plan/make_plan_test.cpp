@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "plan/plan_json.h"
+#include "plan/policy.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
@@ -23,6 +24,40 @@ TEST(MakePlan, TheBudgetIsOnTheArenaToTheByte) {
     EXPECT_EQ(std::get<Infeasible>(less).min_bytes, c.plan.arena);
     EXPECT_FALSE(std::get<Infeasible>(less).why.empty());
     EXPECT_TRUE(std::holds_alternative<Infeasible>(with(Bytes(1))));
+  }
+}
+
+// What a planner names as the smallest budget it can do with, it can do with; what it plans inside
+// a budget is inside it, and sound.
+TEST(MakePlan, EveryPlannerKeepsItsWord) {
+  for (const ModelOptions& options : {small_mlp(), small_wrn(), small_lstm()}) {
+    const Case c = planned_model(options);
+    for (const Policy* policy : all_policies()) {
+      SCOPED_TRACE(fmt::format("{}, {}", options.name, policy->name));
+      const auto with = [&](std::optional<Bytes> budget) {
+        return make_plan({.graph = c.graph,
+                          .costs = c.costs,
+                          .budget = budget,
+                          .policy = std::string(policy->name)});
+      };
+      const auto expect_sound = [&](const PlanResult& result, Bytes budget) {
+        ASSERT_TRUE(std::holds_alternative<Plan>(result));
+        EXPECT_EQ(find_fault(c.graph, c.costs, std::get<Plan>(result)), std::nullopt);
+        EXPECT_LE(std::get<Plan>(result).arena, budget);
+      };
+      const Bytes most = c.plan.arena;
+      for (const int64_t percent : {100, 95, 80, 60, 1}) {
+        const Bytes budget(most.count * percent / 100);
+        const PlanResult result = with(budget);
+        if (const auto* infeasible = std::get_if<Infeasible>(&result)) {
+          EXPECT_GT(infeasible->min_bytes, budget);
+          EXPECT_FALSE(infeasible->why.empty());
+          expect_sound(with(infeasible->min_bytes), infeasible->min_bytes);
+        } else {
+          expect_sound(result, budget);
+        }
+      }
+    }
   }
 }
 

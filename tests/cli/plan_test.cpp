@@ -79,7 +79,7 @@ TEST(Plan, InfeasibleWithoutJsonIsASentence) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(outcome.out, "");
   EXPECT_NE(outcome.err.find("it needs"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(\"--memory\"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--memory"), std::string::npos) << outcome.err;
 }
 
 TEST(Plan, FlagsChangeWhatTheyShould) {

@@ -16,10 +16,10 @@ constexpr const char* kWhat =
     "step is planned, checked and known before the first one runs.";
 constexpr const char* kExamples =
     "Examples:\n"
-    "  thimble train recipes/digits.toml              a small WideResNet on the built-in digits\n"
-    "  thimble plan wrn-28-2 --batch 100              what a step needs, byte for byte\n"
-    "  thimble plan wrn-28-2 --memory 64MiB           does it fit? if not, what would (exit 3)\n"
-    "  thimble profile wrn-16-2 --data digits         predicted against measured\n\n"
+    "  thimble train recipes/digits.toml                         a small net on built-in digits\n"
+    "  thimble plan wrn-28-2 --batch 100                         what a step needs, byte for byte\n"
+    "  thimble plan wrn-28-2 --memory 100MiB --planner optimal   the same step in less\n"
+    "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
     "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call, 3 no plan fits the budget.";
 
 // Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.

@@ -33,8 +33,16 @@ void CommonFlags::add_to(CLI::App& command) {
   command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
       ->type_name("BYTES");
   command
-      .add_option("--planner", planner, "How to meet it, from `thimble list planners` (keep_all)")
+      .add_option("--planner", planner, "How to meet it, from `thimble list planners` (optimal; without --memory: keep_all)")
       ->type_name("NAME");
+  for (const auto& [flag, list, text] :
+       {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
+        std::tuple("--recompute", &recompute, "Results always computed again, by node name")}) {
+    command.add_option(flag, *list, text)
+        ->type_name("GLOB")
+        ->delimiter(',')
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
   command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")
       ->type_name("NAME");
   command.add_option("--threads", threads, "Threads (0: one per core)")
@@ -123,8 +131,11 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
 
   resolved.recipe.device = flags.device;
   resolved.recipe.threads = flags.threads;
-  resolved.recipe.planner = flags.planner;
   if (!flags.memory.empty()) resolved.recipe.memory = parse_bytes(flags.memory);
+  resolved.recipe.planner = !flags.planner.empty()      ? flags.planner
+                            : resolved.recipe.memory ? "optimal"
+                                                     : "keep_all";
+  resolved.recipe.marks = {flags.keep, flags.recompute};
   return resolved;
 }
 

@@ -36,7 +36,9 @@ struct CommonFlags {
   std::string optimizer = "nesterov";
   double momentum = -1;      // negative: the optimizer's own
   double weight_decay = -1;
-  std::string planner = "keep_all";
+  std::string planner;       // empty: optimal with a budget, keep_all without
+  std::vector<std::string> keep;
+  std::vector<std::string> recompute;
   std::string memory;
   uint64_t seed = 1;
   bool json = false;

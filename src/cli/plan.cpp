@@ -1,11 +1,14 @@
 // thimble plan: what a training step will need, before anything runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
+#include "cli/sweep.h"
+#include "plan/explain.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 
@@ -17,6 +20,8 @@ struct Flags {
   std::string save;
   std::string picture;
   bool verbose = false;
+  bool sweep = false;
+  bool explain = false;
 };
 
 // Which kernel runs what, how often.
@@ -33,8 +38,34 @@ void print_kernels(const PlannedStepProgram& planned) {
   }
 }
 
+// What is live when the arena is fullest, and which of it would be the cheapest to do without.
+void print_explanation(const PlannedStepProgram& planned) {
+  const Graph& graph = planned.training->model.graph;
+  const std::vector<LiveValue> live = live_at_peak(graph, planned.costs, planned.plan);
+  const auto step = static_cast<size_t>(planned.plan.peak_step);
+  fmt::print("  fullest at step {} of {} ('{}'), {} values\n", step + 1, planned.plan.steps.size(),
+             graph[planned.plan.steps[step].node].name, live.size());
+  constexpr size_t kShown = 12;
+  for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
+    const Value& value = graph[live[i].value];
+    fmt::print("  {:>12}  {:<16}{:<44} made at {}, last read at {}\n", to_string(live[i].bytes),
+               name_of(value.role), value.name, live[i].made + 1, live[i].last_read + 1);
+  }
+  const LiveValue* cheapest = nullptr;
+  for (const LiveValue& entry : live) {
+    if (entry.seconds_per_byte < 0) continue;
+    if (cheapest == nullptr || entry.seconds_per_byte < cheapest->seconds_per_byte) cheapest = &entry;
+  }
+  if (cheapest != nullptr) {
+    fmt::print("  cheapest next byte to save: '{}', {} for {:.3f} ms of recomputation\n",
+               graph[cheapest->value].name, to_string(cheapest->bytes),
+               1e3 * cheapest->seconds_per_byte * static_cast<double>(cheapest->bytes.count));
+  }
+}
+
 int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.common, false);
+  if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->training->model;
@@ -57,6 +88,7 @@ int run(const Flags& flags) {
   fmt::print("  {} steps, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.steps.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->costs.source, planned->plan_seconds);
+  if (flags.explain) print_explanation(*planned);
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
     if (!path.empty()) fmt::print("  saved to {}\n", path);
@@ -73,7 +105,9 @@ Command add_plan(CLI::App& app) {
   command->option_defaults()->group("Plan");
   command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
       ->type_name("FILE");
-  command->add_option("--svg", flags->picture, "Draw the arena over time")->type_name("FILE");
+  command->add_flag("--explain", flags->explain, "What fills the arena when it is fullest");
+  command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
+  command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

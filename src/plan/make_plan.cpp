@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "plan/buffers.h"
+#include "plan/explain.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
 
@@ -79,8 +80,9 @@ void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) 
   }
 }
 
-// What fills the arena when it is fullest, largest part first.
-std::string why_so_large(const Graph& graph, const Plan& plan) {
+// What fills the arena when it is fullest: the largest roles, and the largest tensors among what is
+// not persistent.
+std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& plan) {
   std::vector<std::pair<Bytes, Role>> parts;
   for (int r = 0; r < kRoles; ++r) {
     parts.emplace_back(plan.peak_by_role[static_cast<size_t>(r)], static_cast<Role>(r));
@@ -92,9 +94,15 @@ std::string why_so_large(const Graph& graph, const Plan& plan) {
   for (size_t i = 0; i < kShown; ++i) {
     shown.push_back(fmt::format("{} {}", name_of(parts[i].second), to_string(parts[i].first)));
   }
+  std::vector<std::string> tensors;
+  for (const LiveValue& live : live_at_peak(graph, costs, plan)) {
+    if (is_persistent(graph[live.value].role) || tensors.size() == kShown) continue;
+    tensors.push_back(fmt::format("'{}' {}", graph[live.value].name, to_string(live.bytes)));
+  }
   const NodeId fullest = plan.steps[static_cast<size_t>(plan.peak_step)].node;
-  return fmt::format("most is held at step {} of {} ('{}'): {}", plan.peak_step + 1,
-                     plan.steps.size(), graph[fullest].name, fmt::join(shown, ", "));
+  return fmt::format("most is held at step {} of {} ('{}'): {}; in the way stand {}",
+                     plan.peak_step + 1, plan.steps.size(), graph[fullest].name,
+                     fmt::join(shown, ", "), fmt::join(tensors, ", "));
 }
 
 }  // namespace
@@ -137,11 +145,9 @@ PlanResult make_plan(const PlanRequest& request) {
     for (const Policy* known : all_policies()) names.push_back(known->name);
     user_error("there is no planner '{}'; known: {}", request.policy, fmt::join(names, ", "));
   }
-  auto chosen = policy->schedule(request);
-  if (auto* infeasible = std::get_if<Infeasible>(&chosen)) return std::move(*infeasible);
-  Plan plan = lay_out(request, std::get<Schedule>(chosen));
+  Plan plan = lay_out(request, policy->schedule(request));
   if (request.budget && plan.arena > *request.budget) {
-    return Infeasible{plan.arena, why_so_large(request.graph, plan)};
+    return Infeasible{plan.arena, why_so_large(request.graph, request.costs, plan)};
   }
   return plan;
 }

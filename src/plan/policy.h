@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string_view>
-#include <variant>
 
 #include "plan/plan.h"
 
@@ -13,7 +12,9 @@ namespace thimble {
 struct Policy {
   std::string_view name;
   std::string_view summary;
-  std::variant<Schedule, Infeasible> (*schedule)(const PlanRequest& request) = nullptr;
+  // A schedule within the budget, where the policy heeds one and finds one; else its smallest. The
+  // caller lays it out and refuses what does not fit.
+  Schedule (*schedule)(const PlanRequest& request) = nullptr;
 };
 
 std::span<const Policy* const> all_policies();

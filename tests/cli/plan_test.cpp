@@ -47,17 +47,24 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
 }
 
 TEST_P(PlanCommand, TheSmallestBudgetIsExact) {
-  const int64_t arena = plan_json(GetParam())["arena_bytes"];
-  const Outcome less =
-      thimble_says(Words{"plan", "--json", "--memory", std::to_string(arena - 1)} + GetParam());
-  EXPECT_EQ(less.code, 3);
-  const nlohmann::json infeasible = less.json();
+  const auto with_memory = [&](int64_t bytes) {
+    return thimble_says(Words{"plan", "--json", "--memory", std::to_string(bytes)} + GetParam());
+  };
+  const Outcome refused = with_memory(64);
+  EXPECT_EQ(refused.code, 3);
+  const nlohmann::json infeasible = refused.json();
   EXPECT_EQ(infeasible["infeasible"], true);
-  EXPECT_EQ(infeasible["min_bytes"], arena);
   EXPECT_FALSE(infeasible["why"].get<std::string>().empty());
-  EXPECT_NE(less.err.find(std::to_string(arena)), std::string::npos);
-  const nlohmann::json exact = plan_json(Words{"--memory", std::to_string(arena)} + GetParam());
-  EXPECT_EQ(exact["arena_bytes"], arena);
+  const int64_t least = infeasible["min_bytes"];
+  EXPECT_NE(refused.err.find(std::to_string(least)), std::string::npos);
+  EXPECT_LE(least, plan_json(GetParam())["arena_bytes"].get<int64_t>());
+
+  const Outcome exact = with_memory(least);
+  EXPECT_EQ(exact.code, 0);
+  EXPECT_EQ(exact.json()["arena_bytes"], least);
+  const Outcome less = with_memory(least - 1);
+  EXPECT_EQ(less.code, 3);
+  EXPECT_EQ(less.json()["min_bytes"], least);
 }
 
 INSTANTIATE_TEST_SUITE_P(

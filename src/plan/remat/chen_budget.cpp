@@ -33,7 +33,7 @@ Walk walk(const std::vector<Block>& blocks, double budget) {
   return result;
 }
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
   const Walk every = walk(blocks, 0);

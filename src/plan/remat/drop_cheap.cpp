@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   // By value: can be had in the backward pass, kept or from something kept by cheap ops alone.
   std::vector<bool> at_hand(request.graph.values.size(), false);

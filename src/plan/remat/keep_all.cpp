@@ -1,17 +1,14 @@
-// keep_all: every value is computed once and kept until its last reader. The ordinary plan, and the
+// keep_all: every value is computed once and kept until its last reader (marks apart). The ordinary plan, and the
 // yardstick of every other.
-#include "plan/place_updates.h"
 #include "plan/policy.h"
+#include "plan/recompute.h"
 
 namespace thimble {
 namespace {
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
-  std::vector<Step> steps;
-  for (size_t n = 0; n < request.graph.nodes.size(); ++n) {
-    if (!is_update(request.graph.nodes[n])) steps.push_back({make_id<NodeId>(n), false});
-  }
-  return place_updates(request.graph, steps);
+Schedule schedule(const PlanRequest& request) {
+  const std::vector<bool> everything(request.graph.values.size(), true);
+  return schedule_keeping(ForwardPass(request.graph), everything);
 }
 
 }  // namespace

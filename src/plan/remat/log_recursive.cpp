@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
   Halving retention(pass, blocks, 1);

@@ -77,7 +77,7 @@ class Optimizer {
     }
   }
 
-  std::variant<Schedule, Infeasible> run() {
+  Schedule run() {
     consider_keep_all();
     if (!request_.budget || best_) return finish();
     search_frontier();
@@ -134,12 +134,7 @@ class Optimizer {
     }
   }
 
-  std::variant<Schedule, Infeasible> finish() {
-    if (best_) return std::move(best_->schedule);
-    return Infeasible{smallest_->arena,
-                      fmt::format("the smallest plan found needs {} ({} bytes)",
-                                  to_string(smallest_->arena), smallest_->arena.count)};
-  }
+  Schedule finish() { return std::move((best_ ? best_ : smallest_)->schedule); }
 
   const PlanRequest& request_;
   const ForwardPass pass_;
@@ -150,7 +145,7 @@ class Optimizer {
   std::optional<Candidate> smallest_;
 };
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   return Optimizer(request).run();
 }
 

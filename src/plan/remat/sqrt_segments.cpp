@@ -23,7 +23,7 @@ std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segmen
   return starts;
 }
 
-std::variant<Schedule, Infeasible> schedule(const PlanRequest& request) {
+Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
   // The best k is near sqrt(n) but for constants that depend on the net: the exact arena decides.

@@ -43,7 +43,7 @@ class TrainingRun {
     Recipe recipe;
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
-    recipe.threads = 2;
+    recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};

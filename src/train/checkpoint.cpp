@@ -125,7 +125,11 @@ void check_recipe(const std::string& folder, const nlohmann::json& stored,
 std::string save_checkpoint(const std::string& out, Program& program, const Position& position) {
   ensure_directory(out);
   const fs::path root(out);
-  const std::string name = fmt::format("step-{:08}", position.step);
+  // The same step saved again gets a folder of its own: the one before stays whole until `latest`
+  // has moved on.
+  const std::string step = fmt::format("step-{:08}", position.step);
+  std::string name = step;
+  for (int again = 2; fs::exists(root / name); ++again) name = fmt::format("{}-{}", step, again);
   const fs::path partial = root / ("." + name + ".partial");
   std::error_code ignored;
   // A folder cut off by a crash or a full disk is never `latest`, so it may go.
@@ -152,7 +156,6 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
   sync_folder(partial);
 
   const fs::path folder = root / name;
-  fs::remove_all(folder, ignored);  // the same step saved again: same bytes
   std::error_code error;
   fs::rename(partial, folder, error);
   user_check(!error, "cannot put the checkpoint at '{}': {}", folder.string(), error.message());

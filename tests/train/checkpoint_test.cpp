@@ -57,12 +57,16 @@ TEST(Checkpoint, HoldsWeightsAsSafetensorsWithStateBeside) {
 TEST(Checkpoint, OnlyTheLatestStays) {
   const TemporaryFolder folder;
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
-  for (const int64_t step : {1, 2, 2, 10}) {
+  // The same step again goes beside the one before, which is whole until `latest` has moved on.
+  const std::vector<std::pair<int64_t, std::string>> saves = {
+      {1, "step-00000001"}, {2, "step-00000002"}, {2, "step-00000002-2"}, {2, "step-00000002"},
+      {10, "step-00000010"}};
+  for (const auto& [step, name] : saves) {
     const std::string path =
         save_checkpoint(folder.path(), run.program(), {.step = step, .recipe = kRecipe});
-    EXPECT_EQ(path, folder / fmt::format("step-{:08}", step));
+    EXPECT_EQ(path, folder / name);
     EXPECT_EQ(folder.entries(), 2);  // the folder and `latest`
-    EXPECT_EQ(fs::read_symlink(folder / "latest"), fmt::format("step-{:08}", step));
+    EXPECT_EQ(fs::read_symlink(folder / "latest"), name);
   }
 }
 

@@ -7,7 +7,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
-.PHONY: help setup build run test test-slow test-asan bench parity format tidy clean
+.PHONY: help setup build build-tests run test test-slow test-asan bench parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -22,16 +22,16 @@ setup:
 	@tools/setup
 
 build: setup
-	@cmake --preset $(PRESET) $(LAUNCHER) >$(or $(TMPDIR),/tmp)/thimble-cmake.log 2>&1 || \
-	  { cat $(or $(TMPDIR),/tmp)/thimble-cmake.log; exit 1; }
+	@mkdir -p build
+	@cmake --preset $(PRESET) $(LAUNCHER) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
 	@cmake --build $(BUILD) --target thimble -j $(JOBS)
 
 run: build
 	@$(BUILD)/thimble train recipes/digits.toml --out runs/digits --overwrite
 
 build-tests: setup
-	@cmake --preset $(PRESET) $(LAUNCHER) >$(or $(TMPDIR),/tmp)/thimble-cmake.log 2>&1 || \
-	  { cat $(or $(TMPDIR),/tmp)/thimble-cmake.log; exit 1; }
+	@mkdir -p build
+	@cmake --preset $(PRESET) $(LAUNCHER) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS)
 
 test: build-tests

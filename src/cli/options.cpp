@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
@@ -20,6 +21,14 @@ std::string at_least_one(const std::string& typed) {
 }
 
 }  // namespace
+
+std::string finite_not_negative(const std::string& typed) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(typed.data(), typed.data() + typed.size(), number);
+  const bool good = error == std::errc() && end == typed.data() + typed.size() &&
+                    std::isfinite(number) && number >= 0;
+  return good ? "" : fmt::format("wants a number from 0 on, not '{}'", typed);
+}
 
 void CommonFlags::add_to(CLI::App& command) {
   CLI::OptionDefaults& defaults = *command.option_defaults();
@@ -69,9 +78,12 @@ void CommonFlags::add_to(CLI::App& command) {
   defaults.group("Optimizer");
   command.add_option("--optimizer", optimizer, "sgd, nesterov, adam or adamw (nesterov)")
       ->type_name("NAME");
-  command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")->type_name("X");
+  command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")
+      ->type_name("X")
+      ->check(finite_not_negative);
   command.add_option("--weight-decay", weight_decay, "Weight decay (0; adamw: 0.01)")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(finite_not_negative);
 
   defaults.group("Data");
   command
@@ -93,6 +105,10 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   not_negative("--layers", flags.layers);
   not_negative("--hidden", flags.hidden);
   not_negative("--length", flags.length);
+  // Beyond these the graph itself would not fit in memory.
+  user_check(flags.layers <= 10'000, "--layers can be 10000 at most, not {}", flags.layers);
+  user_check(flags.length <= 100'000, "--length can be 100000 at most, not {}", flags.length);
+  user_check(flags.threads <= 1024, "--threads can be 1024 at most, not {}", flags.threads);
 
   ModelOptions& model = resolved.recipe.model;
   model.name = flags.model;

@@ -46,6 +46,9 @@ struct CommonFlags {
   void add_to(CLI::App& command);
 };
 
+// A check for flags: a finite number, not below zero.
+std::string finite_not_negative(const std::string& typed);
+
 // The recipe the flags ask for, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;

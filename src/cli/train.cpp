@@ -70,7 +70,7 @@ void export_batch(const std::string& folder, int64_t step, Program& program, con
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
   user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
-  user_check(flags.steps >= 0, "--steps cannot be {}", flags.steps);
+  user_check(flags.steps >= 0 && flags.steps <= 100'000'000, "--steps cannot be {}", flags.steps);
   const auto epochs = [](std::string_view flag, double value) {
     user_check(value >= 0 && value < 1e6, "{} is a number of epochs, not {}", flag, value);
   };
@@ -202,7 +202,7 @@ Command add_train(CLI::App& app) {
   command->add_option("--steps", flags->steps, "Training steps, instead of epochs")->type_name("N");
   command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw: 0.001)")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(finite_not_negative);
   command->add_option("--schedule", flags->schedule,
                       "constant, step, cosine or inverse-sqrt (cosine)")
       ->type_name("NAME");
@@ -211,7 +211,8 @@ Command add_train(CLI::App& app) {
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--factor", flags->factor, "step: what the rate is multiplied by (0.2)")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(finite_not_negative);
   command->add_option("--warmup", flags->warmup, "Epochs of linear warm-up (0)")->type_name("X");
 
   defaults.group("Checkpoints and tests");

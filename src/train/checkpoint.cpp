@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 
 #include "base/error.h"
@@ -58,6 +59,13 @@ std::string file_sha256(const std::string& path) {
     at += size;
   }
   return hash.hex();
+}
+
+// step-00001200, step-00001200-2, .step-00001200.partial: what this file makes, and nothing else
+// that may lie in the same folder.
+bool is_checkpoint_name(const std::string& name) {
+  static const std::regex ours(R"(step-\d{8,}(-\d+)?|\.step-\d{8,}(-\d+)?\.partial)");
+  return std::regex_match(name, ours);
 }
 
 void sync_folder(const fs::path& folder) {
@@ -169,8 +177,7 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
 
   for (const auto& entry : fs::directory_iterator(root, ignored)) {
     const std::string other = entry.path().filename().string();
-    const bool ours = other.starts_with("step-") || other.starts_with(".step-");
-    if (ours && other != name) fs::remove_all(entry.path(), ignored);
+    if (other != name && is_checkpoint_name(other)) fs::remove_all(entry.path(), ignored);
   }
   return folder.string();
 }

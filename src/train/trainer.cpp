@@ -53,10 +53,15 @@ struct Trainer::Meter {
   nlohmann::json to_json() const {
     return {{"loss_sum", loss_sum}, {"correct_sum", correct_sum}, {"count", count}};
   }
-  void from_json(const nlohmann::json& json) {
-    loss_sum = json.value("loss_sum", 0.0);
-    correct_sum = json.value("correct_sum", 0.0);
-    count = json.value("count", int64_t{0});
+  // False when it is not what to_json() writes.
+  bool from_json(const nlohmann::json& json) {
+    for (const char* name : {"loss_sum", "correct_sum", "count"}) {
+      if (!json.is_object() || !json.contains(name) || !json[name].is_number()) return false;
+    }
+    loss_sum = json["loss_sum"].get<double>();
+    correct_sum = json["correct_sum"].get<double>();
+    count = json["count"].get<int64_t>();
+    return true;
   }
 };
 
@@ -95,6 +100,11 @@ nlohmann::json Trainer::recipe_json() const {
           {"optimizer", name_of(optimizer)},
           {"momentum", optimizer.momentum},
           {"weight_decay", optimizer.weight_decay},
+          {"lr", options_.rate.base},
+          {"schedule", name_of(options_.rate.kind)},
+          {"warmup_steps", options_.rate.warmup_steps},
+          {"milestones", options_.rate.milestones},
+          {"factor", options_.rate.factor},
           {"seed", options_.seed},
           {"data", options_.data}};
 }
@@ -110,13 +120,14 @@ void Trainer::start() {
     const Position position = load_checkpoint(*folder, *program_, recipe_json());
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
-    meter_->from_json(position.progress);
+    user_check(meter_->from_json(position.progress),
+               "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(position.step <= options_.steps,
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, options_.steps);
   }
-  // The check runs between the forward pass and the first update, so that a bad step changes
-  // nothing.
+  // The check runs between the forward pass and the first update of a weight, so that a bad step
+  // spoils nothing but running statistics.
   program_->watch(model.loss, [this, loss = model.loss] {
     if (!std::isfinite(program_->view<float>(loss)[0])) explain_non_finite(result_.steps);
   });
@@ -128,11 +139,11 @@ std::string Trainer::kept() const {
              : fmt::format("the last good checkpoint is {}", result_.checkpoint);
 }
 
-std::string Trainer::non_finite_value() const {
+std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at) const {
   const Graph& graph = program_->graph();
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    if (value.producer.valid() || !is_persistent(value.role) || !looked_at(value.role)) continue;
     if (!all_finite(program_->bytes_of(make_id<ValueId>(v)), value.type)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
     }
@@ -152,7 +163,10 @@ void Trainer::explain_non_finite(int64_t step) {
         step + 1, where, kept()));
   };
   const Graph& graph = model.graph;
-  if (const std::string value = non_finite_value(); !value.empty()) name_fault(value);
+  // Weights first: they are as the step before left them. Running statistics have seen this forward
+  // pass already, so they say nothing about where it went wrong.
+  const auto trained = [](Role role) { return role != Role::statistic; };
+  if (const std::string value = non_finite_value(trained); !value.empty()) name_fault(value);
   feed(step);
   program_->run_until(program_->steps_until(model.loss), [&](size_t s) {
     const PlannedStep& planned = planned_.plan.steps[s];
@@ -221,7 +235,7 @@ void Trainer::evaluate() {
 void Trainer::save() {
   if (options_.out.empty()) return;
   // The loss does not know yet what the last update did.
-  const std::string fault = non_finite_value();
+  const std::string fault = non_finite_value([](Role) { return true; });
   user_check(fault.empty(),
              "{} is not finite after step {}, so nothing was saved; {}; try a lower --lr, a "
              "warm-up (--warmup), or another --seed",
@@ -277,7 +291,10 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
   result_.train_loss = meter_->loss();
   result_.train_accuracy = meter_->accuracy(batch);
-  result_.measured_arena = std::max(program_->touched(), evaluator_->touched());
+  // Where no step was left to run, nothing was touched: then it is what was allocated.
+  result_.measured_arena = result_.seconds.empty()
+                               ? arena_->size()
+                               : std::max(program_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
   result_.weights_sha256 = weights_sha256(*program_);

@@ -85,7 +85,7 @@ class Trainer {
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
-  std::string non_finite_value() const;
+  std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite(int64_t step);
   nlohmann::json recipe_json() const;
 

@@ -63,6 +63,10 @@ TEST_F(BadInput, FlagsAndCommands) {
   expect_refused({"plan", "mlp", "--image", "8,8"}, "--image");
   expect_refused({"plan", "mlp", "--image", "8,0,1"}, "--image");
   expect_refused({"plan", "mlp", "--momentum", "1"}, "--momentum");
+  expect_refused({"plan", "mlp", "--momentum", "nan"}, "--momentum");
+  expect_refused({"plan", "mlp", "--weight-decay", "-5"}, "--weight-decay");
+  expect_refused({"plan", "mlp", "--layers", "1000000000"}, "--layers");
+  expect_refused(train({"--lr", "nan"}), "--lr");
   expect_refused({"plan", "mlp", "--optimizer", "sgdd"}, "'sgdd'", "adamw");
   expect_refused({"plan", "mlp", "--planner", "magic"}, "'magic'", "keep_all");
   expect_refused({"plan", "mlp", "--device", "gpu"}, "gpu");
@@ -237,7 +241,9 @@ TEST_F(BadInput, ResumingAnotherRun) {
   expect_refused(base + Words{"mlp", "--batch", "50", "--resume"}, "batch", "100", "50");
   expect_refused(base + Words{"mlp", "--hidden", "8", "--resume"}, "hidden");
   expect_refused(base + Words{"mlp", "--seed", "9", "--resume"}, "seed");
-  expect_refused(base + Words{"mlp", "--optimizer", "adam", "--resume"}, "optimizer");
+  expect_refused(base + Words{"mlp", "--optimizer", "adam", "--lr", "0.1", "--resume"}, "optimizer");
+  expect_refused(base + Words{"mlp", "--lr", "0.2", "--resume"}, "lr");
+  expect_refused(base + Words{"mlp", "--schedule", "constant", "--resume"}, "schedule");
   expect_refused(base + Words{"mlp", "--augment", "--resume"}, "data");
   expect_refused({"train", "mlp", "--out", out, "--steps", "1", "--resume"}, "beyond");
   EXPECT_EQ(slurp(out + "/latest/state.json"), before);

@@ -70,6 +70,18 @@ TEST(Checkpoint, OnlyTheLatestStays) {
   }
 }
 
+TEST(Checkpoint, OtherFilesInTheFolderAreLeftAlone) {
+  const TemporaryFolder folder;
+  spill(folder / "step-list.txt", "mine");
+  fs::create_directories(folder / "step-by-step");
+  TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
+  for (const int64_t step : {1, 2}) {
+    save_checkpoint(folder.path(), run.program(), {.step = step, .recipe = kRecipe});
+  }
+  EXPECT_EQ(slurp(folder / "step-list.txt"), "mine");
+  EXPECT_TRUE(fs::exists(folder / "step-by-step"));
+}
+
 TEST(Checkpoint, LeftoversOfACrashAreNotCheckpoints) {
   const TemporaryFolder folder;
   EXPECT_EQ(latest_checkpoint(folder.path()), std::nullopt);

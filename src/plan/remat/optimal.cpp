@@ -1,8 +1,8 @@
 // optimal: the fastest schedule found whose arena fits the budget. Cuts the forward pass into a
 // chain of blocks, chooses segments and what is kept inside each block by dynamic programming, and
 // closes the loop with the real layout. Candidates come from one frontier that does not depend on the
-// budget, so that a smaller budget chooses among fewer of them: never a larger arena, never a faster
-// plan.
+// budget; a smaller budget chooses further down. (Real arenas follow the modelled ones closely, not
+// strictly: two budgets close together may come out in the wrong order.)
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -37,7 +37,8 @@ class Chosen final : public Retention {
 
   bool stays_after_forward(ValueId value) override { return stays_[value.at()]; }
   void replayed(const std::vector<int>&, NodeId reader) override {
-    reader_ = pass_.position[pass_.graph[reader].differentiates.at()];
+    const NodeId forward = pass_.graph[reader].differentiates;
+    reader_ = forward.valid() ? pass_.position[forward.at()] : -1;
   }
   // In the block that goes backward now everything stays; before it, what the next blocks start
   // from and what was costly.
@@ -81,7 +82,12 @@ class Optimizer {
     consider_keep_all();
     if (!request_.budget || best_) return finish();
     search_frontier();
-    if (!best_) consider_low_memory();
+    consider_policy("drop_cheap");
+    if (!best_) {
+      consider_policy("sqrt_segments");
+      consider_policy("chen_budget");
+      consider_low_memory();
+    }
     return finish();
   }
 
@@ -107,6 +113,10 @@ class Optimizer {
   void consider_keep_all() {
     const std::vector<bool> all(request_.graph.values.size(), true);
     consider(candidate_of(schedule_keeping(pass_, all)));
+  }
+
+  void consider_policy(std::string_view name) {
+    consider(candidate_of(find_policy(name)->schedule(request_)));
   }
 
   // The frontier goes from most memory to least: the first point whose real arena fits is the one.

@@ -46,18 +46,22 @@ class Assigner {
     for (size_t s = 0; s < schedule_.steps.size(); ++s) {
       const Node& node = graph_[schedule_.steps[s].node];
       const int now = static_cast<int>(s);
-      std::vector<int> reads;
-      for (const ValueId input : node.inputs) reads.push_back(read(input, now));
-      std::vector<int> targets;
+      first_.push_back(uses_.size());
+      for (const ValueId input : node.inputs) uses_.push_back(read(input, now));
       for (const ValueId target : node.accumulate) {
-        targets.push_back(target.valid() ? read(target, now) : -1);
+        uses_.push_back(target.valid() ? read(target, now) : -1);
       }
-      std::vector<int> made;
-      for (const ValueId output : node.outputs) made.push_back(make_copy(output, now));
-      reads_.push_back(std::move(reads));
-      targets_.push_back(std::move(targets));
-      made_.push_back(std::move(made));
+      for (const ValueId output : node.outputs) uses_.push_back(make_copy(output, now));
     }
+  }
+
+  // The copies a step reads, adds into and makes, in that order.
+  int read_copy(size_t step, size_t input) const { return uses_[first_[step] + input]; }
+  int target_copy(const Node& node, size_t step, size_t k) const {
+    return uses_[first_[step] + node.inputs.size() + k];
+  }
+  int made_copy(const Node& node, size_t step, size_t k) const {
+    return uses_[first_[step] + node.inputs.size() + node.accumulate.size() + k];
   }
 
   int make_copy(ValueId value, int step) {
@@ -67,8 +71,10 @@ class Assigner {
 
   int read(ValueId value, int step) {
     const int copy = current_[value.at()];
-    internal_check(copy >= 0, fmt::format("step {} reads '{}', which no step before it makes", step,
-                                          graph_[value].name));
+    if (copy < 0) {
+      internal_check(false, fmt::format("step {} reads '{}', which no step before it makes", step,
+                                        graph_[value].name));
+    }
     copies_[static_cast<size_t>(copy)].end = step;
     return copy;
   }
@@ -95,11 +101,13 @@ class Assigner {
     const size_t step = static_cast<size_t>(s);
     const Node& node = graph_[schedule_.steps[step].node];
     StepBuffers buffers;
-    for (const int copy : reads_[step]) {
-      buffers.inputs.push_back(copies_[static_cast<size_t>(copy)].buffer);
+    buffers.inputs.reserve(node.inputs.size());
+    buffers.outputs.reserve(node.outputs.size());
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      buffers.inputs.push_back(copies_[static_cast<size_t>(read_copy(step, i))].buffer);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      Copy& copy = copies_[static_cast<size_t>(made_[step][k])];
+      Copy& copy = copies_[static_cast<size_t>(made_copy(node, step, k))];
       int buffer = inherited(node, step, k);
       if (buffer < 0) buffer = overwritable(node, buffers, copy, k, s);
       if (buffer < 0) {
@@ -123,11 +131,11 @@ class Assigner {
     int copy = -1;
     for (const Alias& update : node.op->updates) {
       if (update.output == static_cast<int>(k)) {
-        copy = reads_[step][static_cast<size_t>(update.input)];
+        copy = read_copy(step, static_cast<size_t>(update.input));
       }
     }
-    if (node.added_into(k).valid()) copy = targets_[step][k];
-    if (node.op->view && k == 0) copy = reads_[step][0];
+    if (node.added_into(k).valid()) copy = target_copy(node, step, k);
+    if (node.op->view && k == 0) copy = read_copy(step, 0);
     return copy < 0 ? -1 : copies_[static_cast<size_t>(copy)].buffer;
   }
 
@@ -186,7 +194,8 @@ class Assigner {
   std::vector<Copy> copies_;  // sources first
   size_t source_count_ = 0;
   std::vector<int> current_;  // by value: its latest copy
-  std::vector<std::vector<int>> reads_, targets_, made_;  // by step: copies
+  std::vector<int> uses_;      // copies, step after step
+  std::vector<size_t> first_;  // by step: where its copies begin in uses_
   Buffers result_;
 };
 

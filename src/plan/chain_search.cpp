@@ -41,7 +41,7 @@ class Frontier {
 
  private:
   static constexpr int kRooms = 14;
-  static constexpr int kPrices = 20;
+  static constexpr int kPrices = 16;
   static constexpr int kMixtures = 12;
   static constexpr int kBuckets = 128;
 
@@ -53,16 +53,28 @@ class Frontier {
 
   void add_prices(double room, double shrink) {
     set_rooms(room, shrink);
-    Choices before;
-    for (int p = 0; p < kPrices; ++p) {
-      const double price = total_seconds_ / total_bytes_ *
-                           std::pow(10.0, -3.0 + 5.0 * p / (kPrices - 1));
-      const Choices choices = solve(price);
-      if (choices.empty() || same(choices, before)) continue;
+    const Choices dear = solve(price_at(kPrices));
+    if (dear.empty()) return;
+    const Choices cheap = solve(price_at(0));
+    add(cheap);
+    if (!same(cheap, dear)) add_between(cheap, 0, dear, kPrices);
+    add(dear);
+  }
+
+  // Between two prices that lead to different choices there may be others.
+  void add_between(const Choices& below, int low, const Choices& above, int high) {
+    if (high - low == 1) return add_mixtures(below, above);
+    const int middle = (low + high) / 2;
+    const Choices choices = solve(price_at(middle));
+    if (!same(choices, below)) {
+      add_between(below, low, choices, middle);
       add(choices);
-      if (!before.empty()) add_mixtures(before, choices);
-      before = choices;
     }
+    if (!same(choices, above)) add_between(choices, middle, above, high);
+  }
+
+  double price_at(int step) const {
+    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * step / kPrices);
   }
 
   // By block: `room` at the first, (1 - shrink) of it at the last.

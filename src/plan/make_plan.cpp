@@ -138,6 +138,14 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
   return plan;
 }
 
+ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
+  const Buffers buffers =
+      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
+  Plan plan;
+  add_cost(request, schedule, plan);
+  return {live_peak(buffers.uses).bytes, plan.predicted_seconds};
+}
+
 PlanResult make_plan(const PlanRequest& request) {
   const Policy* policy = find_policy(request.policy);
   if (policy == nullptr) {

@@ -12,6 +12,14 @@ PlanResult make_plan(const PlanRequest& request);
 // Buffers, layout and cost of a given schedule.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);
 
+// The part of lay_out() that needs no layout: the live peak, which the arena cannot be below (and is
+// nearly always at), and the predicted time.
+struct ScheduleCost {
+  Bytes live_peak;
+  double seconds = 0;
+};
+ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule);
+
 // The schedule a plan came from.
 Schedule schedule_of(const Plan& plan);
 

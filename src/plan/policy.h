@@ -15,6 +15,8 @@ struct Policy {
   // A schedule within the budget, where the policy heeds one and finds one; else its smallest. The
   // caller lays it out and refuses what does not fit.
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
+  // All schedules it chooses from, where that is more than one; they do not depend on the budget.
+  std::vector<Schedule> (*candidates)(const PlanRequest& request) = nullptr;
 };
 
 std::span<const Policy* const> all_policies();

@@ -43,64 +43,42 @@ bool can_recompute(const ForwardPass& pass, ValueId value) {
 
 namespace {
 
-class Scheduler {
+// Emits steps and knows which values are there.
+class Replayer {
  public:
-  Scheduler(const ForwardPass& pass, Retention& retention)
-      : pass_(pass), retention_(retention), available_(pass.graph.values.size(), false),
-        wanted_(pass.size(), false) {}
-
-  Schedule run() {
-    const Graph& graph = pass_.graph;
-    for (size_t v = 0; v < graph.values.size(); ++v) {
-      available_[v] = !graph.values[v].producer.valid();
+  explicit Replayer(const ForwardPass& pass)
+      : pass_(pass), available_(pass.graph.values.size(), false), wanted_(pass.size(), false),
+        views_of_(pass.graph.values.size()) {
+    for (size_t v = 0; v < available_.size(); ++v) {
+      available_[v] = !pass.graph.values[v].producer.valid();
+      const ValueId bytes = pass.bytes_of[v];
+      if (bytes.at() != v) views_of_[bytes.at()].push_back(make_id<ValueId>(v));
     }
     emit_phase(Phase::begin);
-    for (const NodeId node : pass_.nodes) emit(node, false);
-    for (size_t v = 0; v < available_.size(); ++v) {
-      const ValueId value = make_id<ValueId>(v);
-      if (can_recompute(pass_, value)) available_[v] = keeps(value, retention_.stays_after_forward(value));
-    }
-    for (const NodeId node : pass_.nodes) settle_view(node);
-    for (const NodeId node : pass_.backward) {
-      if (graph[node].phase != Phase::each) continue;
-      replay_for(node);
-      emit(node, false);
-    }
-    emit_phase(Phase::end);
-    return place_updates(graph, steps_);
   }
 
- private:
-  bool keeps(ValueId value, bool decided) const {
-    const Mark mark = pass_.graph[pass_.maker(value)].mark;
-    if (mark == Mark::keep) return true;
-    return mark != Mark::recompute && decided;
-  }
-
-  void emit_phase(Phase phase) {
-    for (const NodeId node : pass_.backward) {
-      if (pass_.graph[node].phase == phase) emit(node, false);
-    }
-  }
-
-  void emit(NodeId node, bool again) {
+  void emit(NodeId node, bool again = false) {
     steps_.push_back({node, again});
     for (const ValueId output : pass_.graph[node].outputs) available_[output.at()] = true;
   }
 
   // A view whose bytes are gone is gone; the node that makes it costs nothing to run again.
-  void settle_view(NodeId id) {
-    const Node& node = pass_.graph[id];
-    if (node.op->view && !available_[node.inputs[0].at()]) available_[node.outputs[0].at()] = false;
+  void drop(ValueId value) {
+    available_[value.at()] = false;
+    for (const ValueId view : views_of_[value.at()]) available_[view.at()] = false;
   }
 
-  // Runs again what `node` reads and is not there, and what that needs, in forward order.
-  void replay_for(NodeId node) {
+  // Runs again what `node` reads and is not there, and what that needs, in forward order. Returns
+  // the positions.
+  std::vector<int> replay_for(NodeId node) {
     std::vector<int> replayed;
     std::vector<ValueId> missing;
-    for (const ValueId input : pass_.graph[node].inputs) {
-      if (!available_[input.at()]) missing.push_back(input);
-    }
+    const auto look_at = [&](NodeId reader) {
+      for (const ValueId input : pass_.graph[reader].inputs) {
+        if (!available_[input.at()]) missing.push_back(input);
+      }
+    };
+    look_at(node);
     while (!missing.empty()) {
       const ValueId value = missing.back();
       missing.pop_back();
@@ -109,39 +87,72 @@ class Scheduler {
       if (wanted_[static_cast<size_t>(at)]) continue;
       wanted_[static_cast<size_t>(at)] = true;
       replayed.push_back(at);
-      for (const ValueId input : pass_.graph[pass_.nodes[static_cast<size_t>(at)]].inputs) {
-        if (!available_[input.at()]) missing.push_back(input);
-      }
+      look_at(pass_.nodes[static_cast<size_t>(at)]);
     }
-    if (replayed.empty()) return;
     std::sort(replayed.begin(), replayed.end());
     for (const int at : replayed) {
       wanted_[static_cast<size_t>(at)] = false;
       emit(pass_.nodes[static_cast<size_t>(at)], true);
     }
-    retention_.replayed(replayed, node);
-    const auto& reads = pass_.graph[node].inputs;
-    for (const int at : replayed) {
-      const NodeId again = pass_.nodes[static_cast<size_t>(at)];
-      for (const ValueId output : pass_.graph[again].outputs) {
-        const bool read_now = std::find(reads.begin(), reads.end(), output) != reads.end();
-        available_[output.at()] = read_now || keeps(output, retention_.stays_after_replay(output));
-      }
-      settle_view(again);
+    return replayed;
+  }
+
+  Schedule finish() {
+    emit_phase(Phase::end);
+    return place_updates(pass_.graph, steps_);
+  }
+
+ private:
+  void emit_phase(Phase phase) {
+    for (const NodeId node : pass_.backward) {
+      if (pass_.graph[node].phase == phase) emit(node);
     }
   }
 
   const ForwardPass& pass_;
-  Retention& retention_;
   std::vector<bool> available_;  // by value
   std::vector<bool> wanted_;     // by position; all false between calls
+  std::vector<std::vector<ValueId>> views_of_;  // by value
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
+std::vector<NodeId> stages_of(const ForwardPass& pass) {
+  std::vector<NodeId> stages = pass.nodes;
+  for (const NodeId node : pass.backward) {
+    if (pass.graph[node].phase == Phase::each) stages.push_back(node);
+  }
+  return stages;
+}
+
 Schedule schedule_with(const ForwardPass& pass, Retention& retention) {
-  return Scheduler(pass, retention).run();
+  const Graph& graph = pass.graph;
+  const auto settle = [&](Replayer& replayer, ValueId value, bool decided) {
+    const bool marked = graph[pass.maker(value)].mark == Mark::recompute;
+    if (marked || !decided) replayer.drop(value);
+  };
+  Replayer replayer(pass);
+  for (const NodeId node : pass.nodes) replayer.emit(node);
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const ValueId value = make_id<ValueId>(v);
+    if (can_recompute(pass, value)) settle(replayer, value, retention.stays_after_forward(value));
+  }
+  for (const NodeId node : pass.backward) {
+    if (graph[node].phase != Phase::each) continue;
+    const std::vector<int> replayed = replayer.replay_for(node);
+    replayer.emit(node);
+    if (replayed.empty()) continue;
+    retention.replayed(replayed, node);
+    const auto& reads = graph[node].inputs;
+    for (const int at : replayed) {
+      for (const ValueId output : graph[pass.nodes[static_cast<size_t>(at)]].outputs) {
+        const bool read_now = std::find(reads.begin(), reads.end(), output) != reads.end();
+        if (!read_now) settle(replayer, output, retention.stays_after_replay(output));
+      }
+    }
+  }
+  return replayer.finish();
 }
 
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept) {
@@ -155,6 +166,35 @@ Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept
   };
   Kept retention(kept);
   return schedule_with(pass, retention);
+}
+
+Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops) {
+  Replayer replayer(pass);
+  const std::vector<NodeId> stages = stages_of(pass);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    replayer.replay_for(stages[s]);
+    replayer.emit(stages[s]);
+    for (const ValueId value : drops[s]) replayer.drop(value);
+  }
+  return replayer.finish();
+}
+
+Drops drops_of(const ForwardPass& pass, const Schedule& schedule) {
+  Drops drops(stages_of(pass).size());
+  std::vector<size_t> touched(pass.graph.values.size(), 0);  // by value: stage
+  size_t stage = 0;
+  for (const Step& step : schedule.steps) {
+    const Node& node = pass.graph[step.node];
+    if (is_update(node) || node.phase != Phase::each) continue;
+    for (const ValueId input : node.inputs) touched[pass.bytes_of[input.at()].at()] = stage;
+    for (const ValueId output : node.outputs) {
+      if (pass.bytes_of[output.at()] != output) continue;
+      if (step.recompute) drops[touched[output.at()]].push_back(output);
+      touched[output.at()] = stage;
+    }
+    if (!step.recompute) ++stage;
+  }
+  return drops;
 }
 
 }  // namespace thimble

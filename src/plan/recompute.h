@@ -52,4 +52,15 @@ Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 // Keeps what is marked true (by value), computes everything else again at most once.
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
 
+// A schedule seen as stages: every node of the `each` phase but updates is one stage, forward nodes
+// first; whatever it reads that is not there is computed again in front of it. Then all that is left
+// to decide is what to drop behind each stage.
+std::vector<NodeId> stages_of(const ForwardPass& pass);
+using Drops = std::vector<std::vector<ValueId>>;  // by stage: values that can_recompute()
+
+// Marks apart (they are the caller's to have heeded), any schedule of the other functions can be
+// written this way, and a schedule that drops and computes again in the forward pass, too.
+Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops);
+Drops drops_of(const ForwardPass& pass, const Schedule& schedule);
+
 }  // namespace thimble

@@ -13,19 +13,20 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
   return schedule_keeping(pass, kept);
 }
 
-void BestSchedule::offer(const Schedule& schedule) {
-  const Plan plan = lay_out(request_, schedule);
-  const auto fits = [&](Bytes arena) { return request_.budget && arena <= *request_.budget; };
-  bool better = !best_.has_value();
-  if (!better && fits(plan.arena) && fits(arena_)) {
-    better = plan.predicted_seconds < seconds_;
-  } else if (!better) {
-    better = plan.arena < arena_;
+Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules) {
+  size_t best = 0;
+  Plan best_plan;
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    Plan plan = lay_out(request, schedules[i]);
+    const auto fits = [&](const Plan& p) { return request.budget && p.arena <= *request.budget; };
+    const bool better = i == 0 || (fits(plan) && fits(best_plan)
+                                       ? plan.predicted_seconds < best_plan.predicted_seconds
+                                       : plan.arena < best_plan.arena);
+    if (!better) continue;
+    best = i;
+    best_plan = std::move(plan);
   }
-  if (!better) return;
-  best_ = schedule;
-  arena_ = plan.arena;
-  seconds_ = plan.predicted_seconds;
+  return std::move(schedules[best]);
 }
 
 }  // namespace thimble

@@ -1,7 +1,6 @@
 // Segments: runs of blocks of which only the inputs are kept.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "plan/chain.h"
@@ -14,17 +13,6 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
 
 // Of several schedules the one with the smallest arena; with a budget, the one with the least
 // predicted time among those that fit, or else the smallest.
-class BestSchedule {
- public:
-  explicit BestSchedule(const PlanRequest& request) : request_(request) {}
-  void offer(const Schedule& schedule);
-  const Schedule& best() const { return *best_; }
-
- private:
-  const PlanRequest& request_;
-  std::optional<Schedule> best_;
-  Bytes arena_;
-  double seconds_ = 0;
-};
+Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules);
 
 }  // namespace thimble

@@ -33,26 +33,30 @@ Walk walk(const std::vector<Block>& blocks, double budget) {
   return result;
 }
 
-Schedule schedule(const PlanRequest& request) {
+std::vector<Schedule> candidates(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
   const Walk every = walk(blocks, 0);
   const double middle = std::sqrt(every.kept * every.largest);
-  BestSchedule best(request);
-  best.offer(schedule_segments(pass, blocks, walk(blocks, middle).starts));
+  std::vector<Schedule> schedules;
+  schedules.push_back(schedule_segments(pass, blocks, walk(blocks, middle).starts));
   constexpr int kGrid = 6;
   for (int i = 0; i < kGrid; ++i) {
     const double exponent = static_cast<double>(i) / (kGrid - 1) - 0.5;  // [b/sqrt 2, sqrt 2 b]
     const double budget = middle * std::pow(2.0, exponent);
-    best.offer(schedule_segments(pass, blocks, walk(blocks, budget).starts));
+    schedules.push_back(schedule_segments(pass, blocks, walk(blocks, budget).starts));
   }
-  return best.best();
+  return schedules;
+}
+
+Schedule schedule(const PlanRequest& request) {
+  return choose_schedule(request, candidates(request));
 }
 
 }  // namespace
 
 extern const Policy policy_chen_budget;
 const Policy policy_chen_budget{"chen_budget", "the budgeted segments of Chen et al. 2016, searched",
-                                schedule};
+                                schedule, candidates};
 
 }  // namespace thimble

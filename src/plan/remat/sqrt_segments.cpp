@@ -23,7 +23,7 @@ std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segmen
   return starts;
 }
 
-Schedule schedule(const PlanRequest& request) {
+std::vector<Schedule> candidates(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
   // The best k is near sqrt(n) but for constants that depend on the net: the exact arena decides.
@@ -32,17 +32,21 @@ Schedule schedule(const PlanRequest& request) {
   for (const double factor : {0.5, 0.71, 1.0, 1.41, 2.0}) {
     tries.insert(std::max<size_t>(1, static_cast<size_t>(root * factor + 0.5)));
   }
-  BestSchedule best(request);
+  std::vector<Schedule> schedules;
   for (const size_t segments : tries) {
-    best.offer(schedule_segments(pass, blocks, equal_starts(blocks, segments)));
+    schedules.push_back(schedule_segments(pass, blocks, equal_starts(blocks, segments)));
   }
-  return best.best();
+  return schedules;
+}
+
+Schedule schedule(const PlanRequest& request) {
+  return choose_schedule(request, candidates(request));
 }
 
 }  // namespace
 
 extern const Policy policy_sqrt_segments;
 const Policy policy_sqrt_segments{"sqrt_segments", "about sqrt(n) segments, only their inputs kept",
-                                  schedule};
+                                  schedule, candidates};
 
 }  // namespace thimble

@@ -1,0 +1,130 @@
+#include "plan/optimal_planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/eviction_search.h"
+#include "plan/halving.h"
+#include "plan/policy.h"
+
+namespace thimble {
+namespace {
+
+PlanRequest without_budget(PlanRequest request) {
+  request.budget = {};
+  return request;
+}
+
+// Whether a chain of blocks is a poor picture of the net: one block is much of it.
+bool is_lumpy(const std::vector<Block>& blocks) {
+  int64_t largest = 0;
+  int64_t total = 0;
+  for (const Block& block : blocks) {
+    largest = std::max(largest, block.made.count);
+    total += block.made.count;
+  }
+  return largest * 4 > total;
+}
+
+}  // namespace
+
+OptimalPlanner::OptimalPlanner(const PlanRequest& request)
+    : request_(without_budget(request)), pass_(request.graph),
+      blocks_(cut_into_blocks(pass_, request.costs)), chain_(pass_, request.costs, blocks_),
+      pool_(request_) {
+  const std::vector<bool> all(request_.graph.values.size(), true);
+  const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
+  add_policies();
+  add_anchors();
+  add_halvings();
+  add_evictions(everything.live_peak);
+}
+
+const Schedule& OptimalPlanner::schedule(std::optional<Bytes> given) {
+  const Bytes budget = given.value_or(Bytes(INT64_MAX));
+  auto best = pool_.fastest_within(budget);
+  for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
+    if (anchors_[a + 1].cost.live_peak >= budget) continue;
+    if (best && anchors_[a].cost.seconds >= best->seconds) continue;
+    look_between(a);
+    best = pool_.fastest_within(budget);
+  }
+  if (best) return *best->schedule;
+  for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
+    if (anchors_[a + 1].cost.live_peak < pool_.smallest().arena) look_between(a);
+  }
+  return *pool_.smallest().schedule;
+}
+
+// How many schedules of this graph are worth looking at, if `most` are for a small one.
+size_t OptimalPlanner::affordable(size_t least, size_t most) const {
+  constexpr size_t kNodes = 12'000;  // so many nodes in all, for each of `most`
+  return std::clamp(kNodes * most / request_.graph.nodes.size(), least, most);
+}
+
+void OptimalPlanner::add_policies() {
+  for (const Policy* policy : all_policies()) {
+    if (policy->name == "optimal" || policy->name == "keep_all") continue;
+    if (policy->candidates != nullptr) {
+      for (Schedule& schedule : policy->candidates(request_)) pool_.add(std::move(schedule));
+    } else {
+      pool_.add(policy->schedule(request_));
+    }
+  }
+}
+
+// Points of the chain frontier, evenly spaced in the logarithm of memory.
+void OptimalPlanner::add_anchors() {
+  if (chain_.size() == 0) return;
+  const size_t count = affordable(8, 32);
+  const auto log_peak = [&](size_t point) {
+    return std::log(static_cast<double>(chain_.peak(point).count) + 1);
+  };
+  const double most = log_peak(0);
+  const double least = log_peak(chain_.size() - 1);
+  for (size_t i = 0; i < chain_.size(); ++i) {
+    const double part = static_cast<double>(anchors_.size()) / static_cast<double>(count - 1);
+    const bool last = i + 1 == chain_.size();
+    if (!last && log_peak(i) > most - (most - least) * part) continue;
+    anchors_.push_back({i, pool_.add(chain_.schedule(i))});
+  }
+}
+
+void OptimalPlanner::look_between(size_t anchor) {
+  Anchor& more = anchors_[anchor];
+  const Anchor& less = anchors_[anchor + 1];
+  if (more.looked_behind) return;
+  more.looked_behind = true;
+  const size_t count = std::min(affordable(4, 16), less.point - more.point - 1);
+  for (size_t i = 1; i <= count; ++i) {
+    const size_t point = more.point + (less.point - more.point) * i / (count + 1);
+    Schedule schedule = chain_.schedule(point);
+    const ScheduleCost cost = cost_of(request_, schedule);
+    const bool between =
+        cost.live_peak > less.cost.live_peak && cost.live_peak < more.cost.live_peak &&
+        cost.seconds > more.cost.seconds && cost.seconds < less.cost.seconds;
+    if (between) pool_.add(std::move(schedule));
+  }
+}
+
+// Segments whose insides are halved recursively, from two segments to many (one is log_recursive).
+void OptimalPlanner::add_halvings() {
+  const size_t count = affordable(4, 12);
+  for (size_t i = 0; i < count; ++i) {
+    const double exponent = 1 + 5.0 * static_cast<double>(i) / static_cast<double>(count - 1);
+    const auto segments = static_cast<size_t>(std::pow(2.0, exponent) + 0.5);
+    if (segments * 2 > blocks_.size()) break;
+    Halving retention(pass_, blocks_, segments);
+    pool_.add(schedule_with(pass_, retention));
+  }
+}
+
+void OptimalPlanner::add_evictions(Bytes everything) {
+  constexpr size_t kSmall = 256;  // forward nodes
+  if (pass_.size() > kSmall && !is_lumpy(blocks_)) return;
+  for (const EvictionPoint& point : eviction_frontier(pass_, request_.costs, everything)) {
+    pool_.add(schedule_dropping(pass_, point.drops));
+  }
+}
+
+}  // namespace thimble

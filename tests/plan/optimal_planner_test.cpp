@@ -1,0 +1,137 @@
+#include "plan/optimal_planner.h"
+
+#include <optional>
+
+#include "plan/eviction_search.h"
+#include "plan/policy.h"
+#include "support/plan_cases.h"
+
+namespace thimble {
+namespace {
+
+// A model on the `null` backend: sizes and modelled times, nothing runs.
+struct Problem {
+  explicit Problem(const ModelOptions& options)
+      : graph(make_training_graph(options, parse_optimizer("nesterov")).model.graph),
+        costs(gather_costs(graph, *make_backend("null", 1))) {}
+
+  PlanRequest request() const { return {.graph = graph, .costs = costs, .policy = "optimal"}; }
+  Bytes arena_of(std::string_view policy) const {
+    PlanRequest asked = request();
+    asked.policy = policy;
+    return std::get<Plan>(make_plan(asked)).arena;
+  }
+
+  Graph graph;
+  Costs costs;
+};
+
+std::vector<ModelOptions> nets() {
+  return {{.name = "wrn-28-2", .batch = 100},
+          {.name = "resnet-50", .batch = 8},
+          {.name = "mlp", .batch = 64, .layers = 6, .hidden = 128},
+          {.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40}};
+}
+
+// The promise of budgets: never exceeded; a smaller one never gives a larger arena or a faster plan;
+// below the least, and only there, it is refused.
+TEST(OptimalPlanner, BudgetsAreObeyedAndMonotone) {
+  for (const ModelOptions& options : nets()) {
+    SCOPED_TRACE(options.name);
+    const Problem problem(options);
+    const PlanRequest request = problem.request();
+    OptimalPlanner planner(request);
+    const Bytes most = problem.arena_of("keep_all");
+    const Plan least = lay_out(request, planner.schedule(Bytes(1)));
+    ASSERT_LT(least.arena, most);
+    EXPECT_EQ(find_fault(problem.graph, problem.costs, least), std::nullopt);
+    EXPECT_EQ(lay_out(request, planner.schedule(least.arena)).arena, least.arena);
+    EXPECT_EQ(lay_out(request, planner.schedule(least.arena - Bytes(1))).arena, least.arena);
+
+    std::mt19937 random(7);
+    std::uniform_int_distribution<int64_t> any(least.arena.count, most.count);
+    std::vector<Bytes> budgets;
+    for (int i = 0; i < 200; ++i) budgets.emplace_back(any(random));
+    std::sort(budgets.begin(), budgets.end());
+    Bytes arena = least.arena;
+    double seconds = least.predicted_seconds;
+    for (const Bytes budget : budgets) {
+      const Plan plan = lay_out(request, planner.schedule(budget));
+      ASSERT_LE(plan.arena, budget);
+      ASSERT_GE(plan.arena, arena) << "at " << budget.count;
+      ASSERT_LE(plan.predicted_seconds, seconds) << "at " << budget.count;
+      arena = plan.arena;
+      seconds = plan.predicted_seconds;
+    }
+  }
+}
+
+// What it answers does not depend on what it was asked before.
+TEST(OptimalPlanner, AnswersAreIndependentOfEachOther) {
+  const Problem problem({.name = "wrn-16-2", .batch = 10});
+  const PlanRequest request = problem.request();
+  const Bytes most = problem.arena_of("keep_all");
+  OptimalPlanner asked_often(request);
+  for (const int64_t percent : {30, 80, 45, 99, 60, 1}) {
+    const Bytes budget(most.count * percent / 100);
+    OptimalPlanner fresh(request);
+    EXPECT_EQ(asked_often.schedule(budget), fresh.schedule(budget)) << percent;
+  }
+}
+
+TEST(OptimalPlanner, NoPolicyIsFasterInItsOwnArena) {
+  for (const ModelOptions& options : nets()) {
+    const Problem problem(options);
+    const PlanRequest request = problem.request();
+    OptimalPlanner planner(request);
+    for (const Policy* policy : all_policies()) {
+      SCOPED_TRACE(fmt::format("{}, {}", options.name, policy->name));
+      PlanRequest asked = request;
+      asked.policy = policy->name;
+      const Plan other = std::get<Plan>(make_plan(asked));
+      const Plan best = lay_out(request, planner.schedule(other.arena));
+      EXPECT_LE(best.arena, other.arena);
+      EXPECT_LE(best.predicted_seconds, other.predicted_seconds);
+    }
+  }
+}
+
+// The figures that the eviction search goes by are those of the real buffers, nearly.
+TEST(EvictionSearch, KnowsWhatItsPlansTake) {
+  for (const ModelOptions& options : nets()) {
+    SCOPED_TRACE(options.name);
+    const Problem problem(options);
+    const PlanRequest request = problem.request();
+    const ForwardPass pass(problem.graph);
+    const ScheduleCost all =
+        cost_of(request, schedule_keeping(pass, std::vector<bool>(problem.graph.values.size(), true)));
+    const auto frontier = eviction_frontier(pass, problem.costs, all.live_peak);
+    ASSERT_FALSE(frontier.empty());
+    for (const EvictionPoint& point : frontier) {
+      const ScheduleCost real = cost_of(request, schedule_dropping(pass, point.drops));
+      EXPECT_LE(static_cast<double>(real.live_peak.count),
+                1.05 * static_cast<double>(point.peak.count));
+      EXPECT_NEAR(real.seconds - all.seconds, point.seconds, 1e-9 * all.seconds);
+    }
+  }
+}
+
+// Any schedule can be told by what it drops behind each stage.
+TEST(Drops, DescribeTheSchedulesOfAllPolicies) {
+  for (const ModelOptions& options : nets()) {
+    const Problem problem(options);
+    const ForwardPass pass(problem.graph);
+    for (const Policy* policy : all_policies()) {
+      SCOPED_TRACE(fmt::format("{}, {}", options.name, policy->name));
+      PlanRequest request = problem.request();
+      request.policy = policy->name;
+      const Schedule schedule = policy->schedule(request);
+      const ScheduleCost told = cost_of(request, schedule_dropping(pass, drops_of(pass, schedule)));
+      EXPECT_LE(told.live_peak, cost_of(request, schedule).live_peak);
+      EXPECT_LE(told.seconds, cost_of(request, schedule).seconds * (1 + 1e-12));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thimble

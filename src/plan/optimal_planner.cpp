@@ -40,7 +40,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
   add_evictions(everything.live_peak);
 }
 
-const Schedule& OptimalPlanner::schedule(std::optional<Bytes> given) {
+SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   const Bytes budget = given.value_or(Bytes(INT64_MAX));
   auto best = pool_.fastest_within(budget);
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
@@ -49,11 +49,11 @@ const Schedule& OptimalPlanner::schedule(std::optional<Bytes> given) {
     look_between(a);
     best = pool_.fastest_within(budget);
   }
-  if (best) return *best->schedule;
+  if (best) return *best;
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
     if (anchors_[a + 1].cost.live_peak < pool_.smallest().arena) look_between(a);
   }
-  return *pool_.smallest().schedule;
+  return pool_.smallest();
 }
 
 // How many schedules of this graph are worth looking at, if `most` are for a small one.

@@ -22,8 +22,8 @@ class OptimalPlanner {
   // The request's budget is not looked at. What the request refers to must outlive the planner.
   explicit OptimalPlanner(const PlanRequest& request);
 
-  // The fastest within the budget; where nothing is, the smallest.
-  const Schedule& schedule(std::optional<Bytes> budget);
+  // The fastest within the budget; where nothing is, the smallest. Good until the next call.
+  SchedulePool::Pick choose(std::optional<Bytes> budget);
 
  private:
   // A point of the chain frontier that is in the pool.

@@ -36,14 +36,23 @@ class Occupancy {
 // bytes of a dying value of the same kind continues that one's range.
 class FixedValues {
  public:
+  // `wanted_until`, by value: a stage up to which replays may read it.
   FixedValues(const ForwardPass& pass, const std::vector<NodeId>& stages,
-              const std::vector<int>& unit_of)
+              const std::vector<int>& unit_of, const std::vector<int>& wanted_until)
       : graph_(pass.graph), unit_of_(unit_of), stage_of_(graph_.nodes.size(), -1),
-        root_(graph_.values.size()), range_(graph_.values.size()) {
+        last_read_(graph_.values.size(), 0), root_(graph_.values.size()),
+        range_(graph_.values.size()) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = make_id<ValueId>(v);
-    for (size_t s = 0; s < stages.size(); ++s) stage_of_[stages[s].at()] = static_cast<int>(s);
+    for (size_t s = 0; s < stages.size(); ++s) {
+      stage_of_[stages[s].at()] = static_cast<int>(s);
+      for (const ValueId input : graph_[stages[s]].inputs) last_read_[input.at()] = static_cast<int>(s);
+    }
     end_ = static_cast<int>(stages.size()) - 1;
-    find_ranges(stages);
+    find_ranges();
+    for (size_t v = 0; v < range_.size(); ++v) {
+      Range& range = range_[root_[v].at()];
+      range.last = std::max(range.last, wanted_until[v]);
+    }
     share_in_place(stages);
   }
 
@@ -66,7 +75,8 @@ class FixedValues {
     int last = -1;
   };
 
-  // The stage in which a node runs; updates run right behind the stage that makes their gradient.
+  // The stage in which a node runs; an update runs right behind the stage that makes its gradient, or
+  // that reads what it overwrites for the last time.
   int stage_of(NodeId id) const {
     const int stage = stage_of_[id.at()];
     if (stage >= 0) return stage;
@@ -77,11 +87,12 @@ class FixedValues {
     for (const ValueId input : node.inputs) {
       const NodeId producer = graph_[input].producer;
       if (producer.valid()) made = std::max(made, stage_of(producer));
+      made = std::max(made, last_read_[input.at()]);
     }
     return made;
   }
 
-  void find_ranges(const std::vector<NodeId>&) {
+  void find_ranges() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       const int stage = stage_of(make_id<NodeId>(n));
@@ -111,8 +122,10 @@ class FixedValues {
   void share_in_place(const std::vector<NodeId>& stages) {
     for (size_t s = 0; s < stages.size(); ++s) {
       const Node& node = graph_[stages[s]];
+      std::vector<int> placed;  // outputs
       for (const Alias& alias : node.op->in_place) {
         if (static_cast<size_t>(alias.input) >= node.inputs.size()) continue;
+        if (std::find(placed.begin(), placed.end(), alias.output) != placed.end()) continue;
         const ValueId input = root_[node.inputs[static_cast<size_t>(alias.input)].at()];
         const ValueId output = node.outputs[static_cast<size_t>(alias.output)];
         if (root_[output.at()] != output || unit_of_[output.at()] >= 0) continue;
@@ -120,6 +133,7 @@ class FixedValues {
         if (graph_[input].type.bytes() != graph_[output].type.bytes()) continue;
         if (range_[input.at()].last != static_cast<int>(s)) continue;
         range_[input.at()].last = static_cast<int>(s) - 1;
+        placed.push_back(alias.output);
       }
     }
   }
@@ -127,6 +141,7 @@ class FixedValues {
   const Graph& graph_;
   const std::vector<int>& unit_of_;
   std::vector<int> stage_of_;     // by node, or -1
+  std::vector<int> last_read_;    // by value: the last stage that reads it
   std::vector<ValueId> root_;     // by value: whose bytes it has
   std::vector<Range> range_;      // by root
   int end_ = 0;
@@ -197,8 +212,17 @@ StageMemory::StageMemory(const ForwardPass& pass, const Costs& costs)
       }
     }
   }
+  std::vector<int> wanted_until(graph.values.size(), -1);
+  for (size_t s = 0; s < forward; ++s) {
+    for (const int made : steps[s].makes) {
+      for (const ValueId input : graph[stages[s]].inputs) {
+        int& until = wanted_until[input.at()];
+        until = std::max(until, last_use[static_cast<size_t>(made)]);
+      }
+    }
+  }
   Occupancy occupancy(stages.size());
-  FixedValues(pass, stages, unit_of).add_to(occupancy);
+  FixedValues(pass, stages, unit_of, wanted_until).add_to(occupancy);
   always = occupancy.by_stage();
 }
 

@@ -6,7 +6,7 @@ namespace thimble {
 namespace {
 
 Schedule schedule(const PlanRequest& request) {
-  return OptimalPlanner(request).schedule(request.budget);
+  return *OptimalPlanner(request).choose(request.budget).schedule;
 }
 
 }  // namespace

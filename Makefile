@@ -15,7 +15,7 @@ help:
 	@echo "make test-slow  long tests: crash and resume, full zoo"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
-	@echo "make bench-remat  what less memory costs in time, predicted against measured"
+	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format; make tidy: clang-tidy"
 

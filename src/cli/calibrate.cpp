@@ -1,4 +1,6 @@
 // thimble calibrate: how long kernels take here, for plans that weigh time against memory.
+#include "execute/calibrate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "execute/calibrate.h"
 
 namespace thimble {
 namespace {
@@ -33,9 +34,9 @@ struct OpTime {
 struct Outcome {
   std::string machine;
   std::string path;
-  int kernels = 0;         // that the models run
-  int measured = 0;        // now
-  double seconds = 0;      // of measuring
+  int kernels = 0;                         // that the models run
+  int measured = 0;                        // now
+  double seconds = 0;                      // of measuring
   std::map<std::string_view, OpTime> ops;  // measured ones
 
   OpTime total() const {
@@ -108,14 +109,11 @@ void print_table(const Outcome& outcome) {
 
 nlohmann::json to_json(const Outcome& outcome) {
   const OpTime total = outcome.total();
-  nlohmann::json json = {{"machine", outcome.machine},
-                         {"file", outcome.path},
-                         {"kernels", outcome.kernels},
-                         {"measured_kernels", outcome.measured},
-                         {"seconds", outcome.seconds},
-                         {"measured_ms", total.measured * 1e3},
-                         {"modelled_ms", total.modelled * 1e3},
-                         {"ops", nlohmann::json::object()}};
+  nlohmann::json json = {
+      {"machine", outcome.machine},          {"file", outcome.path},
+      {"kernels", outcome.kernels},          {"measured_kernels", outcome.measured},
+      {"seconds", outcome.seconds},          {"measured_ms", total.measured * 1e3},
+      {"modelled_ms", total.modelled * 1e3}, {"ops", nlohmann::json::object()}};
   for (const auto& [name, op] : outcome.ops) {
     json["ops"][std::string(name)] = {{"kernels", op.kernels},
                                       {"measured_ms", op.measured * 1e3},
@@ -129,8 +127,10 @@ int run(const Flags& flags) {
   const std::string path = costs_to_write(flags.common.costs, flags.common.device);
   if (std::filesystem::exists(path)) read_costs(path);  // refuse before measuring, not after
   const auto backend = make_backend(flags.common.device, flags.common.threads);
-  user_check(backend->runs(), "the {} device runs nothing that could be measured; calibrate with "
-                              "--device cpu", backend->name());
+  user_check(backend->runs(),
+             "the {} device runs nothing that could be measured; calibrate with "
+             "--device cpu",
+             backend->name());
   const std::vector<KernelUse> kernels = kernels_of_models(flags, *backend);
 
   ProgressLine line;
@@ -139,16 +139,20 @@ int run(const Flags& flags) {
       kernels, *backend,
       {.seconds = flags.seconds, .date = today(), .progress = [&](double done, int measured) {
          if (!line.due()) return;
-         const std::string text = fmt::format("{} of {} kernels measured", measured, kernels.size());
+         const std::string text =
+             fmt::format("{} of {} kernels measured", measured, kernels.size());
          line.terminal() ? line.redraw(done, text) : line.print(text);
        }});
   if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
   add_to_file(path, backend->machine(), table);
 
-  Outcome outcome = {backend->machine(), path, static_cast<int>(kernels.size()),
-                     static_cast<int>(table.size()), 0, {}};
-  outcome.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Outcome outcome = {backend->machine(),
+                     path,
+                     static_cast<int>(kernels.size()),
+                     static_cast<int>(table.size()),
+                     0,
+                     {}};
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const KernelUse& use : kernels) {
     const auto time = table.find(use.key);
     if (time == table.end()) continue;
@@ -175,12 +179,13 @@ Command add_calibrate(CLI::App& app) {
       ->type_name("")
       ->required();
   command->add_flag("--json", flags->common.json, "One JSON object on stdout");
-  command
-      ->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
+  command->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
       ->type_name("X")
       ->check(finite_not_negative);
-  command->add_option("--costs", flags->common.costs, "File to add the times to (auto: the one "
-                                                      "that plan, train and profile look into)")
+  command
+      ->add_option("--costs", flags->common.costs,
+                   "File to add the times to (auto: the one "
+                   "that plan, train and profile look into)")
       ->type_name("FILE");
   flags->common.add_step_to(*command);
   return {command, [flags] { return run(*flags); }};

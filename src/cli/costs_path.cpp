@@ -43,8 +43,9 @@ std::string costs_to_read(const std::string& asked, const std::string& device) {
 std::string costs_to_write(const std::string& asked, const std::string& device) {
   user_check(asked != kModelledCosts, "calibrate measures; --costs names the file to write");
   const std::string path = asked == kAutomaticCosts ? usual_costs_path(device) : asked;
-  user_check(!path.empty(), "there is no folder for measured costs; set THIMBLE_CACHE to one, or "
-                            "name a file with --costs");
+  user_check(!path.empty(),
+             "there is no folder for measured costs; set THIMBLE_CACHE to one, or "
+             "name a file with --costs");
   return path;
 }
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <unordered_map>
 
-
 namespace thimble {
 namespace {
 
@@ -178,7 +177,8 @@ CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
       times[k].push_back(bench.time(kernels[k].signature));
       if (options.progress) {
         const double turns = static_cast<double>(round) * static_cast<double>(kernels.size());
-        const double all = static_cast<double>(options.rounds) * static_cast<double>(kernels.size());
+        const double all =
+            static_cast<double>(options.rounds) * static_cast<double>(kernels.size());
         options.progress(std::max((turns + static_cast<double>(k + 1)) / all,
                                   std::min(1.0, seconds_since(start) / options.seconds)),
                          measured);

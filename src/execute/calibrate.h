@@ -28,8 +28,8 @@ struct KernelUse {
   int nodes = 0;        // of the graph that run it
 };
 
-// Every kernel that the graph runs, once; those that matter most for the time of a step first. Views
-// run nothing and are left out.
+// Every kernel that the graph runs, once; those that matter most for the time of a step first.
+// Views run nothing and are left out.
 std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 
 struct CalibrateOptions {

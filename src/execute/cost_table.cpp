@@ -61,9 +61,9 @@ CostFile costs_from(const nlohmann::json& json) {
 }  // namespace
 
 std::string kernel_key(const Signature& signature, const Kernel& kernel) {
-  std::string key = fmt::format("{}({}){} -> {}", signature.op->name, join(signature.inputs),
-                                to_string(settings_that_matter(signature.attrs)),
-                                join(signature.outputs));
+  std::string key =
+      fmt::format("{}({}){} -> {}", signature.op->name, join(signature.inputs),
+                  to_string(settings_that_matter(signature.attrs)), join(signature.outputs));
   for (size_t k = 0; k < signature.outputs.size(); ++k) {
     if (((signature.accumulate >> k) & 1u) != 0) key += fmt::format(" added into {}", k);
   }
@@ -84,9 +84,10 @@ CostFile read_costs(const std::string& path) {
   } catch (const UserError& error) {
     fault = error.what();
   }
-  user_error("the measured costs in '{}' cannot be used: {}; delete the file and run `thimble "
-             "calibrate` again, or pass --costs modelled",
-             path, fault);
+  user_error(
+      "the measured costs in '{}' cannot be used: {}; delete the file and run `thimble "
+      "calibrate` again, or pass --costs modelled",
+      path, fault);
 }
 
 void write_costs(const std::string& path, const CostFile& file) {
@@ -97,8 +98,7 @@ void write_costs(const std::string& path, const CostFile& file) {
       kernels[key] = {{"seconds", time.seconds}, {"modelled", time.modelled}, {"date", time.date}};
     }
   }
-  write_file(path,
-             nlohmann::json{{"format", kFormat}, {"machines", machines}}.dump(1) + "\n");
+  write_file(path, nlohmann::json{{"format", kFormat}, {"machines", machines}}.dump(1) + "\n");
 }
 
 }  // namespace thimble

@@ -1,4 +1,5 @@
-// What every node of a graph costs on a backend: measured where it was measured, modelled elsewhere.
+// What every node of a graph costs on a backend: measured where it was measured, modelled
+// elsewhere.
 #pragma once
 
 #include "backend/backend.h"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "execute/calibrate.h"
 #include "execute/costs.h"
@@ -147,10 +149,9 @@ TEST(GatherCosts, TheRestIsScaledToBeComparable) {
     table.erase(table.begin());
     const Costs costs = gather_costs(graph, *backend, table);
     EXPECT_NEAR(sum_of(costs) / modelled, table.empty() ? 1 : 3, 1e-12);
-    EXPECT_EQ(costs.source,
-              table.empty() ? "cpu, modelled"
-                            : fmt::format("cpu, {} of {} kernels measured 2026-11-15", table.size(),
-                                          all));
+    EXPECT_EQ(costs.source, table.empty() ? "cpu, modelled"
+                                          : fmt::format("cpu, {} of {} kernels measured 2026-11-15",
+                                                        table.size(), all));
   }
 }
 

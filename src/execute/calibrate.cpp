@@ -131,12 +131,50 @@ class Bench {
   std::vector<TensorRef> inputs_, outputs_;
 };
 
-// The lower quartile: above the luckiest run, below those that something else disturbed.
-double typical(std::vector<double> times) {
-  const auto at = times.begin() + static_cast<int64_t>((times.size() - 1) / 4);
-  std::nth_element(times.begin(), at, times.end());
-  return *at;
-}
+// The fastest run of every kernel so far: what disturbs a run only ever makes it slower.
+class FastestRuns {
+ public:
+  explicit FastestRuns(const std::vector<KernelUse>& kernels)
+      : kernels_(kernels), seconds_(kernels.size()) {}
+
+  bool has(size_t kernel) const { return seconds_[kernel] > 0; }
+  void add(size_t kernel, double seconds) {
+    double& fastest = seconds_[kernel];
+    fastest = has(kernel) ? std::min(fastest, seconds) : seconds;
+    round_ += kernels_[kernel].nodes * seconds;
+  }
+  int measured() const {
+    return static_cast<int>(
+        std::ranges::count_if(seconds_, [](double seconds) { return seconds > 0; }));
+  }
+
+  // REQUIRES: called once after every round. Whether the machine has been quiet of late: rounds
+  // took about as long as the fastest runs together, so that more rounds would hardly help.
+  bool settled() {
+    double sum = 0;
+    for (size_t k = 0; k < kernels_.size(); ++k) sum += kernels_[k].nodes * seconds_[k];
+    quiet_rounds_ = round_ < kQuiet * sum ? quiet_rounds_ + 1 : 0;
+    round_ = 0;
+    return quiet_rounds_ >= kEnough;
+  }
+
+  CostTable table(const std::string& date) const {
+    CostTable table;
+    for (size_t k = 0; k < kernels_.size(); ++k) {
+      if (has(k)) table[kernels_[k].key] = {seconds_[k], kernels_[k].modelled, date};
+    }
+    return table;
+  }
+
+ private:
+  static constexpr double kQuiet = 1.05;
+  static constexpr int kEnough = 6;
+
+  const std::vector<KernelUse>& kernels_;
+  std::vector<double> seconds_;  // by kernel; 0: none yet
+  double round_ = 0;             // seconds that a step takes at the pace of this round
+  int quiet_rounds_ = 0;         // in a row
+};
 
 }  // namespace
 
@@ -161,35 +199,21 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
 
 CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
                     const CalibrateOptions& options) {
-  CostTable table;
-  if (kernels.empty()) return table;
+  if (kernels.empty()) return {};
   const Clock::time_point start = Clock::now();
   Bench bench(kernels, backend);
-  std::vector<std::vector<double>> times(kernels.size());
-  int measured = 0;
-  const auto out_of_time = [&] { return seconds_since(start) >= options.seconds; };
-  for (int round = 0; round < options.rounds && !out_of_time(); ++round) {
-    for (size_t k = 0; k < kernels.size() && !out_of_time(); ++k) {
-      if (times[k].empty()) {
-        bench.time(kernels[k].signature);  // warms up code and translation of addresses
-        ++measured;
-      }
-      times[k].push_back(bench.time(kernels[k].signature));
-      if (options.progress) {
-        const double turns = static_cast<double>(round) * static_cast<double>(kernels.size());
-        const double all =
-            static_cast<double>(options.rounds) * static_cast<double>(kernels.size());
-        options.progress(std::max((turns + static_cast<double>(k + 1)) / all,
-                                  std::min(1.0, seconds_since(start) / options.seconds)),
-                         measured);
-      }
+  FastestRuns runs(kernels);
+  const auto share_of_time = [&] { return seconds_since(start) / options.seconds; };
+  for (int round = 0; round < options.rounds && share_of_time() < 1; ++round) {
+    for (size_t k = 0; k < kernels.size() && share_of_time() < 1; ++k) {
+      // The first run warms up code and the translation of addresses.
+      if (!runs.has(k)) bench.time(kernels[k].signature);
+      runs.add(k, bench.time(kernels[k].signature));
+      if (options.progress) options.progress(std::min(1.0, share_of_time()), runs.measured());
     }
+    if (runs.settled()) break;
   }
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    if (times[k].empty()) continue;
-    table[kernels[k].key] = {typical(std::move(times[k])), kernels[k].modelled, options.date};
-  }
-  return table;
+  return runs.table(options.date);
 }
 
 }  // namespace thimble

@@ -8,7 +8,9 @@
 //   write  └─ run 1 ──┴── run 2 ──┴──── ... ────┴──────────────┘   results, scratch, updated values
 //
 // Kernels run in turns, round after round, as they do in a step; a stretch in which the machine was
-// busy with something else spoils one round of many kernels and not all rounds of one.
+// busy with something else spoils one round of many kernels and not all rounds of one. The fastest
+// run counts, and rounds go on until several in a row were hardly slower than the fastest runs
+// together.
 #pragma once
 
 #include <functional>
@@ -34,9 +36,10 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 
 struct CalibrateOptions {
   double seconds = 60;  // stops soon after: kernels still without a time stay without
-  int rounds = 21;      // at most
+  int rounds = 200;     // at most
   std::string date;     // to note beside the times
-  // Called after every run: the share done, in [0, 1], and kernels that have a time.
+  // Called after every run: the share of the time that is spent, in [0, 1], and kernels that have a
+  // time.
   std::function<void(double done, int measured)> progress = {};
 };
 

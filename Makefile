@@ -7,7 +7,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
-.PHONY: help setup build build-tests run test test-slow test-asan bench parity format tidy clean
+.PHONY: help setup build build-tests run test test-slow test-asan bench bench-remat parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -15,6 +15,7 @@ help:
 	@echo "make test-slow  long tests: crash and resume, full zoo"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
+	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format; make tidy: clang-tidy"
 
@@ -46,6 +47,9 @@ test-asan:
 bench: build
 	@tools/setup python3-torch
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
+
+bench-remat: build
+	@python3 bench/remat.py --thimble $(BUILD)/thimble
 
 parity: build
 	@tools/setup python3-torch

@@ -6,7 +6,7 @@
 
 #include "autodiff/autodiff.h"
 #include "base/error.h"
-#include "execute/program.h"
+#include "execute/costs.h"
 #include "graph/builder.h"
 #include "plan/make_plan.h"
 #include "plan/verify_plan.h"
@@ -32,6 +32,13 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   return training;
 }
 
+Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
+  if (recipe.costs.empty()) return gather_costs(graph, backend);
+  const CostFile file = read_costs(recipe.costs);
+  const auto machine = file.find(backend.machine());
+  return gather_costs(graph, backend, machine != file.end() ? machine->second : CostTable());
+}
+
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe) {
   const auto start = std::chrono::steady_clock::now();
   PlannedStepProgram result;
@@ -40,7 +47,7 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
       std::make_unique<TrainingGraph>(
           make_training_graph(recipe.model, recipe.optimizer, recipe.marks));
   const Graph& graph = result.training->model.graph;
-  result.costs = gather_costs(graph, *result.backend);
+  result.costs = costs_of(recipe, graph, *result.backend);
 
   PlanResult planned = make_plan({.graph = graph,
                                   .costs = result.costs,

@@ -24,6 +24,7 @@ struct Recipe {
   std::string planner = "keep_all";
   std::optional<Bytes> memory;      // budget on the arena
   Marks marks;                      // what every planner must keep or compute again
+  std::string costs;                // file of measured kernel times; empty: modelled ones
 };
 
 // A training step as a graph: forward, backward and update.
@@ -33,6 +34,9 @@ struct TrainingGraph {
 };
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks = {});
+
+// What each node of the graph costs on the recipe's device: see gather_costs.
+Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
 
 // A step ready to run, every decision made. Movable: holds its parts by pointer.
 struct PlannedStepProgram {

@@ -38,6 +38,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
+  // What measured times depend on beside the kernel: the processor, the number of threads. Times
+  // measured on one machine are never used on another.
+  virtual std::string machine() const = 0;
   // False: plans can be made for it but not run (`null`).
   virtual bool runs() const = 0;
   // The first kernel, fastest to reference, that fits; cached, owned by the backend.

@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <cstdio>
+#include <fstream>
 #include <string_view>
 
 namespace thimble {
@@ -25,5 +26,14 @@ Bytes status_field(std::string_view name) {
 
 Bytes resident_now() { return status_field("VmRSS:"); }
 Bytes resident_peak() { return status_field("VmHWM:"); }
+
+std::string cpu_model() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown cpu";
+}
 
 }  // namespace thimble

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "cli/costs_path.h"
 #include "data/open.h"
 
 namespace thimble {
@@ -38,7 +39,7 @@ void CommonFlags::add_to(CLI::App& command) {
       ->required();
   command.add_flag("--json", json, "One JSON object on stdout");
 
-  defaults.group("Memory and device");
+  defaults.group("Memory");
   command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
       ->type_name("BYTES");
   command
@@ -52,6 +53,18 @@ void CommonFlags::add_to(CLI::App& command) {
         ->delimiter(',')
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
+  command
+      .add_option("--costs", costs,
+                  "Kernel times: auto (of `thimble calibrate`, where it measured), modelled, or a "
+                  "file of it (auto)")
+      ->type_name("FILE");
+  add_step_to(command);
+}
+
+void CommonFlags::add_step_to(CLI::App& command) {
+  CLI::OptionDefaults& defaults = *command.option_defaults();
+  defaults.multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  defaults.group("Device");
   command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")
       ->type_name("NAME");
   command.add_option("--threads", threads, "Threads (0: one per core)")
@@ -152,6 +165,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";
   resolved.recipe.marks = {flags.keep, flags.recompute};
+  resolved.recipe.costs = costs_to_read(flags.costs, flags.device);
   return resolved;
 }
 

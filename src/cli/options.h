@@ -40,10 +40,14 @@ struct CommonFlags {
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
   std::string memory;
+  std::string costs = "auto";  // see cli/costs_path.h
   uint64_t seed = 1;
   bool json = false;
 
+  // One model, how to plan it, and add_step_to.
   void add_to(CLI::App& command);
+  // What the step is and where it runs: device, model, optimizer, data.
+  void add_step_to(CLI::App& command);
 };
 
 // A check for flags: a finite number, not below zero.
@@ -77,6 +81,7 @@ struct Command {
 Command add_train(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_profile(CLI::App& app);
+Command add_calibrate(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_list(CLI::App& app);
 

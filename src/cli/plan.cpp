@@ -77,7 +77,7 @@ int run(const Flags& flags) {
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
   if (flags.common.json) {
     print_json(plan_summary(planned->backend->name(), model.options.batch, model.graph,
-                            planned->plan, planned->plan_seconds));
+                            planned->costs, planned->plan, planned->plan_seconds));
     return kOk;
   }
   const Plan& plan = planned->plan;

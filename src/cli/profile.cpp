@@ -78,8 +78,8 @@ int run(const Flags& flags) {
     kind.measured += trace.step_seconds[s];
   }
   if (flags.common.json) {
-    nlohmann::json json = plan_summary(planned->backend->name(), model.options.batch, model.graph, plan,
-                                       planned->plan_seconds);
+    nlohmann::json json = plan_summary(planned->backend->name(), model.options.batch, model.graph,
+                                       planned->costs, plan, planned->plan_seconds);
     nlohmann::json by_role;
     for (int r = 0; r < kRoles; ++r) {
       by_role[std::string(name_of(static_cast<Role>(r)))] = {
@@ -106,6 +106,8 @@ int run(const Flags& flags) {
   fmt::print("{}", comparison_table(plan, measured.by_role, measured.arena));
   fmt::print("  {:<24}{:>32}\n", "highest byte written", written.count);
   fmt::print("  {:<24}{:>32}\n\n", "process grew by", growth.count);
+  fmt::print("  predicted: {:.1f} ms in all ({})\n", plan.predicted_seconds * 1e3,
+             planned->costs.source);
   fmt::print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
   std::vector<std::pair<std::string_view, KindTime>> sorted(kinds.begin(), kinds.end());
   std::sort(sorted.begin(), sorted.end(),

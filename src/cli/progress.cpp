@@ -42,34 +42,44 @@ std::string line_with_bar(double done, std::string text, size_t columns) {
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay() : terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+bool ProgressLine::due() const {
+  const double since = std::chrono::duration<double>(Clock::now() - last_shown_).count();
+  return since >= (terminal_ ? 0.1 : 10);
+}
+
+void ProgressLine::redraw(double done, const std::string& text) {
+  if (!terminal_) return;
+  fmt::print(stderr, "\r\033[K{}", line_with_bar(done, text, terminal_width()));
+  std::fflush(stderr);
+  last_shown_ = Clock::now();
+}
+
+void ProgressLine::print(const std::string& text) {
+  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", text);
+  std::fflush(stderr);
+  last_shown_ = Clock::now();
+}
 
 void ProgressDisplay::show(const Progress& p) {
-  const Clock::time_point now = Clock::now();
-  const double since = std::chrono::duration<double>(now - last_shown_).count();
   const bool last = p.step == p.steps;
+  if (!p.evaluated && !last && !line_.due()) return;
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
   const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);
   const std::string figures = fmt::format("loss {:.4f}  acc {:5.2f}%", p.loss, 100 * p.accuracy);
   const std::string pace = fmt::format("{:.0f}/s  ETA {}  arena {}", p.rows_per_second,
                                        duration(p.seconds_left), to_string(p.arena));
-  const char* const clear = terminal_ ? "\r\033[K" : "";
   if (p.evaluated) {
-    fmt::print(stderr, "{}{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}\n", clear, where,
-               figures, 100 * p.test_accuracy, p.test_loss, p.rate);
-  } else if (since < (terminal_ ? 0.1 : 10) && !last) {
-    return;
-  } else if (!terminal_ || last) {
-    fmt::print(stderr, "{}{}  {}  {}\n", clear, where, figures, pace);
+    line_.print(fmt::format("{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}", where, figures,
+                            100 * p.test_accuracy, p.test_loss, p.rate));
+  } else if (!line_.terminal() || last) {
+    line_.print(fmt::format("{}  {}  {}", where, figures, pace));
   }
-  if (terminal_ && !last) {
-    fmt::print(stderr, "{}{}", clear,
-               line_with_bar(static_cast<double>(p.step) / static_cast<double>(p.steps),
-                             fmt::format("{}/{}  {}  {}", p.step, p.steps, figures, pace),
-                             terminal_width()));
+  if (!last) {
+    line_.redraw(static_cast<double>(p.step) / static_cast<double>(p.steps),
+                 fmt::format("{}/{}  {}  {}", p.step, p.steps, figures, pace));
   }
-  last_shown_ = now;
-  std::fflush(stderr);
 }
 
 }  // namespace thimble

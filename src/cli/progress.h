@@ -1,22 +1,40 @@
-// Shows training as it goes: one line that redraws itself on a terminal, plain lines elsewhere.
+// Shows long work as it goes: one line that redraws itself on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "train/trainer.h"
 
 namespace thimble {
 
-class ProgressDisplay {
+// The line itself, on stderr.
+class ProgressLine {
  public:
-  ProgressDisplay();
-  void show(const Progress& progress);
+  ProgressLine();
+
+  bool terminal() const { return terminal_; }
+  // Whether enough time has passed to show something again.
+  bool due() const;
+  // Draws over the line on a terminal, behind a bar of the share `done`.
+  void redraw(double done, const std::string& text);
+  // A line that stays; on a terminal it takes the place of what was drawn.
+  void print(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   bool terminal_;
   Clock::time_point last_shown_ = {};
+};
+
+// Training: loss, accuracy, pace.
+class ProgressDisplay {
+ public:
+  void show(const Progress& progress);
+
+ private:
+  ProgressLine line_;
 };
 
 }  // namespace thimble

@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "cli/options.h"
-#include "execute/program.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
 #include "plan/verify_plan.h"
@@ -23,9 +22,10 @@ class Sweep {
   explicit Sweep(const Recipe& recipe)
       : backend_(make_backend(recipe.device, recipe.threads)),
         training_(make_training_graph(recipe.model, recipe.optimizer, recipe.marks)),
-        costs_(gather_costs(graph(), *backend_)) {}
+        costs_(costs_of(recipe, graph(), *backend_)) {}
 
   const Graph& graph() const { return training_.model.graph; }
+  const Costs& costs() const { return costs_; }
 
   std::vector<FrontierPoint> run() {
     for (const Policy* policy : all_policies()) {
@@ -74,7 +74,7 @@ int sweep(const Recipe& recipe, bool json, const std::string& picture) {
   Sweep all(recipe);
   const std::vector<FrontierPoint> points = all.run();
   const std::string title =
-      fmt::format("{} on {}: memory against predicted time", all.graph().name, recipe.device);
+      fmt::format("{}: memory against predicted time ({})", all.graph().name, all.costs().source);
   if (!picture.empty()) write_file(picture, frontier_svg(title, points));
   if (json) {
     nlohmann::json list = nlohmann::json::array();
@@ -85,7 +85,10 @@ int sweep(const Recipe& recipe, bool json, const std::string& picture) {
                       {"predicted_step_ms", p.milliseconds},
                       {"extra_flops_ratio", p.extra_flops_ratio}});
     }
-    print_json({{"model", all.graph().name}, {"device", recipe.device}, {"points", list}});
+    print_json({{"model", all.graph().name},
+                {"device", recipe.device},
+                {"costs", all.costs().source},
+                {"points", list}});
     return kOk;
   }
   fmt::print("{}\n{}\n{}", title, frontier_table(points), frontier_plot(points));

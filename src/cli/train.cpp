@@ -112,7 +112,7 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                            const Flags& flags) {
   const Model& model = planned.training->model;
   nlohmann::json json = plan_summary(planned.backend->name(), model.options.batch, model.graph,
-                                     planned.plan, planned.plan_seconds);
+                                     planned.costs, planned.plan, planned.plan_seconds);
   // `steps` is the plan's in `plan --json`; here it is the training steps done.
   json["plan_steps"] = json["steps"];
   json.update({{"steps", result.steps},

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
-#include "execute/program.h"
+#include "execute/costs.h"
 #include "plan/verify_plan.h"
 
 namespace thimble {

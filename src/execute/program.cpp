@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_map>
 
 #include "base/error.h"
 
@@ -22,22 +21,6 @@ class InsideStep {
 };
 
 }  // namespace
-
-Costs gather_costs(const Graph& graph, Backend& backend) {
-  std::unordered_map<Signature, NodeCost, SignatureHash> known;
-  Costs costs;
-  costs.source = fmt::format("{}, modelled", backend.name());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Signature signature = signature_of(graph, make_id<NodeId>(n));
-    auto [entry, fresh] = known.try_emplace(signature);
-    if (fresh) {
-      entry->second = {backend.seconds(signature), signature.op->work_of(signature).flops,
-                       backend.kernel(signature).workspace};
-    }
-    costs.nodes.push_back(entry->second);
-  }
-  return costs;
-}
 
 Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena)
     : graph_(graph), plan_(plan), backend_(backend), arena_(arena) {

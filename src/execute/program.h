@@ -13,9 +13,6 @@
 
 namespace thimble {
 
-// Asks the backend what every node costs. Nodes with equal signatures are asked about once.
-Costs gather_costs(const Graph& graph, Backend& backend);
-
 class Program {
  public:
   // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified;

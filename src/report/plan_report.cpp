@@ -46,7 +46,7 @@ std::string bar(double share) {
 }  // namespace
 
 nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
-                            const Plan& plan, double plan_seconds) {
+                            const Costs& costs, const Plan& plan, double plan_seconds) {
   nlohmann::json bytes;
   for (const Row& row : rows()) bytes[std::string(row.key)] = sum_of(plan.peak_by_role, row).count;
   const auto recomputed = std::count_if(plan.steps.begin(), plan.steps.end(),
@@ -69,6 +69,7 @@ nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const G
           {"flops", plan.flops},
           {"extra_flops_ratio", once > 0 ? plan.extra_flops / once : 0.0},
           {"predicted_step_ms", plan.predicted_seconds * 1000},
+          {"costs", costs.source},
           {"plan_seconds", plan_seconds}};
 }
 

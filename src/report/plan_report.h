@@ -11,7 +11,7 @@ namespace thimble {
 // The machine interface of `plan` (docs/cli.md lists the fields). `bytes` is what lies in the arena
 // at the moment of the peak; it adds up to peak_live_bytes.
 nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
-                            const Plan& plan, double plan_seconds);
+                            const Costs& costs, const Plan& plan, double plan_seconds);
 
 // Bytes at the peak by role, and in the literature's three terms.
 std::string memory_table(const Plan& plan);

@@ -1,3 +1,4 @@
+#include "execute/costs.h"
 #include "execute/program.h"
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "autodiff/autodiff.h"
+#include "execute/costs.h"
 #include "execute/measure.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"

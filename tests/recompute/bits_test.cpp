@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/sha256.h"
+#include "execute/costs.h"
 #include "execute/program.h"
 #include "pipeline.h"
 #include "plan/make_plan.h"

@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "execute/program.h"
+#include "execute/costs.h"
 #include "graph/builder.h"
 #include "pipeline.h"
 #include "plan/make_plan.h"

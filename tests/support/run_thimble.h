@@ -32,6 +32,7 @@ struct Outcome {
 struct RunSettings {
   std::string folder = "/";           // where it runs
   rlim_t file_limit = RLIM_INFINITY;  // no file may grow beyond
+  std::string cache = {};             // of measured costs; empty: a folder that holds none
 };
 
 // A started program. Its output goes to files, so that nothing waits for a reader.
@@ -43,6 +44,15 @@ class Process {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    // The user's own measurements must not change what tests see.
+    std::vector<std::string> variables = {
+        "THIMBLE_CACHE=" + (settings.cache.empty() ? folder_ / "cache" : settings.cache)};
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      if (!std::string_view(*variable).starts_with("THIMBLE_CACHE=")) variables.push_back(*variable);
+    }
+    std::vector<char*> envp;
+    for (std::string& variable : variables) envp.push_back(variable.data());
+    envp.push_back(nullptr);
     const std::string out = folder_ / "out", err = folder_ / "err";
     pid_ = fork();
     if (pid_ != 0) return;
@@ -57,7 +67,7 @@ class Process {
       setrlimit(RLIMIT_FSIZE, &limit);
       ::signal(SIGXFSZ, SIG_IGN);  // write() fails instead
     }
-    execv(argv[0], argv.data());
+    execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }
   Process(const Process&) = delete;

@@ -10,6 +10,7 @@
 #include "backend/cpu/library_heap.h"
 #include "backend/roofline.h"
 #include "base/error.h"
+#include "base/process.h"
 
 namespace thimble {
 namespace {
@@ -58,12 +59,16 @@ class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads) {
     if (threads > 0) omp_set_num_threads(threads);
-    model_.flops_per_second = 40e9 * omp_get_max_threads();
+    threads_ = omp_get_max_threads();
+    model_.flops_per_second = 40e9 * threads_;
     model_.bytes_per_second = 8e9;
     model_.launch_seconds = 2e-6;
   }
 
   std::string_view name() const override { return "cpu"; }
+  std::string machine() const override {
+    return fmt::format("{}, {} {}", cpu_model(), threads_, threads_ == 1 ? "thread" : "threads");
+  }
   bool runs() const override { return true; }
 
   Kernel& kernel(const Signature& signature) override {
@@ -92,6 +97,7 @@ class CpuBackend final : public Backend {
   void end_step() override { leave_step(); }
 
  private:
+  int threads_;
   Roofline model_;
   std::unordered_map<Signature, std::unique_ptr<Kernel>, SignatureHash> kernels_;
 };

@@ -19,6 +19,7 @@ class NullKernel final : public Kernel {
 class NullBackend final : public Backend {
  public:
   std::string_view name() const override { return "null"; }
+  std::string machine() const override { return "none"; }
   bool runs() const override { return false; }
   Kernel& kernel(const Signature&) override { return kernel_; }
   double seconds(const Signature& signature) const override { return kModel.seconds(signature); }

@@ -1,0 +1,194 @@
+// thimble calibrate: how long kernels take here, for plans that weigh time against memory.
+#include "execute/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/costs_path.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  CommonFlags common;
+  std::vector<std::string> models;
+  double seconds = 60;
+};
+
+// One op of the steps that were asked for; seconds are of one step of every model.
+struct OpTime {
+  int kernels = 0;
+  double measured = 0;
+  double modelled = 0;
+};
+
+struct Outcome {
+  std::string machine;
+  std::string path;
+  int kernels = 0;                         // that the models run
+  int measured = 0;                        // now
+  double seconds = 0;                      // of measuring
+  std::map<std::string_view, OpTime> ops;  // measured ones
+
+  OpTime total() const {
+    OpTime sum;
+    for (const auto& [name, op] : ops) {
+      sum.measured += op.measured;
+      sum.modelled += op.modelled;
+    }
+    return sum;
+  }
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char date[16];
+  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
+  return date;
+}
+
+// Every kernel of all models, once.
+std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
+  std::vector<KernelUse> all;
+  std::map<std::string, size_t> known;
+  for (const std::string& model : flags.models) {
+    CommonFlags one = flags.common;
+    one.model = model;
+    const Recipe recipe = resolve(one, false).recipe;
+    const TrainingGraph training = make_training_graph(recipe.model, recipe.optimizer);
+    for (KernelUse& use : kernels_of(training.model.graph, backend)) {
+      const auto [at, fresh] = known.try_emplace(use.key, all.size());
+      if (fresh) {
+        all.push_back(std::move(use));
+      } else {
+        all[at->second].nodes += use.nodes;
+      }
+    }
+  }
+  return all;
+}
+
+// What is there already stays: other machines, other models.
+void add_to_file(const std::string& path, const std::string& machine, const CostTable& table) {
+  CostFile file;
+  if (std::filesystem::exists(path)) file = read_costs(path);
+  for (const auto& [key, time] : table) file[machine][key] = time;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) ensure_directory(folder);
+  write_costs(path, file);
+}
+
+void print_table(const Outcome& outcome) {
+  const OpTime total = outcome.total();
+  fmt::print("{}: {} of {} kernels measured in {:.1f} s\n", outcome.machine, outcome.measured,
+             outcome.kernels, outcome.seconds);
+  fmt::print("  {:<32}{:>9}{:>14}{:>14}{:>8}\n", "a step", "kernels", "measured ms", "modelled ms",
+             "ratio");
+  std::vector<std::pair<std::string_view, OpTime>> slowest(outcome.ops.begin(), outcome.ops.end());
+  std::ranges::stable_sort(slowest, std::greater(),
+                           [](const auto& entry) { return entry.second.measured; });
+  constexpr size_t kShown = 12;
+  slowest.resize(std::min(kShown, slowest.size()));
+  slowest.emplace_back("all", total);
+  slowest.back().second.kernels = outcome.measured;
+  for (const auto& [name, op] : slowest) {
+    fmt::print("  {:<32}{:>9}{:>14.2f}{:>14.2f}{:>8.2f}\n", name, op.kernels, op.measured * 1e3,
+               op.modelled * 1e3, op.measured / op.modelled);
+  }
+  fmt::print("  saved to {}; plan, train and profile use it from now on\n", outcome.path);
+}
+
+nlohmann::json to_json(const Outcome& outcome) {
+  const OpTime total = outcome.total();
+  nlohmann::json json = {
+      {"machine", outcome.machine},          {"file", outcome.path},
+      {"kernels", outcome.kernels},          {"measured_kernels", outcome.measured},
+      {"seconds", outcome.seconds},          {"measured_ms", total.measured * 1e3},
+      {"modelled_ms", total.modelled * 1e3}, {"ops", nlohmann::json::object()}};
+  for (const auto& [name, op] : outcome.ops) {
+    json["ops"][std::string(name)] = {{"kernels", op.kernels},
+                                      {"measured_ms", op.measured * 1e3},
+                                      {"modelled_ms", op.modelled * 1e3}};
+  }
+  return json;
+}
+
+int run(const Flags& flags) {
+  user_check(flags.seconds > 0, "--seconds must be above 0");
+  const std::string path = costs_to_write(flags.common.costs, flags.common.device);
+  if (std::filesystem::exists(path)) read_costs(path);  // refuse before measuring, not after
+  const auto backend = make_backend(flags.common.device, flags.common.threads);
+  user_check(backend->runs(),
+             "the {} device runs nothing that could be measured; calibrate with "
+             "--device cpu",
+             backend->name());
+  const std::vector<KernelUse> kernels = kernels_of_models(flags, *backend);
+
+  ProgressLine line;
+  const auto start = std::chrono::steady_clock::now();
+  const CostTable table = calibrate(
+      kernels, *backend,
+      {.seconds = flags.seconds, .date = today(), .progress = [&](double done, int measured) {
+         if (!line.due()) return;
+         const std::string text =
+             fmt::format("{} of {} kernels measured", measured, kernels.size());
+         line.terminal() ? line.redraw(done, text) : line.print(text);
+       }});
+  if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
+  add_to_file(path, backend->machine(), table);
+
+  Outcome outcome = {backend->machine(),
+                     path,
+                     static_cast<int>(kernels.size()),
+                     static_cast<int>(table.size()),
+                     0,
+                     {}};
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const KernelUse& use : kernels) {
+    const auto time = table.find(use.key);
+    if (time == table.end()) continue;
+    OpTime& op = outcome.ops[use.signature.op->name];
+    ++op.kernels;
+    op.measured += use.nodes * time->second.seconds;
+    op.modelled += use.nodes * time->second.modelled;
+  }
+  if (flags.common.json) {
+    print_json(to_json(outcome));
+  } else {
+    print_table(outcome);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_calibrate(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Measure the kernels of models here, for better plans");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("model", flags->models, "Names from `thimble list models`, or a recipe file")
+      ->type_name("")
+      ->required();
+  command->add_flag("--json", flags->common.json, "One JSON object on stdout");
+  command->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
+      ->type_name("X")
+      ->check(finite_not_negative);
+  command
+      ->add_option("--costs", flags->common.costs,
+                   "File to add the times to (auto: the one "
+                   "that plan, train and profile look into)")
+      ->type_name("FILE");
+  flags->common.add_step_to(*command);
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

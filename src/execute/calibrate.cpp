@@ -1,0 +1,219 @@
+#include "execute/calibrate.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <memory>
+#include <unordered_map>
+
+namespace thimble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Bytes kColdDistance{int64_t{64} << 20};  // between two uses of a byte, in either ring
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Integers are indices and labels: they must be in range, so they read zeros.
+bool reads_numbers(const TensorType& type) { return is_floating(type.dtype); }
+
+int updated_input(const OpDef& op, size_t output) {
+  for (const Alias& alias : op.updates) {
+    if (alias.output == static_cast<int>(output)) return alias.input;
+  }
+  return -1;
+}
+
+// Bytes that are handed out in turn, beginning again at the end.
+class Ring {
+ public:
+  Ring(Backend& backend, Bytes size) : memory_(backend.allocate(size)) {
+    // Numbers between 0.5 and 1.5; read as 16-bit floats they are a sane number and a zero.
+    std::vector<uint32_t> chunk(1 << 18);
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      const float number = 0.5f + static_cast<float>(i * 2654435761u % 1024) / 1024;
+      chunk[i] = std::bit_cast<uint32_t>(number) & 0xFFFF0000u;
+    }
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(chunk));
+    for (int64_t at = 0; at < size.count; at += std::ssize(bytes)) {
+      const auto count = static_cast<size_t>(std::min(std::ssize(bytes), size.count - at));
+      backend.copy_in(memory_->base() + at, bytes.first(count));
+    }
+  }
+
+  std::byte* take(Bytes size) {
+    if (next_ + size > memory_->size()) next_ = Bytes();
+    std::byte* const at = memory_->base() + next_.count;
+    next_ += align_up(size);
+    return at;
+  }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+  Bytes next_;
+};
+
+// What one run takes from the rings.
+struct Need {
+  Bytes read;
+  Bytes write;
+  Bytes zeros;
+};
+
+Need need_of(const Signature& signature, const Kernel& kernel) {
+  Need need;
+  for (const TensorType& type : signature.inputs) {
+    Bytes& bytes = reads_numbers(type) ? need.read : need.zeros;
+    bytes += align_up(type.bytes());
+  }
+  for (const TensorType& type : signature.outputs) need.write += align_up(type.bytes());
+  need.write += align_up(kernel.workspace);
+  return need;
+}
+
+class Bench {
+ public:
+  Bench(const std::vector<KernelUse>& kernels, Backend& backend) : backend_(backend) {
+    Need most;
+    for (const KernelUse& use : kernels) {
+      const Need need = need_of(use.signature, backend.kernel(use.signature));
+      most.read = std::max(most.read, need.read);
+      most.write = std::max(most.write, need.write);
+      most.zeros = std::max(most.zeros, need.zeros);
+    }
+    read_ = std::make_unique<Ring>(backend, most.read + kColdDistance);
+    write_ = std::make_unique<Ring>(backend, most.write + kColdDistance);
+    zeros_ = backend.allocate(most.zeros + Bytes(kArenaAlignment));
+    const std::vector<std::byte> nothing(static_cast<size_t>(zeros_->size().count));
+    backend.copy_in(zeros_->base(), nothing);
+  }
+
+  // Seconds of one run.
+  double time(const Signature& signature) {
+    Kernel& kernel = backend_.kernel(signature);
+    inputs_.clear();
+    outputs_.clear();
+    std::byte* zeros = zeros_->base();
+    for (const TensorType& type : signature.inputs) {
+      const bool numbers = reads_numbers(type);
+      inputs_.push_back({numbers ? read_->take(type.bytes()) : zeros, type});
+      if (!numbers) zeros += align_up(type.bytes()).count;
+    }
+    for (size_t k = 0; k < signature.outputs.size(); ++k) {
+      outputs_.push_back({write_->take(signature.outputs[k].bytes()), signature.outputs[k]});
+      const int input = updated_input(*signature.op, k);
+      if (input >= 0) inputs_[static_cast<size_t>(input)].data = outputs_.back().data;
+    }
+    KernelArgs args;
+    args.attrs = &signature.attrs;
+    args.inputs = inputs_;
+    args.outputs = outputs_;
+    args.accumulate = signature.accumulate;
+    args.workspace = write_->take(kernel.workspace);
+
+    backend_.synchronise();
+    backend_.begin_step();
+    const Clock::time_point start = Clock::now();
+    kernel.run(args);
+    backend_.synchronise();
+    const double seconds = seconds_since(start);
+    backend_.end_step();
+    return seconds;
+  }
+
+ private:
+  Backend& backend_;
+  std::unique_ptr<Ring> read_, write_;
+  std::unique_ptr<Memory> zeros_;
+  std::vector<TensorRef> inputs_, outputs_;
+};
+
+// The fastest run of every kernel so far: what disturbs a run only ever makes it slower.
+class FastestRuns {
+ public:
+  explicit FastestRuns(const std::vector<KernelUse>& kernels)
+      : kernels_(kernels), seconds_(kernels.size()) {}
+
+  bool has(size_t kernel) const { return seconds_[kernel] > 0; }
+  void add(size_t kernel, double seconds) {
+    double& fastest = seconds_[kernel];
+    fastest = has(kernel) ? std::min(fastest, seconds) : seconds;
+    round_ += kernels_[kernel].nodes * seconds;
+  }
+  int measured() const {
+    return static_cast<int>(
+        std::ranges::count_if(seconds_, [](double seconds) { return seconds > 0; }));
+  }
+
+  // REQUIRES: called once after every round. Whether the machine has been quiet of late: rounds
+  // took about as long as the fastest runs together, so that more rounds would hardly help.
+  bool settled() {
+    double sum = 0;
+    for (size_t k = 0; k < kernels_.size(); ++k) sum += kernels_[k].nodes * seconds_[k];
+    quiet_rounds_ = round_ < kQuiet * sum ? quiet_rounds_ + 1 : 0;
+    round_ = 0;
+    return quiet_rounds_ >= kEnough;
+  }
+
+  CostTable table(const std::string& date) const {
+    CostTable table;
+    for (size_t k = 0; k < kernels_.size(); ++k) {
+      if (has(k)) table[kernels_[k].key] = {seconds_[k], kernels_[k].modelled, date};
+    }
+    return table;
+  }
+
+ private:
+  static constexpr double kQuiet = 1.05;
+  static constexpr int kEnough = 6;
+
+  const std::vector<KernelUse>& kernels_;
+  std::vector<double> seconds_;  // by kernel; 0: none yet
+  double round_ = 0;             // seconds that a step takes at the pace of this round
+  int quiet_rounds_ = 0;         // in a row
+};
+
+}  // namespace
+
+std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
+  std::vector<KernelUse> kernels;
+  std::unordered_map<std::string, size_t> known;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Signature signature = signature_of(graph, make_id<NodeId>(n));
+    if (signature.op->view) continue;
+    std::string key = kernel_key(signature, backend.kernel(signature));
+    const auto [at, fresh] = known.try_emplace(key, kernels.size());
+    if (fresh) {
+      const double modelled = backend.seconds(signature);
+      kernels.push_back({std::move(key), std::move(signature), modelled});
+    }
+    ++kernels[at->second].nodes;
+  }
+  std::ranges::stable_sort(kernels, std::greater(),
+                           [](const KernelUse& use) { return use.modelled * use.nodes; });
+  return kernels;
+}
+
+CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
+                    const CalibrateOptions& options) {
+  if (kernels.empty()) return {};
+  const Clock::time_point start = Clock::now();
+  Bench bench(kernels, backend);
+  FastestRuns runs(kernels);
+  const auto share_of_time = [&] { return seconds_since(start) / options.seconds; };
+  for (int round = 0; round < options.rounds && share_of_time() < 1; ++round) {
+    for (size_t k = 0; k < kernels.size() && share_of_time() < 1; ++k) {
+      // The first run warms up code and the translation of addresses.
+      if (!runs.has(k)) bench.time(kernels[k].signature);
+      runs.add(k, bench.time(kernels[k].signature));
+      if (options.progress) options.progress(std::min(1.0, share_of_time()), runs.measured());
+    }
+    if (runs.settled()) break;
+  }
+  return runs.table(options.date);
+}
+
+}  // namespace thimble

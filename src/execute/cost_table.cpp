@@ -1,0 +1,104 @@
+#include "execute/cost_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace thimble {
+namespace {
+
+constexpr const char* kFormat = "thimble-costs-1";
+constexpr std::string_view kRandomStream = "stream";
+
+std::string join(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) text += (text.empty() ? "" : " ") + to_string(type);
+  return text;
+}
+
+Attrs settings_that_matter(const Attrs& attrs) {
+  Attrs kept;
+  for (const auto& [name, value] : attrs.entries()) {
+    if (!std::holds_alternative<double>(value) && name != kRandomStream) kept.set(name, value);
+  }
+  return kept;
+}
+
+bool is_date(std::string_view text) {
+  constexpr std::string_view kPattern = "dddd-dd-dd";
+  return std::ranges::equal(text, kPattern, [](char c, char p) {
+    return p == 'd' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : c == p;
+  });
+}
+
+KernelTime kernel_time_from(const nlohmann::json& json, const std::string& key) {
+  const KernelTime time = {json.at("seconds").get<double>(), json.at("modelled").get<double>(),
+                           json.at("date").get<std::string>()};
+  for (const double seconds : {time.seconds, time.modelled}) {
+    user_check(std::isfinite(seconds) && seconds > 0, "'{}' cannot take {} seconds", key, seconds);
+  }
+  user_check(is_date(time.date), "'{}' is not the date of a measurement", time.date);
+  return time;
+}
+
+CostFile costs_from(const nlohmann::json& json) {
+  user_check(json.is_object() && json.value("format", "") == kFormat, "it is no file of costs");
+  CostFile file;
+  for (const auto& [machine, kernels] : json.at("machines").items()) {
+    user_check(kernels.is_object(), "the kernels of '{}' are no list of names and times", machine);
+    CostTable& table = file[machine];
+    for (const auto& [key, time] : kernels.items()) table[key] = kernel_time_from(time, key);
+  }
+  return file;
+}
+
+}  // namespace
+
+std::string kernel_key(const Signature& signature, const Kernel& kernel) {
+  std::string key =
+      fmt::format("{}({}){} -> {}", signature.op->name, join(signature.inputs),
+                  to_string(settings_that_matter(signature.attrs)), join(signature.outputs));
+  for (size_t k = 0; k < signature.outputs.size(); ++k) {
+    if (((signature.accumulate >> k) & 1u) != 0) key += fmt::format(" added into {}", k);
+  }
+  return key + " by " + kernel.name;
+}
+
+std::string_view op_of_key(std::string_view key) { return key.substr(0, key.find('(')); }
+
+CostFile read_costs(const std::string& path) {
+  const ReadFile file(path);
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  std::string fault;
+  try {
+    return costs_from(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    fault = error.what();
+  } catch (const UserError& error) {
+    fault = error.what();
+  }
+  user_error(
+      "the measured costs in '{}' cannot be used: {}; delete the file and run `thimble "
+      "calibrate` again, or pass --costs modelled",
+      path, fault);
+}
+
+void write_costs(const std::string& path, const CostFile& file) {
+  nlohmann::json machines = nlohmann::json::object();
+  for (const auto& [machine, table] : file) {
+    nlohmann::json& kernels = machines[machine] = nlohmann::json::object();
+    for (const auto& [key, time] : table) {
+      kernels[key] = {{"seconds", time.seconds}, {"modelled", time.modelled}, {"date", time.date}};
+    }
+  }
+  write_file(path, nlohmann::json{{"format", kFormat}, {"machines", machines}}.dump(1) + "\n");
+}
+
+}  // namespace thimble

@@ -1,0 +1,91 @@
+#include "execute/costs.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+namespace thimble {
+namespace {
+
+// Measured over modelled time, by op.
+class ModelScale {
+ public:
+  explicit ModelScale(const CostTable& measured) {
+    for (const auto& [key, time] : measured) {
+      all_.add(time);
+      by_op_[op_of_key(key)].add(time);
+    }
+  }
+
+  double of(std::string_view op) const {
+    const auto known = by_op_.find(op);
+    return (known != by_op_.end() ? known->second : all_).ratio();
+  }
+
+ private:
+  struct Sums {
+    double measured = 0;
+    double modelled = 0;
+
+    void add(const KernelTime& time) {
+      measured += time.seconds;
+      modelled += time.modelled;
+    }
+    double ratio() const { return modelled > 0 ? measured / modelled : 1; }
+  };
+
+  Sums all_;
+  std::unordered_map<std::string_view, Sums> by_op_;
+};
+
+// How many kernels have a time of which origin.
+struct Origins {
+  int kernels = 0;
+  int measured = 0;
+  std::string oldest;  // date of a measurement in use
+
+  void add(const KernelTime* time) {
+    ++kernels;
+    if (time == nullptr) return;
+    ++measured;
+    if (oldest.empty() || time->date < oldest) oldest = time->date;
+  }
+
+  std::string text(std::string_view device, bool scaled) const {
+    if (measured == 0) return fmt::format("{}, modelled{}", device, scaled ? ", scaled" : "");
+    if (measured == kernels) return fmt::format("{}, measured {}", device, oldest);
+    return fmt::format("{}, {} of {} kernels measured {}", device, measured, kernels, oldest);
+  }
+};
+
+}  // namespace
+
+Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured) {
+  const CostTable none;
+  const CostTable& table = backend.runs() ? measured : none;
+  const ModelScale scale(table);
+  Origins origins;
+  Costs costs;
+  std::unordered_map<Signature, NodeCost, SignatureHash> known;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Signature signature = signature_of(graph, make_id<NodeId>(n));
+    auto [entry, fresh] = known.try_emplace(signature);
+    if (fresh) {
+      const Kernel& kernel = backend.kernel(signature);
+      double seconds = 0;
+      if (!signature.op->view) {
+        const auto found = table.find(kernel_key(signature, kernel));
+        const KernelTime* time = found == table.end() ? nullptr : &found->second;
+        origins.add(time);
+        seconds = time != nullptr ? time->seconds
+                                  : backend.seconds(signature) * scale.of(signature.op->name);
+      }
+      entry->second = {seconds, signature.op->work_of(signature).flops, kernel.workspace};
+    }
+    costs.nodes.push_back(entry->second);
+  }
+  costs.source = origins.text(backend.name(), !table.empty());
+  return costs;
+}
+
+}  // namespace thimble

@@ -1,0 +1,18 @@
+// What every node of a graph costs on a backend: measured where it was measured, modelled
+// elsewhere.
+#pragma once
+
+#include "backend/backend.h"
+#include "execute/cost_table.h"
+#include "plan/plan.h"
+
+namespace thimble {
+
+// Kernels that `measured` does not know get the backend's modelled time, multiplied by the ratio of
+// measured to modelled time over the known kernels of the same op, else of all ops: so a plan never
+// weighs seconds of the machine against seconds of the model. Nodes with equal signatures are asked
+// about once; views are free. An empty table is the model alone, and so is a device that runs
+// nothing.
+Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured = {});
+
+}  // namespace thimble

@@ -52,25 +52,6 @@ class Program {
     add_memory(budget);
   }
 
-  void begin_with(const Runs& runs) {
-    std::vector<double> value(slots_.size(), 0);
-    size_t slot = 0;
-    for (const int run : runs) {
-      while (slot < slots_.size() && slots_[slot].task != run) ++slot;
-      if (slot == slots_.size()) return;  // not in the order of stages
-      value[slot++] = 1;
-    }
-    std::vector<int> columns;
-    std::vector<double> values;
-    for (size_t s = 0; s < slots_.size(); ++s) {
-      if (certain(slots_[s]) && value[s] == 0) return;
-      if (certain(slots_[s])) continue;
-      columns.push_back(slots_[s].run.terms[0].column);
-      values.push_back(value[s]);
-    }
-    Cbc_setMIPStartI(model_.get(), static_cast<int>(columns.size()), columns.data(), values.data());
-  }
-
   IntegerSolution solve() {
     const auto start = std::chrono::steady_clock::now();
     Cbc_solve(model_.get());
@@ -250,10 +231,8 @@ class Program {
 }  // namespace
 
 IntegerSolution solve_integer_program(const Problem& problem, Bytes budget,
-                                      const SolverLimits& limits, const Runs* start) {
-  Program program(problem, budget, limits);
-  if (start != nullptr) program.begin_with(*start);
-  return program.solve();
+                                      const SolverLimits& limits) {
+  return Program(problem, budget, limits).solve();
 }
 
 std::string solver_version() { return fmt::format("CBC {}", Cbc_getVersion()); }

@@ -32,10 +32,9 @@ struct SolverLimits {
   bool verbose = false;
 };
 
-// The cheapest step whose live bytes never exceed `budget`. `start`: a solution to begin with, as
-// far as the program can express it.
+// The cheapest step whose live bytes never exceed `budget`.
 IntegerSolution solve_integer_program(const Problem& problem, Bytes budget,
-                                      const SolverLimits& limits, const Runs* start = nullptr);
+                                      const SolverLimits& limits);
 
 std::string solver_version();
 

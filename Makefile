@@ -7,7 +7,8 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
-.PHONY: help setup build build-tests run test test-slow test-asan bench bench-remat parity format tidy clean
+.PHONY: help setup configure build build-tests run test test-slow test-asan bench bench-remat \
+        bench-optimality parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -16,23 +17,24 @@ help:
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
+	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format; make tidy: clang-tidy"
 
 setup:
 	@tools/setup
 
-build: setup
+configure: setup
 	@mkdir -p build
 	@cmake --preset $(PRESET) $(LAUNCHER) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
+
+build: configure
 	@cmake --build $(BUILD) --target thimble -j $(JOBS)
 
 run: build
 	@$(BUILD)/thimble train recipes/digits.toml --out runs/digits --overwrite
 
-build-tests: setup
-	@mkdir -p build
-	@cmake --preset $(PRESET) $(LAUNCHER) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
+build-tests: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 test: build-tests
@@ -50,6 +52,13 @@ bench: build
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble
+
+bench-optimality:
+	@tools/setup coinor-libcbc-dev
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --target bench_optimality -j $(JOBS)
+	@$(BUILD)/bench/bench_optimality --check
+	@$(BUILD)/bench/bench_optimality --ilp-cache build/ilp_cache.json
 
 parity: build
 	@tools/setup python3-torch

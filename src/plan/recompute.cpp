@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "plan/place_updates.h"
 
 namespace thimble {
 
 ForwardPass::ForwardPass(const Graph& g)
-    : graph(g), position(g.nodes.size(), -1), read_backward(g.values.size(), false),
-      is_forward(g.values.size(), false), last_forward_reader(g.values.size(), -1),
+    : graph(g),
+      position(g.nodes.size(), -1),
+      read_backward(g.values.size(), false),
+      is_forward(g.values.size(), false),
+      last_forward_reader(g.values.size(), -1),
       bytes_of(g.values.size()) {
   for (size_t v = 0; v < g.values.size(); ++v) bytes_of[v] = make_id<ValueId>(v);
   for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -41,33 +43,77 @@ bool can_recompute(const ForwardPass& pass, ValueId value) {
   return std::find(results.begin(), results.end(), value) == results.end();
 }
 
+Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay) {
+  std::vector<Step> steps;
+  const auto run_phase = [&](Phase phase) {
+    for (const NodeId node : pass.backward) {
+      if (pass.graph[node].phase != phase) continue;
+      if (phase == Phase::each) {
+        for (const int at : replay(node)) {
+          steps.push_back({pass.nodes[static_cast<size_t>(at)], true});
+        }
+      }
+      steps.push_back({node, false});
+    }
+  };
+  run_phase(Phase::begin);
+  for (const NodeId node : pass.nodes) steps.push_back({node, false});
+  run_phase(Phase::each);
+  run_phase(Phase::end);
+  return place_updates(pass.graph, steps);
+}
+
 namespace {
 
-class Scheduler {
+// Follows what is at hand through the backward pass, and names what has to be run again.
+class Replayer {
  public:
-  Scheduler(const ForwardPass& pass, Retention& retention)
-      : pass_(pass), retention_(retention), available_(pass.graph.values.size(), false),
-        wanted_(pass.size(), false) {}
-
-  Schedule run() {
-    const Graph& graph = pass_.graph;
-    for (size_t v = 0; v < graph.values.size(); ++v) {
-      available_[v] = !graph.values[v].producer.valid();
-    }
-    emit_phase(Phase::begin);
-    for (const NodeId node : pass_.nodes) emit(node, false);
-    for (size_t v = 0; v < available_.size(); ++v) {
+  Replayer(const ForwardPass& pass, Retention& retention)
+      : pass_(pass),
+        retention_(retention),
+        at_hand_(pass.graph.values.size(), true),
+        wanted_(pass.size(), false) {
+    for (size_t v = 0; v < at_hand_.size(); ++v) {
       const ValueId value = make_id<ValueId>(v);
-      if (can_recompute(pass_, value)) available_[v] = keeps(value, retention_.stays_after_forward(value));
+      if (can_recompute(pass, value)) {
+        at_hand_[v] = keeps(value, retention.stays_after_forward(value));
+      }
     }
-    for (const NodeId node : pass_.nodes) settle_view(node);
-    for (const NodeId node : pass_.backward) {
-      if (graph[node].phase != Phase::each) continue;
-      replay_for(node);
-      emit(node, false);
+    for (const NodeId node : pass.nodes) settle_view(node);
+  }
+
+  // What `reader` reads and is not there, and what that needs, in forward order.
+  std::vector<int> before(NodeId reader) {
+    const auto& reads = pass_.graph[reader].inputs;
+    std::vector<int> replayed;
+    std::vector<ValueId> missing;
+    const auto miss = [&](const std::vector<ValueId>& values) {
+      for (const ValueId value : values) {
+        if (!at_hand_[value.at()]) missing.push_back(value);
+      }
+    };
+    miss(reads);
+    while (!missing.empty()) {
+      const int at = pass_.made_at(missing.back());
+      missing.pop_back();
+      if (wanted_[static_cast<size_t>(at)]) continue;
+      wanted_[static_cast<size_t>(at)] = true;
+      replayed.push_back(at);
+      miss(pass_.graph[pass_.nodes[static_cast<size_t>(at)]].inputs);
     }
-    emit_phase(Phase::end);
-    return place_updates(graph, steps_);
+    if (replayed.empty()) return replayed;
+    std::sort(replayed.begin(), replayed.end());
+    for (const int at : replayed) wanted_[static_cast<size_t>(at)] = false;
+    retention_.replayed(replayed, reader);
+    for (const int at : replayed) {
+      const NodeId again = pass_.nodes[static_cast<size_t>(at)];
+      for (const ValueId output : pass_.graph[again].outputs) {
+        const bool read_now = std::find(reads.begin(), reads.end(), output) != reads.end();
+        at_hand_[output.at()] = read_now || keeps(output, retention_.stays_after_replay(output));
+      }
+      settle_view(again);
+    }
+    return replayed;
   }
 
  private:
@@ -77,71 +123,23 @@ class Scheduler {
     return mark != Mark::recompute && decided;
   }
 
-  void emit_phase(Phase phase) {
-    for (const NodeId node : pass_.backward) {
-      if (pass_.graph[node].phase == phase) emit(node, false);
-    }
-  }
-
-  void emit(NodeId node, bool again) {
-    steps_.push_back({node, again});
-    for (const ValueId output : pass_.graph[node].outputs) available_[output.at()] = true;
-  }
-
   // A view whose bytes are gone is gone; the node that makes it costs nothing to run again.
   void settle_view(NodeId id) {
     const Node& node = pass_.graph[id];
-    if (node.op->view && !available_[node.inputs[0].at()]) available_[node.outputs[0].at()] = false;
-  }
-
-  // Runs again what `node` reads and is not there, and what that needs, in forward order.
-  void replay_for(NodeId node) {
-    std::vector<int> replayed;
-    std::vector<ValueId> missing;
-    for (const ValueId input : pass_.graph[node].inputs) {
-      if (!available_[input.at()]) missing.push_back(input);
-    }
-    while (!missing.empty()) {
-      const ValueId value = missing.back();
-      missing.pop_back();
-      const int at = pass_.made_at(value);
-      internal_check(at >= 0, "a backward value is needed before it is made");
-      if (wanted_[static_cast<size_t>(at)]) continue;
-      wanted_[static_cast<size_t>(at)] = true;
-      replayed.push_back(at);
-      for (const ValueId input : pass_.graph[pass_.nodes[static_cast<size_t>(at)]].inputs) {
-        if (!available_[input.at()]) missing.push_back(input);
-      }
-    }
-    if (replayed.empty()) return;
-    std::sort(replayed.begin(), replayed.end());
-    for (const int at : replayed) {
-      wanted_[static_cast<size_t>(at)] = false;
-      emit(pass_.nodes[static_cast<size_t>(at)], true);
-    }
-    retention_.replayed(replayed, node);
-    const auto& reads = pass_.graph[node].inputs;
-    for (const int at : replayed) {
-      const NodeId again = pass_.nodes[static_cast<size_t>(at)];
-      for (const ValueId output : pass_.graph[again].outputs) {
-        const bool read_now = std::find(reads.begin(), reads.end(), output) != reads.end();
-        available_[output.at()] = read_now || keeps(output, retention_.stays_after_replay(output));
-      }
-      settle_view(again);
-    }
+    if (node.op->view && !at_hand_[node.inputs[0].at()]) at_hand_[node.outputs[0].at()] = false;
   }
 
   const ForwardPass& pass_;
   Retention& retention_;
-  std::vector<bool> available_;  // by value
-  std::vector<bool> wanted_;     // by position; all false between calls
-  std::vector<Step> steps_;
+  std::vector<bool> at_hand_;  // by value; what the forward pass does not make always is
+  std::vector<bool> wanted_;   // by position; all false between calls
 };
 
 }  // namespace
 
 Schedule schedule_with(const ForwardPass& pass, Retention& retention) {
-  return Scheduler(pass, retention).run();
+  Replayer replayer(pass, retention);
+  return schedule_replaying(pass, [&](NodeId reader) { return replayer.before(reader); });
 }
 
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept) {
@@ -155,6 +153,11 @@ Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept
   };
   Kept retention(kept);
   return schedule_with(pass, retention);
+}
+
+Schedule schedule_once(const PlanRequest& request) {
+  const std::vector<bool> everything(request.graph.values.size(), true);
+  return schedule_keeping(ForwardPass(request.graph), everything);
 }
 
 }  // namespace thimble

@@ -1,5 +1,7 @@
 #include "plan/segments.h"
 
+#include <algorithm>
+
 #include "plan/make_plan.h"
 
 namespace thimble {
@@ -32,6 +34,8 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
 }
 
 void BestSchedule::offer(const Schedule& schedule) {
+  if (std::find(offered_.begin(), offered_.end(), schedule) != offered_.end()) return;
+  offered_.push_back(schedule);
   const Plan plan = lay_out(request_, schedule);
   const auto fits = [&](Bytes arena) { return request_.budget && arena <= *request_.budget; };
   bool better = !best_.has_value();

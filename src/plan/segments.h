@@ -26,6 +26,7 @@ class BestSchedule {
 
  private:
   const PlanRequest& request_;
+  std::vector<Schedule> offered_;  // laying one out twice would tell nothing new
   std::optional<Schedule> best_;
   Bytes arena_;
   double seconds_ = 0;

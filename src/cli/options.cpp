@@ -73,7 +73,9 @@ void CommonFlags::add_to(CLI::App& command) {
   command.add_option("--layers", layers, "mlp, lstm: layers (2); unet: halvings (3)")
       ->type_name("N");
   command
-      .add_option("--hidden", hidden, "mlp, lstm: units of a layer (256, 128); unet: channels (16)")
+      .add_option(
+          "--hidden", hidden,
+          "mlp, lstm: units of a layer (256, 128); first channels of unet, resnet (16, 256)")
       ->type_name("N");
   command.add_option("--length", length, "lstm: time steps (64)")->type_name("N");
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");

@@ -22,7 +22,7 @@ struct ModelOptions {
   double label_smoothing = 0;
   double dropout = 0;
   int64_t layers = 0;           // mlp, lstm; unet: how often the image is halved
-  int64_t hidden = 0;           // mlp, lstm; unet: channels at full size
+  int64_t hidden = 0;           // mlp, lstm; unet, resnet: channels of the first stage
   int64_t length = 0;           // lstm: time steps
   bool training = true;         // false: running statistics, no dropout
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the

@@ -139,6 +139,14 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
   return plan;
 }
 
+Outlook outlook(const PlanRequest& request, const Schedule& schedule) {
+  const Buffers buffers =
+      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
+  Plan plan;
+  add_cost(request, schedule, plan);
+  return {live_peak(buffers.uses).bytes, plan.predicted_seconds};
+}
+
 PlanResult make_plan(const PlanRequest& asked) {
   const auto [policy, number] = choose_policy(asked.policy);
   PlanRequest request = asked;

@@ -1,7 +1,5 @@
 #include "plan/segments.h"
 
-#include <algorithm>
-
 #include "plan/make_plan.h"
 
 namespace thimble {
@@ -33,18 +31,18 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
   return schedule_keeping(pass, kept);
 }
 
+bool BestSchedule::is_better(Bytes arena, double seconds) const {
+  if (!best_) return true;
+  const auto fits = [&](Bytes bytes) { return request_.budget && bytes <= *request_.budget; };
+  return fits(arena) && fits(arena_) ? seconds < seconds_ : arena < arena_;
+}
+
 void BestSchedule::offer(const Schedule& schedule) {
-  if (std::find(offered_.begin(), offered_.end(), schedule) != offered_.end()) return;
-  offered_.push_back(schedule);
+  // Layouts take their time: none for a schedule that even the best of them would not help.
+  const Outlook hope = outlook(request_, schedule);
+  if (!is_better(hope.least, hope.seconds)) return;
   const Plan plan = lay_out(request_, schedule);
-  const auto fits = [&](Bytes arena) { return request_.budget && arena <= *request_.budget; };
-  bool better = !best_.has_value();
-  if (!better && fits(plan.arena) && fits(arena_)) {
-    better = plan.predicted_seconds < seconds_;
-  } else if (!better) {
-    better = plan.arena < arena_;
-  }
-  if (!better) return;
+  if (!is_better(plan.arena, plan.predicted_seconds)) return;
   best_ = schedule;
   arena_ = plan.arena;
   seconds_ = plan.predicted_seconds;

@@ -25,8 +25,9 @@ class BestSchedule {
   const Schedule& best() const { return *best_; }
 
  private:
+  bool is_better(Bytes arena, double seconds) const;
+
   const PlanRequest& request_;
-  std::vector<Schedule> offered_;  // laying one out twice would tell nothing new
   std::optional<Schedule> best_;
   Bytes arena_;
   double seconds_ = 0;

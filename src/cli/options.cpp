@@ -52,6 +52,7 @@ void CommonFlags::add_to(CLI::App& command) {
     command.add_option(flag, *list, text)
         ->type_name("GLOB")
         ->delimiter(',')
+        ->allow_extra_args(false)  // what follows may be the model
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")

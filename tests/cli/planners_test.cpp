@@ -13,9 +13,9 @@ const Words kSmallWrn = {"wrn-10-1", "--image", "8,8,1", "--batch", "4", "--thre
 
 std::vector<std::string> planners() {
   std::vector<std::string> names;
-  for (const auto& entry : thimble_says({"list", "planners", "--json"}).json()["planners"]) {
-    names.push_back(entry["name"]);
-  }
+  const nlohmann::json list = thimble_says({"list", "planners", "--json"}).json();
+  for (const auto& entry : list["planners"]) names.push_back(entry["name"]);
+  EXPECT_GE(names.size(), 10u);
   return names;
 }
 
@@ -30,7 +30,6 @@ TEST(Planners, AllTrainTheSameWeights) {
   std::set<std::string> weights;
   std::vector<std::string> names = planners();
   names.emplace_back("log_recursive:3");
-  EXPECT_GE(names.size(), 11u);
   for (const std::string& name : names) {
     const Outcome outcome = thimble_says(
         Words{"train", "unet", "--layers", "2", "--hidden", "4", "--batch", "8", "--steps", "2",
@@ -47,7 +46,8 @@ TEST(Planners, AreAllInTheSweep) {
   const Outcome outcome = thimble_says(Words{"plan", "--sweep", "--json"} + kSmallWrn);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::set<std::string> swept;
-  for (const auto& point : outcome.json()["points"]) swept.insert(point["planner"]);
+  const nlohmann::json json = outcome.json();
+  for (const auto& point : json["points"]) swept.insert(point["planner"]);
   for (const std::string& name : planners()) EXPECT_EQ(swept.count(name), 1u) << name;
 }
 

@@ -75,6 +75,26 @@ TEST(PolicyNumbers, WrongOnesAreNamed) {
   EXPECT_NE(refusal("").find("keep_all"), std::string::npos);
 }
 
+// What the unet is for: a net that no single value cuts in two.
+TEST(Unet, HasNoCutPointsBetweenItsFirstSkipAndItsLast) {
+  const Case c = planned_model(small_unet());
+  const ForwardPass pass(c.graph);
+  int inside = 0;
+  bool below_first_skip = false;
+  for (const Block& block : cut_into_blocks(pass, c.costs)) {
+    if (below_first_skip) {
+      ++inside;
+      EXPECT_GE(block.enters.size(), 2u);
+    }
+    for (int p = block.begin; p < block.end; ++p) {
+      const std::string& name = c.graph[pass.nodes[static_cast<size_t>(p)]].name;
+      if (name.starts_with("max_pool")) below_first_skip = true;
+      if (name.starts_with("up1.concat")) below_first_skip = false;
+    }
+  }
+  EXPECT_GE(inside, 2);
+}
+
 // A fan-out of one is halving; more cuts at once repeat less.
 TEST(LogRecursive, AHigherFanOutRepeatsLess) {
   Case c = planned_model({.name = "mlp", .batch = 16, .layers = 200, .hidden = 16});

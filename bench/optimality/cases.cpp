@@ -6,7 +6,7 @@
 #include "autodiff/autodiff.h"
 #include "backend/backend.h"
 #include "base/error.h"
-#include "execute/program.h"
+#include "execute/costs.h"
 #include "graph/builder.h"
 
 namespace thimble {

@@ -43,7 +43,9 @@ void CommonFlags::add_to(CLI::App& command) {
   command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
       ->type_name("BYTES");
   command
-      .add_option("--planner", planner, "How to meet it, from `thimble list planners` (optimal; without --memory: keep_all)")
+      .add_option(
+          "--planner", planner,
+          "How to meet it, from `thimble list planners` (optimal; without --memory: keep_all)")
       ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
@@ -51,6 +53,7 @@ void CommonFlags::add_to(CLI::App& command) {
     command.add_option(flag, *list, text)
         ->type_name("GLOB")
         ->delimiter(',')
+        ->allow_extra_args(false)  // what follows may be the model
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   command
@@ -81,8 +84,13 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
       ->expected(3);
-  command.add_option("--layers", layers, "mlp, lstm: layers (2)")->type_name("N");
-  command.add_option("--hidden", hidden, "mlp, lstm: units of a layer (256, 128)")->type_name("N");
+  command.add_option("--layers", layers, "mlp, lstm: layers (2); unet: halvings (3)")
+      ->type_name("N");
+  command
+      .add_option(
+          "--hidden", hidden,
+          "mlp, lstm: units of a layer (256, 128); first channels of unet, resnet (16, 256)")
+      ->type_name("N");
   command.add_option("--length", length, "lstm: time steps (64)")->type_name("N");
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
   command.add_option("--label-smoothing", label_smoothing, "Share spread over all classes (0)")
@@ -161,7 +169,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   resolved.recipe.device = flags.device;
   resolved.recipe.threads = flags.threads;
   if (!flags.memory.empty()) resolved.recipe.memory = parse_bytes(flags.memory);
-  resolved.recipe.planner = !flags.planner.empty()      ? flags.planner
+  resolved.recipe.planner = !flags.planner.empty()   ? flags.planner
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";
   resolved.recipe.marks = {flags.keep, flags.recompute};

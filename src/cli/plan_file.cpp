@@ -28,7 +28,9 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"weight_decay", o.weight_decay},
           {"device", recipe.device},
           {"threads", recipe.threads},
-          {"planner", recipe.planner}};
+          {"planner", recipe.planner},
+          {"keep", recipe.marks.keep},
+          {"recompute", recipe.marks.recompute}};
 }
 
 Recipe recipe_from_json(const nlohmann::json& json) {
@@ -50,6 +52,8 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);
   recipe.planner = json.at("planner").get<std::string>();
+  recipe.marks.keep = json.at("keep").get<std::vector<std::string>>();
+  recipe.marks.recompute = json.at("recompute").get<std::vector<std::string>>();
   return recipe;
 }
 

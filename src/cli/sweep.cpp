@@ -31,8 +31,10 @@ class Sweep {
     for (const Policy* policy : all_policies()) {
       if (policy->name != "optimal") plan(std::string(policy->name), {});
     }
-    Bytes most;
-    for (const FrontierPoint& point : points_) most = std::max(most, point.arena);
+    Bytes most;  // with this, `optimal` keeps everything
+    for (const FrontierPoint& point : points_) {
+      if (point.policy == "keep_all") most = point.arena;
+    }
     const Bytes floor = plan("optimal", Bytes(1));  // refused, and says how little would do
     const double ratio = static_cast<double>(most.count) / static_cast<double>(floor.count);
     for (int i = 0; i <= kBudgets; ++i) {

@@ -14,7 +14,8 @@ namespace {
 int verify_file(const std::string& path, bool json) {
   const PlanFile file = load_plan(path);
   const auto backend = make_backend(file.recipe.device, file.recipe.threads);
-  const TrainingGraph training = make_training_graph(file.recipe.model, file.recipe.optimizer);
+  const TrainingGraph training =
+      make_training_graph(file.recipe.model, file.recipe.optimizer, file.recipe.marks);
   const Costs costs = gather_costs(training.model.graph, *backend);
   const std::optional<std::string> fault = find_fault(training.model.graph, costs, file.plan);
   if (json) {

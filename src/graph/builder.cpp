@@ -67,6 +67,8 @@ std::vector<ValueId> Builder::accumulate(std::string_view op, std::vector<ValueI
   node.phase = phase_;
   node.backward = backward_;
   node.differentiates = differentiates_;
+  const bool can_repeat = definition->recompute != Recompute::never;
+  if (can_repeat || mark_ == Mark::keep) node.mark = mark_;
   for (size_t k = 0; k < result_types.size(); ++k) {
     Role role = Role::activation;
     for (const Alias& update : definition->updates) {

@@ -45,6 +45,22 @@ class Builder {
   };
   std::string scoped(std::string_view name) const;
 
+  // Nodes made while it is open carry a mark to the planners: their results are always kept, or
+  // always computed again. The innermost counts.
+  class Marked {
+   public:
+    Marked(Builder& builder, Mark mark) : builder_(builder), before_(builder.mark_) {
+      builder.mark_ = mark;
+    }
+    ~Marked() { builder_.mark_ = before_; }
+    Marked(const Marked&) = delete;
+    Marked& operator=(const Marked&) = delete;
+
+   private:
+    Builder& builder_;
+    const Mark before_;
+  };
+
   const Graph& graph() const { return graph_; }
   Graph& graph() { return graph_; }
   // By value: the graph's own storage moves as it grows.
@@ -66,6 +82,7 @@ class Builder {
   Phase phase_ = Phase::each;
   bool backward_ = false;
   NodeId differentiates_ = {};
+  Mark mark_ = Mark::automatic;
 };
 
 // What an op's gradient function sees: the node, the gradients of its outputs, and where to put

@@ -15,14 +15,14 @@ struct Model;
 
 // What the caller may choose about a model; zero or empty: the family's own default.
 struct ModelOptions {
-  std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm"
+  std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm", "unet"
   int64_t batch = 0;            // rows of one microbatch
   Shape image;                  // [H, W, C] of the data; rank 0: the family's default
   int64_t classes = 0;
   double label_smoothing = 0;
   double dropout = 0;
-  int64_t layers = 0;           // mlp, lstm
-  int64_t hidden = 0;           // mlp, lstm
+  int64_t layers = 0;           // mlp, lstm; unet: how often the image is halved
+  int64_t hidden = 0;           // mlp, lstm; unet, resnet: channels of the first stage
   int64_t length = 0;           // lstm: time steps
   bool training = true;         // false: running statistics, no dropout
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the

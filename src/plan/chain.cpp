@@ -20,18 +20,34 @@ bool owns_bytes(const ForwardPass& pass, size_t v) {
   return pass.is_forward[v] && pass.bytes_of[v].at() == v;
 }
 
-// Cuts where the crossing is smallest around: after a node whose crossing is below or equal to
-// both neighbours', and of equal neighbours only the last.
-std::vector<int> candidate_cuts(const std::vector<Bytes>& crossing) {
+// Whether the crossing behind p is below what is around it: not above its left neighbour, below its
+// right one, and of equal neighbours the last.
+bool is_narrow(const std::vector<Bytes>& crossing, size_t p) {
+  const Bytes here = crossing[p];
+  if (here.count == 0 || here >= crossing[p + 1]) return false;
+  size_t before = p;
+  while (before > 0 && crossing[before - 1] == here) --before;
+  return before == 0 || crossing[before - 1] > here;
+}
+
+// Positions to cut behind: where the crossing is narrow; and in plain chains, where it may be as wide
+// everywhere or only shrink, behind each value that crosses alone and that the backward pass reads,
+// if a costly op lies between it and the cut before.
+std::vector<int> candidate_cuts(const ForwardPass& pass, const std::vector<Bytes>& crossing) {
+  const std::vector<int> last = last_readers(pass);
   std::vector<int> cuts;
-  const int count = static_cast<int>(crossing.size());
-  for (int p = 0; p + 1 < count; ++p) {
-    const Bytes here = crossing[static_cast<size_t>(p)];
-    if (here.count == 0) continue;
-    if (here >= crossing[static_cast<size_t>(p) + 1]) continue;
-    int before = p;
-    while (before > 0 && crossing[static_cast<size_t>(before) - 1] == here) --before;
-    if (before == 0 || crossing[static_cast<size_t>(before) - 1] > here) cuts.push_back(p);
+  bool costly = false;  // since the last cut
+  for (size_t p = 0; p + 1 < crossing.size(); ++p) {
+    const Node& node = pass.graph[pass.nodes[p]];
+    costly |= node.op->recompute == Recompute::costly;
+    const bool alone = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
+      return owns_bytes(pass, output.at()) && last[output.at()] > static_cast<int>(p) &&
+             pass.read_backward[output.at()] &&
+             align_up(pass.graph[output].type.bytes()) == crossing[p];
+    });
+    if (!is_narrow(crossing, p) && !(alone && costly)) continue;
+    cuts.push_back(static_cast<int>(p));
+    costly = false;
   }
   return cuts;
 }
@@ -111,7 +127,7 @@ std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) 
     for (Block& block : blocks) describe(pass, costs, block);
   };
   std::vector<int> ends;
-  for (const int p : candidate_cuts(crossing)) ends.push_back(p + 1);
+  for (const int p : candidate_cuts(pass, crossing)) ends.push_back(p + 1);
   cut(ends);
   // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
   const size_t period = period_of(blocks);

@@ -71,6 +71,7 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
 }
 
 void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) {
+  plan.costs = request.costs.source;
   for (const Step& step : schedule.steps) {
     const NodeCost& cost = request.costs.nodes[step.node.at()];
     const double times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
@@ -146,13 +147,11 @@ ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   return {live_peak(buffers.uses).bytes, plan.predicted_seconds};
 }
 
-PlanResult make_plan(const PlanRequest& request) {
-  const Policy* policy = find_policy(request.policy);
-  if (policy == nullptr) {
-    std::vector<std::string_view> names;
-    for (const Policy* known : all_policies()) names.push_back(known->name);
-    user_error("there is no planner '{}'; known: {}", request.policy, fmt::join(names, ", "));
-  }
+PlanResult make_plan(const PlanRequest& asked) {
+  const auto [policy, number] = choose_policy(asked.policy);
+  PlanRequest request = asked;
+  request.number = number;
+  request.sharing = std::min(asked.sharing, policy->sharing);
   Plan plan = lay_out(request, policy->schedule(request));
   if (request.budget && plan.arena > *request.budget) {
     return Infeasible{plan.arena, why_so_large(request.graph, request.costs, plan)};

@@ -5,9 +5,9 @@
 
 namespace thimble {
 
-// Throws UserError for an unknown policy. Infeasible when the budget is below what the policy needs.
-// The plan is not verified here: see verify_plan.
-PlanResult make_plan(const PlanRequest& request);
+// Throws UserError for an unknown policy or a number it does not take. Infeasible when the budget is
+// below what the policy needs. The plan is not verified here: see verify_plan.
+PlanResult make_plan(const PlanRequest& asked);
 
 // Buffers, layout and cost of a given schedule.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);

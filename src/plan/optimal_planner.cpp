@@ -64,11 +64,13 @@ size_t OptimalPlanner::affordable(size_t least, size_t most) const {
 
 void OptimalPlanner::add_policies() {
   for (const Policy* policy : all_policies()) {
-    if (policy->name == "optimal" || policy->name == "keep_all") continue;
+    if (policy->name == "optimal" || policy->sharing != Sharing::sharing) continue;
+    PlanRequest request = request_;
+    request.number = policy->number.usual;
     if (policy->candidates != nullptr) {
-      for (Schedule& schedule : policy->candidates(request_)) pool_.add(std::move(schedule));
+      for (Schedule& schedule : policy->candidates(request)) pool_.add(std::move(schedule));
     } else {
-      pool_.add(policy->schedule(request_));
+      pool_.add(policy->schedule(request));
     }
   }
 }

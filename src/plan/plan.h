@@ -75,6 +75,7 @@ struct Plan {
   Bytes peak_live;                     // largest sum of live buffers: no layout can beat it
   int peak_step = 0;                   // where that is
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
+  std::string costs;                   // Costs::source of what follows
   double predicted_seconds = 0;        // of one step, all microbatches
   double flops = 0;                    // likewise, recomputation included
   double extra_flops = 0;              // of which recomputation
@@ -97,8 +98,9 @@ struct PlanRequest {
   const Graph& graph;
   const Costs& costs;
   std::optional<Bytes> budget = {};  // on the arena
-  std::string policy = "keep_all";
-  Sharing sharing = Sharing::sharing;
+  std::string policy = "keep_all";     // as choose_policy() reads it
+  Sharing sharing = Sharing::sharing;  // a policy may lower it (Policy::sharing)
+  int number = 0;                      // given to policies that take one (Policy::number)
   int microbatches = 1;
   // By ValueId: addresses that are already given (weights of another plan), or empty.
   std::vector<Bytes> fixed_sources = {};

@@ -40,6 +40,7 @@ nlohmann::json to_json(const Plan& plan) {
           {"peak_live_bytes", plan.peak_live.count},
           {"peak_step", plan.peak_step},
           {"peak_by_role", roles},
+          {"costs", plan.costs},
           {"predicted_seconds", plan.predicted_seconds},
           {"flops", plan.flops},
           {"extra_flops", plan.extra_flops},
@@ -58,6 +59,7 @@ Plan plan_from_json(const nlohmann::json& json) {
     plan.peak_step = json.at("peak_step").get<int>();
     const auto roles = json.at("peak_by_role").get<std::array<int64_t, kRoles>>();
     for (size_t r = 0; r < roles.size(); ++r) plan.peak_by_role[r] = Bytes(roles[r]);
+    plan.costs = json.at("costs").get<std::string>();
     plan.predicted_seconds = json.at("predicted_seconds").get<double>();
     plan.flops = json.at("flops").get<double>();
     plan.extra_flops = json.at("extra_flops").get<double>();

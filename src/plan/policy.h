@@ -4,10 +4,19 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "plan/plan.h"
 
 namespace thimble {
+
+// A whole number that a policy takes, spelt behind its name: "log_recursive:3".
+struct PolicyNumber {
+  std::string_view meaning;  // empty: the policy takes none
+  int least = 0;
+  int most = 0;
+  int usual = 0;  // when none is spelt
+};
 
 struct Policy {
   std::string_view name;
@@ -15,11 +24,20 @@ struct Policy {
   // A schedule within the budget, where the policy heeds one and finds one; else its smallest. The
   // caller lays it out and refuses what does not fit.
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
+  Sharing sharing = Sharing::sharing;  // how far its layouts go
+  PolicyNumber number = {};            // reaches the policy as PlanRequest::number
   // All schedules it chooses from, where that is more than one; they do not depend on the budget.
   std::vector<Schedule> (*candidates)(const PlanRequest& request) = nullptr;
 };
 
 std::span<const Policy* const> all_policies();
 const Policy* find_policy(std::string_view name);  // null when there is none
+
+// A policy as it is spelt. Throws UserError for a name or number that does not exist.
+struct ChosenPolicy {
+  const Policy* policy = nullptr;
+  int number = 0;
+};
+ChosenPolicy choose_policy(std::string_view spelling);
 
 }  // namespace thimble

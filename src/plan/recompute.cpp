@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "plan/place_updates.h"
 
 namespace thimble {
 
 ForwardPass::ForwardPass(const Graph& g)
-    : graph(g), position(g.nodes.size(), -1), read_backward(g.values.size(), false),
-      is_forward(g.values.size(), false), last_forward_reader(g.values.size(), -1),
+    : graph(g),
+      position(g.nodes.size(), -1),
+      read_backward(g.values.size(), false),
+      is_forward(g.values.size(), false),
+      last_forward_reader(g.values.size(), -1),
       bytes_of(g.values.size()) {
   for (size_t v = 0; v < g.values.size(); ++v) bytes_of[v] = make_id<ValueId>(v);
   for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -39,6 +41,26 @@ bool can_recompute(const ForwardPass& pass, ValueId value) {
   }
   const auto& results = pass.graph.results;
   return std::find(results.begin(), results.end(), value) == results.end();
+}
+
+Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay) {
+  std::vector<Step> steps;
+  const auto run_phase = [&](Phase phase) {
+    for (const NodeId node : pass.backward) {
+      if (pass.graph[node].phase != phase) continue;
+      if (phase == Phase::each) {
+        for (const int at : replay(node)) {
+          steps.push_back({pass.nodes[static_cast<size_t>(at)], true});
+        }
+      }
+      steps.push_back({node, false});
+    }
+  };
+  run_phase(Phase::begin);
+  for (const NodeId node : pass.nodes) steps.push_back({node, false});
+  run_phase(Phase::each);
+  run_phase(Phase::end);
+  return place_updates(pass.graph, steps);
 }
 
 namespace {
@@ -195,6 +217,11 @@ Drops drops_of(const ForwardPass& pass, const Schedule& schedule) {
     if (!step.recompute) ++stage;
   }
   return drops;
+}
+
+Schedule schedule_once(const PlanRequest& request) {
+  const std::vector<bool> everything(request.graph.values.size(), true);
+  return schedule_keeping(ForwardPass(request.graph), everything);
 }
 
 }  // namespace thimble

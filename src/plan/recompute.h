@@ -2,6 +2,7 @@
 // again whatever a backward node reads that was not kept, just before it is first needed.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "plan/plan.h"
@@ -32,6 +33,12 @@ struct ForwardPass {
 // sake, made by an op that may run twice.
 bool can_recompute(const ForwardPass& pass, ValueId value);
 
+// The whole schedule, updates placed: the forward pass once, then every backward node, and just
+// before it the positions that `replay` names for it, run again in that order. Each result must be
+// there when it is read.
+using ReplayBefore = std::function<std::vector<int>(NodeId backward_node)>;
+Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay);
+
 // What a policy decides: which values stay. Asked about values that can_recompute() only.
 class Retention {
  public:
@@ -45,7 +52,7 @@ class Retention {
   virtual bool stays_after_replay(ValueId value) { (void)value; return true; }
 };
 
-// The whole schedule, updates placed. Marks are honoured: `keep` results always stay, `recompute`
+// The schedule that follows from it. Marks are honoured: `keep` results always stay, `recompute`
 // results never do.
 Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 
@@ -62,5 +69,8 @@ using Drops = std::vector<std::vector<ValueId>>;  // by stage: values that can_r
 // written this way, and a schedule that drops and computes again in the forward pass, too.
 Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops);
 Drops drops_of(const ForwardPass& pass, const Schedule& schedule);
+// Keeps everything, but for what is marked to be computed again: the policy of all that differ in
+// their layouts only.
+Schedule schedule_once(const PlanRequest& request);
 
 }  // namespace thimble

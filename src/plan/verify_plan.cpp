@@ -1,6 +1,8 @@
 #include "plan/verify_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -13,9 +15,10 @@ namespace {
 struct Region {
   int64_t end = 0;
   std::set<ValueId> holds;
-  int made = 0;       // the step that wrote it
-  int last_read = 0;  // so far
-  bool taken_over = false;  // written where an input of the same step lay
+  int made = 0;                  // the step that wrote it
+  int last_read = 0;             // so far
+  bool taken_over = false;       // written where an input of the same step lay
+  Role role = Role::activation;  // of what first had these bytes
 };
 
 struct Fault {
@@ -25,7 +28,10 @@ struct Fault {
 class Replay {
  public:
   Replay(const Graph& graph, const Costs& costs, const Plan& plan)
-      : graph_(graph), costs_(costs), plan_(plan), times_run_(graph.nodes.size(), 0),
+      : graph_(graph),
+        costs_(costs),
+        plan_(plan),
+        times_run_(graph.nodes.size(), 0),
         last_place_(graph.values.size(), -1) {}
 
   void run() {
@@ -48,6 +54,7 @@ class Replay {
     if (s != count) fail("step {} runs in an earlier phase than the step before it", s);
     check_end();
     check_claims();
+    check_costs();
   }
 
  private:
@@ -69,7 +76,8 @@ class Replay {
       }
       const Node& node = graph_[step.node];
       if (step.inputs.size() != node.inputs.size() || step.outputs.size() != node.outputs.size()) {
-        fail("step {} ('{}') has another number of addresses than inputs and outputs", s, node.name);
+        fail("step {} ('{}') has another number of addresses than inputs and outputs", s,
+             node.name);
       }
     }
   }
@@ -135,6 +143,7 @@ class Replay {
     region.end = end;
     region.holds = {value};
     region.made = region.last_read = step;
+    region.role = graph_[value].role;
     return regions_[at] = region;
   }
 
@@ -157,12 +166,15 @@ class Replay {
     return it->second;
   }
 
-  std::string_view name(int s) const { return graph_[plan_.steps[static_cast<size_t>(s)].node].name; }
+  std::string_view name(int s) const {
+    return graph_[plan_.steps[static_cast<size_t>(s)].node].name;
+  }
 
   // The input (or accumulation target) whose bytes output k has to share; invalid: none.
   ValueId bound_to(const Node& node, size_t k) const {
     for (const Alias& update : node.op->updates) {
-      if (update.output == static_cast<int>(k)) return node.inputs[static_cast<size_t>(update.input)];
+      if (update.output == static_cast<int>(k))
+        return node.inputs[static_cast<size_t>(update.input)];
     }
     if (node.op->view && k == 0) return node.inputs[0];
     return node.added_into(k);
@@ -178,6 +190,8 @@ class Replay {
     const bool repeated = times_run_[planned.node.at()]++ > 0;
     const bool first_turn = seen_.insert(s).second;
     if (repeated && first_turn) {
+      if (node.mark == Mark::keep)
+        fail("step {} repeats '{}', which is marked to be kept", s, node.name);
       if (node.op->recompute == Recompute::never) fail("step {} repeats '{}'", s, node.name);
       if (!planned.recompute) fail("step {} repeats '{}' without saying so", s, node.name);
     }
@@ -206,7 +220,7 @@ class Replay {
     if (planned.workspace_size.count > 0) {
       clear(planned.workspace_at.count,
             planned.workspace_at.count + align_up(planned.workspace_size).count, false, "");
-      usage_.push_back({s, s, align_up(planned.workspace_size).count});
+      usage_.push_back({s, s, align_up(planned.workspace_size).count, Role::workspace});
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const int64_t at = planned.outputs[k].count;
@@ -217,7 +231,10 @@ class Replay {
       }
       bool takes_over = bound_to(node, k).valid();
       for (const Bytes input : planned.inputs) takes_over |= input.count == at;
-      put(node.outputs[k], at, s, false).taken_over = takes_over;
+      const Role before = takes_over ? regions_.at(at).role : graph_[node.outputs[k]].role;
+      Region& region = put(node.outputs[k], at, s, false);
+      region.taken_over = takes_over;
+      region.role = before;
     }
   }
 
@@ -302,13 +319,15 @@ class Replay {
   struct Usage {
     int first, last;
     int64_t bytes;
+    Role role;
   };
 
   // Records for how long a region's bytes were in use. At the step where an output takes over the
   // bytes of an input, they are the input's.
   void retire(int64_t at, const Region& region) {
     const int first = region.made + (region.taken_over ? 1 : 0);
-    if (first <= region.last_read) usage_.push_back({first, region.last_read, region.end - at});
+    if (first <= region.last_read)
+      usage_.push_back({first, region.last_read, region.end - at, region.role});
   }
 
   void check_claims() {
@@ -320,6 +339,11 @@ class Replay {
       if (plan_.peak_live > plan_.arena) fail("the live peak is above the arena");
       return;
     }
+    check_peak();
+  }
+
+  // The first step of the largest sum, and what that is made of.
+  void check_peak() const {
     std::vector<int64_t> change(plan_.steps.size() + 1, 0);
     for (const Usage& usage : usage_) {
       change[static_cast<size_t>(usage.first)] += usage.bytes;
@@ -327,11 +351,49 @@ class Replay {
     }
     int64_t live = 0;
     int64_t peak = 0;
-    for (const int64_t delta : change) peak = std::max(peak, live += delta);
+    int peak_step = 0;
+    for (size_t s = 0; s < change.size(); ++s) {
+      live += change[s];
+      if (live > peak) peak = live, peak_step = static_cast<int>(s);
+    }
     if (peak != plan_.peak_live.count) {
       fail("the plan claims a live peak of {} bytes, the replay finds {}", plan_.peak_live.count,
            peak);
     }
+    if (peak_step != plan_.peak_step) {
+      fail("the plan claims its live peak at step {}, the replay finds it at {}", plan_.peak_step,
+           peak_step);
+    }
+    std::array<int64_t, kRoles> by_role{};
+    for (const Usage& usage : usage_) {
+      if (usage.first > peak_step || usage.last < peak_step) continue;
+      by_role[static_cast<size_t>(usage.role)] += usage.bytes;
+    }
+    for (size_t r = 0; r < by_role.size(); ++r) {
+      if (by_role[r] == plan_.peak_by_role[r].count) continue;
+      fail("the plan claims {} bytes of {} at its peak, the replay finds {}",
+           plan_.peak_by_role[r].count, name_of(static_cast<Role>(r)), by_role[r]);
+    }
+  }
+
+  // What the steps cost. Seconds are compared only if they were predicted from these costs.
+  void check_costs() const {
+    double seconds = 0, flops = 0, extra_flops = 0;
+    for (const PlannedStep& step : plan_.steps) {
+      const NodeCost& cost = costs_.nodes[step.node.at()];
+      const int times = graph_[step.node].phase == Phase::each ? plan_.microbatches : 1;
+      seconds += times * cost.seconds;
+      flops += times * cost.flops;
+      if (step.recompute) extra_flops += times * cost.flops;
+    }
+    const auto compare = [](std::string_view what, double claimed, double found) {
+      constexpr double kRounding = 1e-9;  // sums of thousands of terms, in whatever order
+      if (std::abs(claimed - found) <= kRounding * std::abs(found)) return;
+      fail("the plan claims {} {}, its steps add up to {}", claimed, what, found);
+    };
+    compare("FLOPs", plan_.flops, flops);
+    compare("FLOPs of recomputation", plan_.extra_flops, extra_flops);
+    if (plan_.costs == costs_.source) compare("seconds", plan_.predicted_seconds, seconds);
   }
 
   const Graph& graph_;

@@ -82,7 +82,8 @@ std::string frontier_plot(const std::vector<FrontierPoint>& points) {
 std::string frontier_svg(const std::string& title, const std::vector<FrontierPoint>& points) {
   constexpr double kWidth = 720, kHeight = 420, kMargin = 70;
   static const std::vector<std::string> kColours = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
-                                                    "#59a14f", "#edc948", "#b07aa1", "#9c755f"};
+                                                    "#59a14f", "#edc948", "#b07aa1", "#9c755f",
+                                                    "#ff9da7", "#bab0ac", "#1b1b1b", "#86bcb6"};
   const Axes axes(points);
   const std::vector<std::string> names = policies_of(points);
   const auto x_at = [&](const FrontierPoint& p) {

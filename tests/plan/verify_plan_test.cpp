@@ -49,6 +49,26 @@ std::vector<Case> sound_cases() {
   return cases;
 }
 
+// The smallest plans of the policies that compute again.
+std::vector<Case> recomputing_cases() {
+  std::vector<Case> cases;
+  const ModelOptions lstm = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 16};
+  for (const ModelOptions& options : {small_wrn(), lstm, small_unet()}) {
+    const Case whole = planned_model(options);
+    for (const char* policy : {"drop_cheap", "sqrt_segments", "chen_budget", "mirror",
+                               "log_recursive", "log_recursive:2", "optimal"}) {
+      Case c = whole;
+      PlanRequest request = {.graph = whole.graph, .costs = whole.costs, .policy = policy};
+      request.budget = Bytes(64);
+      request.budget = std::get<Infeasible>(make_plan(request)).min_bytes;
+      c.plan = std::get<Plan>(make_plan(request));
+      c.name += fmt::format(" recomputed by {}", policy);
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
 TEST(VerifyPlan, SoundPlansPass) {
   for (const Case& c : sound_cases()) {
     EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
@@ -251,6 +271,27 @@ bool claim_another_peak(const Case&, std::mt19937& random, Plan& plan) {
   return true;
 }
 
+bool claim_another_peak_step(const Case&, std::mt19937& random, Plan& plan) {
+  plan.peak_step += random() % 2 == 0 ? 1 : -1;
+  return true;
+}
+
+// The sum stays what it was.
+bool claim_other_roles(const Case&, std::mt19937& random, Plan& plan) {
+  const size_t from = any(random, plan.peak_by_role.size());
+  const size_t to = any(random, plan.peak_by_role.size());
+  plan.peak_by_role[from] -= Bytes(64);
+  plan.peak_by_role[to] += Bytes(64);
+  return from != to;
+}
+
+bool claim_other_costs(const Case&, std::mt19937& random, Plan& plan) {
+  double* const claims[] = {&plan.predicted_seconds, &plan.flops, &plan.extra_flops};
+  double& claim = *claims[random() % 3];
+  claim = random() % 2 == 0 ? claim * 1.001 + 1 : -1;
+  return true;
+}
+
 bool shrink_scratch(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
       pick(plan, random, [&](size_t i) { return plan.steps[i].workspace_size.count > 0; });
@@ -356,6 +397,9 @@ const std::map<std::string, Corrupt>& corruptions() {
       {"update twice", update_twice},
       {"claim another arena", claim_another_arena},
       {"claim another peak", claim_another_peak},
+      {"claim another peak step", claim_another_peak_step},
+      {"claim other roles", claim_other_roles},
+      {"claim other costs", claim_other_costs},
       {"shrink scratch", shrink_scratch},
       {"put scratch on an operand", put_scratch_on_an_operand},
       {"lie about recomputation", lie_about_recomputation},
@@ -366,25 +410,67 @@ const std::map<std::string, Corrupt>& corruptions() {
   return all;
 }
 
-TEST(VerifyPlan, WrongPlansAreAllRejected) {
+// How often each corruption was tried on the cases. None may pass.
+std::map<std::string, int> expect_all_rejected(const std::vector<Case>& cases, int rounds) {
   std::map<std::string, int> tried;
-  int total = 0;
-  for (const Case& c : sound_cases()) {
+  for (const Case& c : cases) {
     for (const auto& [name, corrupt] : corruptions()) {
       std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>{}(c.name + name)));
-      for (int round = 0; round < 15; ++round) {
+      for (int round = 0; round < rounds; ++round) {
         Plan plan = c.plan;
         if (!corrupt(c, random, plan)) continue;
-        ASSERT_NE(plan, c.plan) << c.name << ": " << name;
+        EXPECT_NE(plan, c.plan) << c.name << ": " << name;
         ++tried[name];
-        ++total;
         EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value())
             << c.name << ": " << name << ", round " << round;
       }
     }
   }
-  for (const auto& [name, corrupt] : corruptions()) EXPECT_GE(tried[name], 25) << name;
-  EXPECT_GE(total, 1500);
+  return tried;
+}
+
+int total(const std::map<std::string, int>& tried) {
+  int sum = 0;
+  for (const auto& [name, times] : tried) sum += times;
+  return sum;
+}
+
+TEST(VerifyPlan, WrongPlansAreAllRejected) {
+  const auto tried = expect_all_rejected(sound_cases(), 15);
+  for (const auto& [name, corrupt] : corruptions()) EXPECT_GE(tried.at(name), 25) << name;
+  EXPECT_GE(total(tried), 1500);
+}
+
+TEST(VerifyPlan, WrongPlansOfRecomputingPoliciesAreAllRejected) {
+  const std::vector<Case> cases = recomputing_cases();
+  for (const Case& c : cases) {
+    EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
+    EXPECT_TRUE(std::any_of(c.plan.steps.begin(), c.plan.steps.end(), [](const PlannedStep& step) {
+      return step.recompute;
+    })) << c.name;
+  }
+  const auto tried = expect_all_rejected(cases, 10);
+  for (const auto& [name, corrupt] : corruptions()) EXPECT_GE(tried.at(name), 50) << name;
+  EXPECT_GE(total(tried), 2000);
+}
+
+// Seconds predicted from other costs cannot be checked here, and are nobody's fault.
+TEST(VerifyPlan, SecondsAreComparedOnlyWithTheCostsTheyCameFrom) {
+  Case c = hand_made(1);
+  c.plan.predicted_seconds *= 2;
+  EXPECT_NE(find_fault(c.graph, c.costs, c.plan).value_or("").find("seconds"), std::string::npos);
+  c.plan.costs = "another machine, measured";
+  EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt);
+}
+
+TEST(VerifyPlan, WhatIsMarkedToBeKeptMayNotBeMadeAgain) {
+  Case c = hand_made(1);
+  const auto again = std::find_if(c.plan.steps.begin(), c.plan.steps.end(),
+                                  [](const PlannedStep& step) { return step.recompute; });
+  ASSERT_NE(again, c.plan.steps.end());
+  c.graph[again->node].mark = Mark::keep;
+  EXPECT_NE(find_fault(c.graph, c.costs, c.plan).value_or("").find("marked to be kept"),
+            std::string::npos);
 }
 
 // Every single step of a plan, not a sample: dropping it, or moving what it writes.

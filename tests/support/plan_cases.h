@@ -101,6 +101,9 @@ inline ModelOptions small_wrn() { return {.name = "wrn-10-1", .batch = 4, .image
 inline ModelOptions small_resnet() {
   return {.name = "resnet:[1,1,1,1]", .batch = 2, .image = {32, 32, 3}, .classes = 10};
 }
+inline ModelOptions small_unet() {
+  return {.name = "unet", .batch = 2, .image = {8, 8, 3}, .layers = 2, .hidden = 4};
+}
 inline ModelOptions small_lstm() {
   return {.name = "lstm", .batch = 4, .layers = 2, .hidden = 16, .length = 5};
 }

@@ -1,5 +1,6 @@
 // resnet-N and resnet:[a,b,c,d]: pre-activation bottleneck residual nets at 224x224 (He et al.
-// 2016), a stem and four stages of the given lengths.
+// 2016), a stem and four stages of the given lengths. The first has `hidden` channels, each further
+// one twice as many.
 #include <array>
 #include <utility>
 
@@ -47,6 +48,7 @@ void complete(ModelOptions& options) {
   if (options.batch == 0) options.batch = 32;
   if (options.image.rank() == 0) options.image = {224, 224, 3};
   if (options.classes == 0) options.classes = 1000;
+  if (options.hidden == 0) options.hidden = 256;
 }
 
 ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
@@ -62,16 +64,19 @@ ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
 
 Model build(const ModelOptions& options) {
   const Stages stages = *stages_of(options.name);
-  constexpr Stages widths = {256, 512, 1024, 2048};
+  const int64_t width = options.hidden;
+  user_check(width % 4 == 0,
+             "a resnet narrows its channels to a quarter: --hidden must be a multiple of 4, not {}",
+             width);
   Layers net(options);
   Builder& b = net.build();
-  ValueId x = net.conv("stem", net.images(), 64, 7, 2, 3);
+  ValueId x = net.conv("stem", net.images(), width / 4, 7, 2, 3);
   x = net.batch_norm("stem.bn", x, "relu");
   x = b.op("max_pool", {x}, {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}});
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     for (int64_t i = 0; i < stages[stage]; ++i) {
       const Builder::Scope scope(b, fmt::format("stage{}.block{}", stage + 1, i + 1));
-      x = bottleneck(net, x, widths[stage], stage > 0 && i == 0 ? 2 : 1);
+      x = bottleneck(net, x, width << stage, stage > 0 && i == 0 ? 2 : 1);
     }
   }
   x = b.op("global_avg_pool", {net.batch_norm("bn", x, "relu")});

@@ -56,7 +56,10 @@ Schedule schedule(const PlanRequest& request) {
 }  // namespace
 
 extern const Policy policy_chen_budget;
-const Policy policy_chen_budget{"chen_budget", "the budgeted segments of Chen et al. 2016, searched",
-                                schedule, candidates};
+const Policy policy_chen_budget{
+    .name = "chen_budget",
+    .summary = "the budgeted segments of Chen et al. 2016, searched",
+    .schedule = schedule,
+    .candidates = candidates};
 
 }  // namespace thimble

@@ -1,4 +1,5 @@
-// log_recursive: recursive halving of the whole forward pass (see plan/halving.h).
+// log_recursive: recursive cutting of the whole forward pass (see plan/halving.h). The number is
+// the fan-out: more cuts at once hold more and repeat less.
 #include "plan/halving.h"
 #include "plan/policy.h"
 
@@ -8,14 +9,19 @@ namespace {
 Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
-  Halving retention(pass, blocks, 1);
+  Halving retention(pass, blocks, 1, static_cast<size_t>(request.number));
   return schedule_with(pass, retention);
 }
 
 }  // namespace
 
 extern const Policy policy_log_recursive;
-const Policy policy_log_recursive{"log_recursive", "recursive halving: O(log n) memory, O(n log n) work",
-                                  schedule};
+const Policy policy_log_recursive{
+    .name = "log_recursive",
+    .summary =
+        "recursive halving: O(log n) memory, O(n log n) work; log_recursive:K cuts at K places",
+    .schedule = schedule,
+    .number = {.meaning = "fan-out", .least = 1, .most = 1000, .usual = 1},
+};
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// sqrt_segments: k segments of about equal bytes, only segment inputs kept; each segment is computed
-// again when its backward pass comes. O(sqrt n) memory for one more forward pass.
+// sqrt_segments: k segments of about equal bytes, only segment inputs kept; each segment is
+// computed again when its backward pass comes. O(sqrt n) memory for one more forward pass.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -9,19 +9,6 @@
 
 namespace thimble {
 namespace {
-
-std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segments) {
-  double total = 0;
-  for (const Block& block : blocks) total += static_cast<double>(block.made.count);
-  std::vector<size_t> starts;
-  double sum = 0;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const double due = total * static_cast<double>(starts.size() + 1) / static_cast<double>(segments);
-    if (b > 0 && sum >= due) starts.push_back(b);
-    sum += static_cast<double>(blocks[b].made.count);
-  }
-  return starts;
-}
 
 std::vector<Schedule> candidates(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
@@ -46,7 +33,10 @@ Schedule schedule(const PlanRequest& request) {
 }  // namespace
 
 extern const Policy policy_sqrt_segments;
-const Policy policy_sqrt_segments{"sqrt_segments", "about sqrt(n) segments, only their inputs kept",
-                                  schedule, candidates};
+const Policy policy_sqrt_segments{
+    .name = "sqrt_segments",
+    .summary = "about sqrt(n) segments, only their inputs kept",
+    .schedule = schedule,
+    .candidates = candidates};
 
 }  // namespace thimble

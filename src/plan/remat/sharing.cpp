@@ -1,0 +1,13 @@
+// sharing: keep_all under the name that the literature's comparisons give it. The third of the
+// allocation levels none, inplace, sharing.
+#include "plan/policy.h"
+#include "plan/recompute.h"
+
+namespace thimble {
+
+extern const Policy policy_sharing;
+const Policy policy_sharing{
+    "sharing", "the same as keep_all: compute once, in place, bytes of dead values reused",
+    schedule_once};
+
+}  // namespace thimble

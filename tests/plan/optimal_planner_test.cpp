@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "execute/costs.h"
 #include "plan/eviction_search.h"
 #include "plan/policy.h"
 #include "support/plan_cases.h"

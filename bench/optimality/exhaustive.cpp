@@ -92,9 +92,10 @@ class Search {
         result.runs = path_to(state);
         break;
       }
-      run_task(state, state.next, visit.price);
+      const int64_t price = visit.price;
+      run_task(state, state.next, price);
       for (uint64_t again = *missing(state); again != 0; again &= again - 1) {
-        run_task(state, std::countr_zero(again), visits_[state].price);
+        run_task(state, std::countr_zero(again), price);
       }
     }
     result.finished = result.feasible || queue_.empty();

@@ -125,6 +125,8 @@ Verdict Judge::solve(const OptimalityCase& each, Bytes budget) const {
     verdict.seconds = plan.predicted_seconds;
     verdict.live = plan.peak_live;
     verdict.arena = plan.arena;
+    internal_check(verdict.exhaustive_seconds.value_or(0) <= solution.seconds * (1 + 1e-6),
+                   each.name + ": the integer program beats the search, which can do all it can");
   }
   return verdict;
 }

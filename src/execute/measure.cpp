@@ -78,7 +78,8 @@ Measurement measure(const Program& program) {
     const Value& value = graph.values[v];
     if (value.producer.valid()) continue;
     meter.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
-    if (is_persistent(value.role)) meter.read(plan.sources[v].count, last);
+    // Inputs are filled before every microbatch: between them their bytes are the caller's.
+    if (is_persistent(value.role) || plan.microbatches > 1) meter.read(plan.sources[v].count, last);
   }
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlannedStep& step = plan.steps[s];

@@ -32,6 +32,7 @@ class Assigner {
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;
     }
     for (size_t s = 0; s < schedule_.steps.size(); ++s) assign_step(static_cast<int>(s));
+    find_carried();
     return std::move(result_);
   }
 
@@ -160,6 +161,17 @@ class Assigner {
   // Whether the next turn of the loop over microbatches needs the bytes as this one found them.
   bool carried(const BufferUse& use, int s) const {
     return microbatches_ > 1 && use.first < each_.begin && each_.begin <= s && s < each_.end;
+  }
+
+  void find_carried() {
+    result_.carried.assign(result_.uses.size(), false);
+    if (microbatches_ == 1) return;
+    for (int s = 0; s < each_.begin; ++s) {
+      for (const int buffer : result_.steps[static_cast<size_t>(s)].outputs) {
+        const size_t b = static_cast<size_t>(buffer);
+        result_.carried[b] = !result_.persistent[b] && result_.uses[b].last >= each_.end - 1;
+      }
+    }
   }
 
   int new_buffer(const Copy& copy) {

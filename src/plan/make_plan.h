@@ -12,6 +12,14 @@ PlanResult make_plan(const PlanRequest& request);
 // Buffers, layout and cost of a given schedule.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);
 
+// Of one run of a phase.
+struct PhaseCost {
+  double seconds = 0;
+  double flops = 0;        // recomputation included
+  double extra_flops = 0;  // of which recomputation
+};
+PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase);
+
 // The schedule a plan came from.
 Schedule schedule_of(const Plan& plan);
 

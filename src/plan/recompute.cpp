@@ -52,7 +52,9 @@ class Scheduler {
   Schedule run() {
     const Graph& graph = pass_.graph;
     for (size_t v = 0; v < graph.values.size(); ++v) {
-      available_[v] = !graph.values[v].producer.valid();
+      // What updates make lies where it always lay, and place_updates sees to it that it is there.
+      const NodeId producer = graph.values[v].producer;
+      available_[v] = !producer.valid() || is_update(graph[producer]);
     }
     emit_phase(Phase::begin);
     for (const NodeId node : pass_.nodes) emit(node, false);

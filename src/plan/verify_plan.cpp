@@ -13,7 +13,7 @@ namespace {
 struct Region {
   int64_t end = 0;
   std::set<ValueId> holds;
-  int made = 0;       // the step that wrote it
+  int made = 0;       // when it was written
   int last_read = 0;  // so far
   bool taken_over = false;  // written where an input of the same step lay
 };
@@ -91,7 +91,7 @@ class Replay {
         continue;
       }
       check_range(at, value.type.bytes().count, value.name);
-      put(make_id<ValueId>(v), at, 0, true);
+      put(make_id<ValueId>(v), at, now_, true);
       last_place_[v] = at;
     }
   }
@@ -101,7 +101,13 @@ class Replay {
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
       if (value.producer.valid() || value.role != Role::input) continue;
-      put(make_id<ValueId>(v), plan_.sources[v].count, 0, false);
+      // Between two fillings the bytes are the caller's.
+      const int64_t at = plan_.sources[v].count;
+      const auto it = regions_.find(at);
+      if (it != regions_.end() && it->second.holds.count(make_id<ValueId>(v)) != 0) {
+        it->second.last_read = now_ - 1;
+      }
+      put(make_id<ValueId>(v), at, now_, false);
     }
   }
 
@@ -128,13 +134,13 @@ class Replay {
   }
 
   // Writes a value over whatever lay there. Sources must not lie over each other.
-  Region& put(ValueId value, int64_t at, int step, bool must_be_free) {
+  Region& put(ValueId value, int64_t at, int when, bool must_be_free) {
     const int64_t end = at + align_up(Bytes(size_of_value(value))).count;
     clear(at, end, must_be_free, graph_[value].name);
     Region region;
     region.end = end;
     region.holds = {value};
-    region.made = region.last_read = step;
+    region.made = region.last_read = when;
     return regions_[at] = region;
   }
 
@@ -184,7 +190,7 @@ class Replay {
     if (!repeated && planned.recompute) fail("step {} claims to repeat '{}'", s, node.name);
 
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      find(node.inputs[i], planned.inputs[i].count, s).last_read = s;
+      find(node.inputs[i], planned.inputs[i].count, s).last_read = now_;
     }
     if (planned.workspace_size < costs_.nodes[planned.node.at()].workspace) {
       fail("step {} ('{}') has too little scratch", s, node.name);
@@ -201,12 +207,12 @@ class Replay {
     // What the outputs must continue, read before anything is written.
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId bound = bound_to(node, k);
-      if (bound.valid()) find(bound, planned.outputs[k].count, s).last_read = s;
+      if (bound.valid()) find(bound, planned.outputs[k].count, s).last_read = now_;
     }
     if (planned.workspace_size.count > 0) {
       clear(planned.workspace_at.count,
             planned.workspace_at.count + align_up(planned.workspace_size).count, false, "");
-      usage_.push_back({s, s, align_up(planned.workspace_size).count});
+      usage_.push_back({now_, now_, align_up(planned.workspace_size).count});
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const int64_t at = planned.outputs[k].count;
@@ -217,8 +223,9 @@ class Replay {
       }
       bool takes_over = bound_to(node, k).valid();
       for (const Bytes input : planned.inputs) takes_over |= input.count == at;
-      put(node.outputs[k], at, s, false).taken_over = takes_over;
+      put(node.outputs[k], at, now_, false).taken_over = takes_over;
     }
+    ++now_;
   }
 
   // An output may lie over an input only exactly, and only where the op says so; scratch over
@@ -260,7 +267,7 @@ class Replay {
   }
 
   void check_end() {
-    const int last = static_cast<int>(plan_.steps.size()) - 1;
+    const int last = now_ - 1;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!graph_.nodes[n].op->updates.empty() && times_run_[n] == 0) {
         fail("'{}' never runs", graph_.nodes[n].name);
@@ -289,6 +296,12 @@ class Replay {
       }
       it->second.last_read = last;
     }
+    for (size_t v = 0; v < graph_.values.size() && plan_.microbatches > 1; ++v) {
+      if (graph_.values[v].producer.valid()) continue;
+      const auto it = regions_.find(plan_.sources[v].count);
+      const bool there = it != regions_.end() && it->second.holds.count(make_id<ValueId>(v)) != 0;
+      if (there) it->second.last_read = last;
+    }
     for (const ValueId result : graph_.results) {
       // The caller looks where it was put last; an older copy elsewhere may be whole as well.
       const auto it = regions_.find(last_place_[result.at()]);
@@ -316,11 +329,7 @@ class Replay {
     if (highest_ != plan_.arena.count) {
       fail("the plan claims an arena of {} bytes and uses {}", plan_.arena.count, highest_);
     }
-    if (plan_.microbatches > 1) {  // what the loop carries is in use between its turns, too
-      if (plan_.peak_live > plan_.arena) fail("the live peak is above the arena");
-      return;
-    }
-    std::vector<int64_t> change(plan_.steps.size() + 1, 0);
+    std::vector<int64_t> change(static_cast<size_t>(now_) + 1, 0);
     for (const Usage& usage : usage_) {
       change[static_cast<size_t>(usage.first)] += usage.bytes;
       change[static_cast<size_t>(usage.last) + 1] -= usage.bytes;
@@ -337,6 +346,7 @@ class Replay {
   const Graph& graph_;
   const Costs& costs_;
   const Plan& plan_;
+  int now_ = 0;                        // steps replayed, every turn of the loop counted
   std::vector<int> times_run_;         // by node
   std::set<int> seen_;                 // steps replayed at least once
   std::vector<int64_t> last_place_;    // by value: the address of its latest copy

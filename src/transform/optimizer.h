@@ -42,6 +42,6 @@ struct OptimizerInputs {
 // Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches);
+                            bool several_microbatches = false);
 
 }  // namespace thimble

@@ -173,33 +173,41 @@ TEST(Microbatches, PlannersKeepTheirBits) {
       run.microbatch = 5;
       run.fold = fold;
       run.planner = "keep_all";
-      const std::string expected = TrainingRun(run, {.steps = 2}).run().weights_sha256;
-      for (const char* planner : {"drop_cheap", "sqrt_segments", "log_recursive", "optimal"}) {
+      run.memory = {};
+      TrainingRun kept(run, {.steps = 2});
+      const std::string expected = kept.run().weights_sha256;
+      for (const char* planner : {"drop_cheap", "sqrt_segments", "log_recursive", "chen_budget"}) {
         run.planner = planner;
-        TrainingRun training(run, {.steps = 2});
-        EXPECT_EQ(training.run().weights_sha256, expected) << planner;
+        EXPECT_EQ(TrainingRun(run, {.steps = 2}).run().weights_sha256, expected) << planner;
       }
+      if (run.model.name == "mlp") continue;  // its activations are not where the memory goes
+      run.planner = "optimal";
+      run.memory = kept.planned().plan.arena - Bytes(64);  // a little less than keeping everything
+      TrainingRun fitted(run, {.steps = 2});
+      EXPECT_EQ(fitted.run().weights_sha256, expected);
+      EXPECT_LE(fitted.planned().plan.arena, *run.memory);
     }
   }
 }
 
+// Carried statistics are for microbatches too small for their own: a single row.
 TEST(Microbatches, EveryNormalisationLearns) {
-  for (const Norm norm : {Norm::batch, Norm::group, Norm::carried}) {
-    RunSetup run = wrn_run();
+  const std::pair<Norm, int64_t> cases[] = {{Norm::batch, 4}, {Norm::group, 4}, {Norm::carried, 1}};
+  for (const auto& [norm, rows] : cases) {
+    SCOPED_TRACE(name_of(norm));
+    RunSetup run = in_microbatches(wrn_run(), rows);
     run.model.norm = norm;
-    run.optimizer = "adam";
-    run.rate = 5e-3;
-    run.microbatch = 4;
-    TrainingRun training(run, {.steps = 80});
+    run.augment = false;
+    run.rate = 0.05;
+    TrainingRun training(run, {.steps = 150});
     const TrainResult result = training.run();
     EXPECT_EQ(training.planned().tier, norm == Norm::group ? Tier::equivalent : Tier::approximate);
-    const auto mean = [&](size_t first) {
-      return std::accumulate(result.losses.begin() + static_cast<ptrdiff_t>(first),
-                             result.losses.begin() + static_cast<ptrdiff_t>(first) + 10, 0.0) /
-             10;
+    const auto mean_of_ten = [&](size_t first) {
+      const auto from = result.losses.begin() + static_cast<ptrdiff_t>(first);
+      return std::accumulate(from, from + 10, 0.0) / 10;
     };
-    EXPECT_LT(mean(70), 0.6 * mean(0)) << name_of(norm);
-    EXPECT_GT(result.test_accuracy, 0.6) << name_of(norm);
+    EXPECT_LT(mean_of_ten(140), 0.7 * mean_of_ten(0));
+    EXPECT_GT(result.test_accuracy, 0.5);
   }
 }
 

@@ -20,6 +20,7 @@ struct RunSetup {
   int64_t microbatch = 0;
   bool fold = false;
   std::string planner = "keep_all";
+  std::optional<Bytes> memory = {};
 };
 
 inline RunSetup mlp_run() {
@@ -49,6 +50,7 @@ class TrainingRun {
     recipe.optimizer.fold = run.fold;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
+    recipe.memory = run.memory;
     recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));

@@ -247,6 +247,21 @@ TEST(Buffers, WhatTheLoopReadsOutlivesTheLoop) {
   EXPECT_EQ(made(many, Loop::update), many.sources[loop.w.at()]);
 }
 
+TEST(Buffers, WhatIsCarriedLiesRightAboveTheWeights) {
+  const Loop loop = make_loop();
+  const Buffers many = buffers_of(loop.graph, Sharing::sharing, 4);
+  const auto carried = std::count(many.carried.begin(), many.carried.end(), true);
+  EXPECT_EQ(carried, 2);  // the gradient and the table
+  const Buffers once = buffers_of(loop.graph, Sharing::sharing, 1);
+  EXPECT_EQ(std::count(once.carried.begin(), once.carried.end(), true), 0);
+  const Costs costs = flat_costs(loop.graph);
+  const Plan plan = std::get<Plan>(
+      make_plan({.graph = loop.graph, .costs = costs, .microbatches = 4}));
+  EXPECT_EQ(plan.sources[loop.w.at()], Bytes(0));
+  EXPECT_EQ(plan.steps[Loop::fill].outputs[0], Bytes(256));
+  EXPECT_EQ(plan.steps[Loop::make_table].outputs[0], Bytes(512));
+}
+
 TEST(Buffers, PhaseRangesSplitASchedule) {
   const Loop loop = make_loop();
   Schedule schedule;

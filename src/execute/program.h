@@ -23,7 +23,7 @@ class Program {
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
   // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called before
-  // every microbatch to put its inputs in place.
+  // every microbatch to put its inputs in place: of several, each may overwrite those it has read.
   void run(const std::function<void(int microbatch)>& fill = {});
   // The same, timing every step. Slower, same bits.
   void run_traced(Trace& trace);

@@ -79,11 +79,15 @@ class Assigner {
       Copy& copy = copies_[c];
       const Role role = graph_[copy.value].role;
       const bool source = c < source_count_;
-      if (source && (is_persistent(role) || microbatches_ > 1)) copy.end = last_step_;
-      // What the loop over microbatches reads must outlive the loop.
-      const bool read_inside =
-          microbatches_ > 1 && copy.made < each_.begin && copy.end >= each_.begin;
-      if (read_inside) copy.end = std::max(copy.end, each_.end - 1);
+      if (source && is_persistent(role)) copy.end = last_step_;
+      if (microbatches_ == 1) continue;
+      if (source && role == Role::input) {
+        // Filled anew before every microbatch, and between its last reader and that nobody's.
+        copy.end = std::max(copy.end, each_.begin);
+      } else if (copy.made < each_.begin && copy.end >= each_.begin) {
+        // What the loop over microbatches reads must outlive the loop.
+        copy.end = std::max(copy.end, each_.end - 1);
+      }
     }
     for (const ValueId value : graph_.results) {
       const int copy = current_[value.at()];

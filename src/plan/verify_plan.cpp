@@ -38,10 +38,8 @@ class Replay {
     // A second turn of the loop sees whatever the first one left behind.
     const int turns = std::min(plan_.microbatches, 2);
     for (int turn = 0; turn < turns; ++turn) {
-      if (turn > 0) {
-        carry();
-        place_inputs();
-      }
+      if (turn > 0) carry();
+      if (plan_.microbatches > 1) place_inputs();
       for (s = each_begin; s < count && phase(s) == Phase::each; ++s) step(s);
     }
     for (; s < count && phase(s) == Phase::end; ++s) step(s);
@@ -96,18 +94,25 @@ class Replay {
     }
   }
 
-  // The caller fills the inputs anew before every microbatch.
+  // The caller fills the inputs before every microbatch, but those that `end` reads only once. Until
+  // the first turn nobody else has their bytes.
   void place_inputs() {
+    std::set<ValueId> read_at_end;
+    for (const Node& node : graph_.nodes) {
+      if (node.phase == Phase::end) read_at_end.insert(node.inputs.begin(), node.inputs.end());
+    }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
-      if (value.producer.valid() || value.role != Role::input) continue;
-      // Between two fillings the bytes are the caller's.
+      const ValueId id = make_id<ValueId>(v);
+      if (value.producer.valid() || value.role != Role::input || read_at_end.count(id) != 0) continue;
       const int64_t at = plan_.sources[v].count;
       const auto it = regions_.find(at);
-      if (it != regions_.end() && it->second.holds.count(make_id<ValueId>(v)) != 0) {
-        it->second.last_read = now_ - 1;
+      const bool untouched = it != regions_.end() && it->second.holds.count(id) != 0;
+      if (untouched && filled_.insert(id).second) {
+        it->second.last_read = now_;
+      } else {
+        put(id, at, now_, false);
       }
-      put(make_id<ValueId>(v), at, now_, false);
     }
   }
 
@@ -296,12 +301,6 @@ class Replay {
       }
       it->second.last_read = last;
     }
-    for (size_t v = 0; v < graph_.values.size() && plan_.microbatches > 1; ++v) {
-      if (graph_.values[v].producer.valid()) continue;
-      const auto it = regions_.find(plan_.sources[v].count);
-      const bool there = it != regions_.end() && it->second.holds.count(make_id<ValueId>(v)) != 0;
-      if (there) it->second.last_read = last;
-    }
     for (const ValueId result : graph_.results) {
       // The caller looks where it was put last; an older copy elsewhere may be whole as well.
       const auto it = regions_.find(last_place_[result.at()]);
@@ -349,6 +348,7 @@ class Replay {
   int now_ = 0;                        // steps replayed, every turn of the loop counted
   std::vector<int> times_run_;         // by node
   std::set<int> seen_;                 // steps replayed at least once
+  std::set<ValueId> filled_;           // inputs filled for a first turn
   std::vector<int64_t> last_place_;    // by value: the address of its latest copy
   std::map<int64_t, Region> regions_;  // by address
   std::vector<Usage> usage_;

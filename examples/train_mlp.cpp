@@ -29,10 +29,10 @@ Model residual_mlp(const ModelOptions& options) {
   x = net.linear("enter", x, kWidth);                              // [N,64]
   for (int i = 1; i <= kBlocks; ++i) {
     const Builder::Scope scope(b, fmt::format("block{}", i));  // weights: "block1.mix.weight"
-    const ValueId y = net.linear("mix", net.batch_norm("norm", x, "relu"), kWidth);
+    const ValueId y = net.linear("mix", net.norm("norm", x, "relu"), kWidth);
     x = b.op("add", {x, y});
   }
-  x = net.batch_norm("norm", x, "relu");
+  x = net.norm("norm", x, "relu");
   return net.finish(net.linear("classifier", x, options.classes));  // logits -> loss, correct
 }
 

@@ -8,13 +8,98 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "graph/builder.h"
+#include "graph/phases.h"
 #include "plan/make_plan.h"
 #include "plan/verify_plan.h"
+#include "plan/verify_shared_step.h"
+#include "transform/accumulate.h"
 
 namespace thimble {
+namespace {
+
+// What a plan leaves for others in the same arena: where its values are, by name, and the first byte
+// above them.
+struct Residents {
+  std::unordered_map<std::string, Bytes> home;
+  Bytes reserved;
+
+  void add(const Value& value, Bytes at) {
+    home[value.name] = at;
+    reserved = std::max(reserved, align_up(at + value.type.bytes()));
+  }
+};
+
+Residents persistent_residents(const Graph& graph, const Plan& plan) {
+  Residents residents;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (!value.producer.valid() && is_persistent(value.role)) residents.add(value, plan.sources[v]);
+  }
+  return residents;
+}
+
+// Those, and what is carried from microbatch to microbatch.
+Residents step_residents(const Graph& graph, const Plan& plan) {
+  Residents residents = persistent_residents(graph, plan);
+  for (const PlannedStep& step : plan.steps) {
+    const Node& node = graph[step.node];
+    if (node.phase != Phase::begin) continue;
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      residents.add(graph[node.outputs[k]], step.outputs[k]);
+    }
+  }
+  return residents;
+}
+
+// A request whose persistent values and `begin` results are where the residents of that name are.
+// Constants of the forward pass (an LSTM's first state) may have other rows, and so another name.
+PlanRequest request_above(const Residents& residents, const Graph& graph, const Costs& costs,
+                          Bytes arena) {
+  PlanRequest request = {.graph = graph, .costs = costs, .budget = arena};
+  request.reserved = residents.reserved;
+  request.fixed.assign(graph.values.size(), Bytes(-1));
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    const bool begun = value.producer.valid() && graph[value.producer].phase == Phase::begin;
+    const bool kept = !value.producer.valid() && is_persistent(value.role);
+    const auto at = residents.home.find(value.name);
+    if ((begun || kept) && at != residents.home.end()) request.fixed[v] = at->second;
+  }
+  return request;
+}
+
+// Plans the last microbatch into the arena of the others. Recomputing more changes no bit, so where
+// the planner asked for does not fit, the one that goes by a budget may.
+std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe,
+                                    const PlannedStepProgram& step) {
+  auto rest = std::make_unique<RestPlan>();
+  rest->training = std::move(training);
+  const Graph& graph = rest->training.model.graph;
+  rest->costs = costs_of(recipe, graph, *step.backend);
+  const Graph& full = step.training->model.graph;
+  PlanRequest request =
+      request_above(step_residents(full, step.plan), graph, rest->costs, step.plan.arena);
+  request.microbatches = step.microbatches.count();  // its sums do not begin and end with it
+  for (const std::string& policy : {step.plan.policy, std::string("optimal")}) {
+    request.policy = policy;
+    PlanResult planned = make_plan(request);
+    if (auto* plan = std::get_if<Plan>(&planned)) {
+      rest->plan = std::move(*plan);
+      verify_plan(graph, rest->costs, rest->plan);
+      const auto fault = find_disagreement(full, step.plan, graph, rest->plan);
+      internal_check(!fault, "the last microbatch does not go with the others: " + fault.value_or(""));
+      return rest;
+    }
+  }
+  user_error("the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
+             "--microbatch that divides the batch of {}",
+             step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
+}
+
+}  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
-                                  const Marks& marks) {
+                                  const Marks& marks, int microbatches) {
   TrainingGraph training;
   training.model = build_model(options);
   Graph& graph = training.model.graph;
@@ -26,7 +111,13 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   const ValueId one = Builder(graph).constant(1, graph[training.model.loss].type);
   const GradientRoot root = {training.model.loss, one};
   const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
-  training.scalars = add_updates(graph, weights, gradients, optimizer);
+  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1);
+  if (microbatches > 1) {
+    accumulate_results(graph);
+    training.model.loss = graph.results[0];
+    training.model.correct = graph.results[1];
+  }
+  sort_by_phase(graph);
   apply_marks(graph, marks);
   verify_graph(graph);
   return training;
@@ -39,60 +130,73 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
   return gather_costs(graph, backend, machine != file.end() ? machine->second : CostTable());
 }
 
+StepGraphs make_step_graphs(const Recipe& recipe) {
+  StepGraphs graphs;
+  ModelOptions options = recipe.model;
+  if (options.build == nullptr) find_model_family(options.name).complete(options);
+  graphs.microbatches = split_batch(options.batch, recipe.microbatch);
+  const auto make = [&](int64_t rows) {
+    options.batch = rows;
+    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count());
+  };
+  graphs.full = make(graphs.microbatches.rows);
+  if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
+  return graphs;
+}
+
+Plan priced_as_a_whole(const PlannedStepProgram& step) {
+  Plan plan = step.plan;
+  if (step.rest == nullptr) return plan;
+  const PhaseCost full = cost_of(step.training->model.graph, step.costs, plan, Phase::each);
+  const PhaseCost rest =
+      cost_of(step.rest->training.model.graph, step.rest->costs, step.rest->plan, Phase::each);
+  plan.predicted_seconds += rest.seconds - full.seconds;
+  plan.flops += rest.flops - full.flops;
+  plan.extra_flops += rest.extra_flops - full.extra_flops;
+  return plan;
+}
+
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe) {
   const auto start = std::chrono::steady_clock::now();
   PlannedStepProgram result;
   result.backend = make_backend(recipe.device, recipe.threads);
-  result.training =
-      std::make_unique<TrainingGraph>(
-          make_training_graph(recipe.model, recipe.optimizer, recipe.marks));
+  StepGraphs graphs = make_step_graphs(recipe);
+  const int count = graphs.microbatches.count();
+  result.microbatches = graphs.microbatches;
+  result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
   const Graph& graph = result.training->model.graph;
+  result.tier = tier_of(graph, count, recipe.optimizer);
+  check_allowed(result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 
   PlanResult planned = make_plan({.graph = graph,
                                   .costs = result.costs,
                                   .budget = recipe.memory,
-                                  .policy = recipe.planner});
+                                  .policy = recipe.planner,
+                                  .microbatches = count});
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   result.plan = std::move(std::get<Plan>(planned));
   verify_plan(graph, result.costs, result.plan);
+  if (graphs.rest) {
+    result.rest = plan_rest(std::move(*graphs.rest), recipe, result);
+  }
   result.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
 std::unique_ptr<EvaluationPlan> plan_evaluation(const PlannedStepProgram& training) {
-  const Graph& trained = training.training->model.graph;
-  std::unordered_map<std::string, Bytes> home;  // of persistent values, by name
-  Bytes reserved;
-  for (size_t v = 0; v < trained.values.size(); ++v) {
-    const Value& value = trained.values[v];
-    if (value.producer.valid() || !is_persistent(value.role)) continue;
-    home[value.name] = training.plan.sources[v];
-    reserved = std::max(reserved, align_up(training.plan.sources[v] + value.type.bytes()));
-  }
-
+  const Residents residents =
+      persistent_residents(training.training->model.graph, training.plan);
   ModelOptions options = training.training->model.options;
   options.training = false;
   for (;; options.batch = (options.batch + 1) / 2) {
     auto evaluation = std::make_unique<EvaluationPlan>();
     evaluation->model = build_model(options);
     const Graph& graph = evaluation->model.graph;
-    std::vector<Bytes> fixed(graph.values.size(), Bytes(-1));
-    for (size_t v = 0; v < graph.values.size(); ++v) {
-      const Value& value = graph.values[v];
-      // Constants of the forward pass (an LSTM's first state) may have another batch here.
-      const auto at = home.find(value.name);
-      if (!value.producer.valid() && is_persistent(value.role) && at != home.end()) {
-        fixed[v] = at->second;
-      }
-    }
     evaluation->costs = gather_costs(graph, *training.backend);
-    PlanResult planned = make_plan({.graph = graph,
-                                    .costs = evaluation->costs,
-                                    .budget = training.plan.arena,
-                                    .fixed_sources = fixed,
-                                    .reserved = reserved});
+    PlanResult planned =
+        make_plan(request_above(residents, graph, evaluation->costs, training.plan.arena));
     if (auto* plan = std::get_if<Plan>(&planned)) {
       evaluation->plan = std::move(*plan);
       verify_plan(graph, evaluation->costs, evaluation->plan);

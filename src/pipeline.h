@@ -11,13 +11,17 @@
 #include "model/model.h"
 #include "plan/plan.h"
 #include "transform/marks.h"
+#include "transform/microbatches.h"
 #include "transform/optimizer.h"
+#include "transform/tier.h"
 
 namespace thimble {
 
 // What to train and on what.
 struct Recipe {
-  ModelOptions model;
+  ModelOptions model;               // its batch is the whole one
+  int64_t microbatch = 0;           // rows computed at once; 0: the whole batch
+  Tier allow = Tier::approximate;   // what a step may do to the numbers
   OptimizerSpec optimizer;
   std::string device = "cpu";
   int threads = 0;                  // 0: one per core
@@ -27,13 +31,30 @@ struct Recipe {
   std::string costs;                // file of measured kernel times; empty: modelled ones
 };
 
-// A training step as a graph: forward, backward and update.
+// A training step as a graph: forward, backward and update. Over several microbatches, of
+// `options.batch` rows each, gradients and results are sums that grow with every one.
 struct TrainingGraph {
   Model model;                      // its graph is the whole step
   OptimizerInputs scalars;
 };
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
-                                  const Marks& marks = {});
+                                  const Marks& marks = {}, int microbatches = 1);
+
+// The graphs of a recipe's step: one for its full microbatches, one for a last that is smaller.
+struct StepGraphs {
+  Microbatches microbatches;
+  TrainingGraph full;
+  std::optional<TrainingGraph> rest;
+};
+StepGraphs make_step_graphs(const Recipe& recipe);
+
+// The last, smaller microbatch of a step, planned into the arena of the others: persistent values and
+// the sums that grow over the microbatches are where those keep them. Only its `each` phase runs.
+struct RestPlan {
+  TrainingGraph training;
+  Costs costs;
+  Plan plan;
+};
 
 // What each node of the graph costs on the recipe's device: see gather_costs.
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
@@ -43,14 +64,20 @@ struct PlannedStepProgram {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<TrainingGraph> training;
   Costs costs;
-  Plan plan;
+  Plan plan;                        // its predicted cost is the whole step's
+  std::unique_ptr<RestPlan> rest;   // null: all microbatches are of one size
+  Microbatches microbatches;
+  Tier tier = Tier::exact;
   double plan_seconds = 0;          // graph, costs, plan and verification
 };
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe);
+// The plan, with time and FLOPs of the whole step: by itself it takes the last microbatch to be as large
+// as the others.
+Plan priced_as_a_whole(const PlannedStepProgram& step);
 
 // The forward pass with running statistics, planned into the arena of a training plan: weights and
 // statistics are where training keeps them, everything else lies above the persistent values. The
-// batch is the largest, halving from the training batch, that fits.
+// batch is the largest, halving from the rows of a microbatch, that fits.
 struct EvaluationPlan {
   Model model;
   Costs costs;

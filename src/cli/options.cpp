@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/costs_path.h"
 #include "data/open.h"
+#include "report/plan_report.h"
 
 namespace thimble {
 namespace {
@@ -47,6 +48,14 @@ void CommonFlags::add_to(CLI::App& command) {
           "--planner", planner,
           "How to meet it, from `thimble list planners` (optimal; without --memory: keep_all)")
       ->type_name("NAME");
+  command.add_option("--microbatch", microbatch, "Rows computed at once (the whole batch)")
+      ->type_name("N")
+      ->check(at_least_one);
+  command.add_flag("--fold", fold, "sgd: add gradients straight into the momentum");
+  command
+      .add_option("--allow", allow,
+                  "What may become of the numbers: exact, equivalent or approximate (approximate)")
+      ->type_name("TIER");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
         std::tuple("--recompute", &recompute, "Results always computed again, by node name")}) {
@@ -93,6 +102,8 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("N");
   command.add_option("--length", length, "lstm: time steps (64)")->type_name("N");
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
+  command.add_option("--norm", norm, "wrn, resnet: batch, group or carried normalisation (batch)")
+      ->type_name("NAME");
   command.add_option("--label-smoothing", label_smoothing, "Share spread over all classes (0)")
       ->type_name("P");
 
@@ -139,6 +150,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   model.hidden = flags.hidden;
   model.length = flags.length;
   model.dropout = flags.dropout;
+  model.norm = parse_norm(flags.norm);
   model.label_smoothing = flags.label_smoothing;
   if (!flags.image.empty()) {
     for (const int64_t extent : flags.image) {
@@ -166,6 +178,11 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   user_check(optimizer.momentum < 1, "--momentum must be in [0, 1), not {}", optimizer.momentum);
   if (flags.weight_decay >= 0) optimizer.weight_decay = flags.weight_decay;
 
+  optimizer.fold = flags.fold;
+  check_fold(optimizer);
+
+  resolved.recipe.microbatch = flags.microbatch;
+  resolved.recipe.allow = parse_tier(flags.allow);
   resolved.recipe.device = flags.device;
   resolved.recipe.threads = flags.threads;
   if (!flags.memory.empty()) resolved.recipe.memory = parse_bytes(flags.memory);
@@ -199,6 +216,24 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
       recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
       infeasible.min_bytes.count, infeasible.why);
   return std::nullopt;
+}
+
+nlohmann::json summary_of(const PlannedStepProgram& planned) {
+  return plan_summary({.device = planned.backend->name(),
+                       .batch = planned.microbatches.batch,
+                       .microbatch = planned.microbatches.rows,
+                       .tier = name_of(planned.tier),
+                       .plan_seconds = planned.plan_seconds},
+                      planned.training->model.graph, priced_as_a_whole(planned));
+}
+
+std::string batch_text(const PlannedStepProgram& planned) {
+  const Microbatches& m = planned.microbatches;
+  std::string text = fmt::format("batch {}", m.batch);
+  if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
+  if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
+  if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
+  return text;
 }
 
 void print_json(const nlohmann::json& object) { fmt::print("{}\n", object.dump(2)); }

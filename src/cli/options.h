@@ -25,6 +25,10 @@ struct CommonFlags {
   std::string data_dir;
   std::string device = "cpu";
   int threads = 0;
+  int64_t microbatch = 0;    // 0: the whole batch
+  std::string allow = "approximate";
+  bool fold = false;
+  std::string norm = "batch";
   int64_t batch = 0;         // 0: the model's usual; so for the ones below
   int64_t classes = 0;
   int64_t layers = 0;
@@ -65,6 +69,11 @@ std::unique_ptr<Feeder> make_feeder(const Resolved& resolved, const FeedOptions&
 
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json);
+
+// The facts of a planned step, as every command's JSON has them (docs/cli.md).
+nlohmann::json summary_of(const PlannedStepProgram& planned);
+// "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
+std::string batch_text(const PlannedStepProgram& planned);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);

@@ -72,17 +72,17 @@ int run(const Flags& flags) {
   if (!flags.save.empty()) {
     Recipe recipe = resolved.recipe;
     recipe.model = model.options;
-    save_plan(flags.save, recipe, planned->plan);
+    recipe.model.batch = planned->microbatches.batch;
+    save_plan(flags.save, recipe, planned->plan, planned->rest ? &planned->rest->plan : nullptr);
   }
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
   if (flags.common.json) {
-    print_json(plan_summary(planned->backend->name(), model.options.batch, model.graph,
-                            planned->costs, planned->plan, planned->plan_seconds));
+    print_json(summary_of(*planned));
     return kOk;
   }
-  const Plan& plan = planned->plan;
-  fmt::print("{}, batch {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n",
-             model.options.name, model.options.batch, planned->backend->name(),
+  const Plan plan = priced_as_a_whole(*planned);
+  fmt::print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n",
+             model.options.name, batch_text(*planned), planned->backend->name(),
              parameter_count(model.graph), model.graph.nodes.size(), plan.policy, plan.packer);
   fmt::print("{}", memory_table(plan));
   fmt::print("  {} steps, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",

@@ -9,21 +9,24 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-1";
+constexpr const char* kFormat = "thimble-plan-2";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
   const OptimizerSpec& o = recipe.optimizer;
   return {{"model", m.name},
           {"batch", m.batch},
+          {"microbatch", recipe.microbatch},
           {"image", std::vector<int64_t>(m.image.dims().begin(), m.image.dims().end())},
           {"classes", m.classes},
           {"label_smoothing", m.label_smoothing},
           {"dropout", m.dropout},
+          {"norm", name_of(m.norm)},
           {"layers", m.layers},
           {"hidden", m.hidden},
           {"length", m.length},
           {"optimizer", name_of(o)},
+          {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},
           {"device", recipe.device},
@@ -38,15 +41,18 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   ModelOptions& m = recipe.model;
   m.name = json.at("model").get<std::string>();
   m.batch = json.at("batch").get<int64_t>();
+  recipe.microbatch = json.at("microbatch").get<int64_t>();
   m.image = Shape(json.at("image").get<std::vector<int64_t>>());
   m.classes = json.at("classes").get<int64_t>();
   m.label_smoothing = json.at("label_smoothing").get<double>();
   m.dropout = json.at("dropout").get<double>();
+  m.norm = parse_norm(json.at("norm").get<std::string>());
   m.layers = json.at("layers").get<int64_t>();
   m.hidden = json.at("hidden").get<int64_t>();
   m.length = json.at("length").get<int64_t>();
   recipe.optimizer = parse_optimizer(json.at("optimizer").get<std::string>());
   recipe.optimizer.momentum = json.at("momentum").get<double>();
+  recipe.optimizer.fold = json.at("fold").get<bool>();
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
@@ -59,9 +65,10 @@ Recipe recipe_from_json(const nlohmann::json& json) {
 
 }  // namespace
 
-void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan) {
-  const nlohmann::json file = {
+void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest) {
+  nlohmann::json file = {
       {"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
+  if (rest != nullptr) file["rest"] = to_json(*rest);
   write_file(path, file.dump() + "\n");
 }
 
@@ -73,7 +80,9 @@ PlanFile load_plan(const std::string& path) {
   user_check(json.is_object() && json.contains("format") && json["format"] == kFormat,
              "'{}' is not a plan file", path);
   try {
-    return {recipe_from_json(json.at("recipe")), plan_from_json(json.at("plan"))};
+    PlanFile read = {recipe_from_json(json.at("recipe")), plan_from_json(json.at("plan")), {}};
+    if (json.contains("rest")) read.rest = plan_from_json(json.at("rest"));
+    return read;
   } catch (const nlohmann::json::exception& error) {
     user_error("'{}' is damaged: {}", path, error.what());
   }

@@ -1,4 +1,4 @@
-// A plan on disk: the recipe it was made for, and the plan.
+// A plan on disk: the recipe it was made for, the plan, and that of a smaller last microbatch.
 #pragma once
 
 #include <string>
@@ -7,11 +7,13 @@
 
 namespace thimble {
 
-void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan);
+// `rest` may be null.
+void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest);
 
 struct PlanFile {
   Recipe recipe;
   Plan plan;
+  std::optional<Plan> rest;
 };
 // Throws UserError when the file is not a plan.
 PlanFile load_plan(const std::string& path);

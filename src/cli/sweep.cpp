@@ -21,10 +21,10 @@ class Sweep {
  public:
   explicit Sweep(const Recipe& recipe)
       : backend_(make_backend(recipe.device, recipe.threads)),
-        training_(make_training_graph(recipe.model, recipe.optimizer, recipe.marks)),
+        graphs_(make_step_graphs(recipe)),
         costs_(costs_of(recipe, graph(), *backend_)) {}
 
-  const Graph& graph() const { return training_.model.graph; }
+  const Graph& graph() const { return graphs_.full.model.graph; }
   const Costs& costs() const { return costs_; }
 
   std::vector<FrontierPoint> run() {
@@ -48,8 +48,11 @@ class Sweep {
  private:
   // Adds the plan's point, and returns its arena; of an infeasible one, the least that would do.
   Bytes plan(const std::string& policy, std::optional<Bytes> budget) {
-    const PlanResult result = make_plan(
-        {.graph = graph(), .costs = costs_, .budget = budget, .policy = policy});
+    const PlanResult result = make_plan({.graph = graph(),
+                                         .costs = costs_,
+                                         .budget = budget,
+                                         .policy = policy,
+                                         .microbatches = graphs_.microbatches.count()});
     if (const auto* infeasible = std::get_if<Infeasible>(&result)) return infeasible->min_bytes;
     const Plan& found = std::get<Plan>(result);
     verify_plan(graph(), costs_, found);
@@ -65,7 +68,7 @@ class Sweep {
   }
 
   std::unique_ptr<Backend> backend_;
-  TrainingGraph training_;
+  StepGraphs graphs_;  // a smaller last microbatch is planned into the arena of the others
   Costs costs_;
   std::vector<FrontierPoint> points_;
 };

@@ -57,15 +57,19 @@ int64_t in_steps(double epochs, int64_t per_epoch) {
                            static_cast<int64_t>(epochs * static_cast<double>(per_epoch) + 0.5));
 }
 
-// Every batch as a file, so that another program can train on the same data.
-void export_batch(const std::string& folder, int64_t step, Program& program, const Model& model) {
+// Every batch (or microbatch) as a file, so that another program can train on the same data.
+void export_batch(const std::string& folder, MicrobatchId which, const TrainingStep::Part& part) {
   std::vector<TensorToWrite> tensors;
+  Program& program = *part.program;
+  const Model& model = part.training->model;
   for (const ValueId value : {model.pixels, model.sequence, model.labels}) {
     if (!value.valid()) continue;
     const Value& v = program.graph()[value];
     tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
   }
-  write_safetensors(fmt::format("{}/batch-{:06}.safetensors", folder, step), tensors);
+  const std::string number =
+      part.plan->microbatches > 1 ? fmt::format("-{:04}", which.number) : "";
+  write_safetensors(fmt::format("{}/batch-{:06}{}.safetensors", folder, which.step, number), tensors);
 }
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
@@ -96,9 +100,9 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
   options.evaluate = !flags.no_evaluation;
   if (!flags.export_batches.empty()) {
     ensure_directory(flags.export_batches);
-    options.on_batch = [folder = flags.export_batches](int64_t step, Program& program,
-                                                       const Model& model) {
-      export_batch(folder, step, program, model);
+    options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
+                                                            const TrainingStep::Part& part) {
+      export_batch(folder, which, part);
     };
   }
   options.data = {{"set", resolved.dataset ? resolved.dataset->info().name : "sequences"},
@@ -110,9 +114,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
 
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
                            const Flags& flags) {
-  const Model& model = planned.training->model;
-  nlohmann::json json = plan_summary(planned.backend->name(), model.options.batch, model.graph,
-                                     planned.costs, planned.plan, planned.plan_seconds);
+  nlohmann::json json = summary_of(planned);
   // `steps` is the plan's in `plan --json`; here it is the training steps done.
   json["plan_steps"] = json["steps"];
   json.update({{"steps", result.steps},
@@ -147,15 +149,15 @@ int run(const Flags& flags) {
   if (!planned) return kInfeasible;
 
   const Model& model = planned->training->model;
-  const int64_t per_epoch = std::max<int64_t>(1, feeder->train_count() / model.options.batch);
+  const int64_t per_epoch = std::max<int64_t>(1, feeder->train_count() / planned->microbatches.batch);
   const TrainOptions options = options_from(flags, resolved, per_epoch);
   user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
              "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
              "again, or another --out",
              options.out);
   if (!flags.common.json) {
-    fmt::print(stderr, "{}: {} parameters, batch {}, {} steps; arena {} bytes ({})\n",
-               model.options.name, parameter_count(model.graph), model.options.batch, options.steps,
+    fmt::print(stderr, "{}: {} parameters, {}, {} steps; arena {} bytes ({})\n",
+               model.options.name, parameter_count(model.graph), batch_text(*planned), options.steps,
                planned->plan.arena.count, to_string(planned->plan.arena));
   }
   Trainer trainer(*planned, *feeder, options);

@@ -6,18 +6,34 @@
 #include "cli/plan_file.h"
 #include "execute/costs.h"
 #include "plan/verify_plan.h"
+#include "plan/verify_shared_step.h"
 
 namespace thimble {
 namespace {
 
-// Threads change kernels' scratch, so a file's own count is used, not this machine's.
+// Of the plan, of that of a smaller last microbatch, or of the two together.
+std::optional<std::string> fault_of(const PlanFile& file) {
+  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
+  const auto backend = make_backend(file.recipe.device, file.recipe.threads);
+  const StepGraphs graphs = make_step_graphs(file.recipe);
+  if (file.plan.microbatches != graphs.microbatches.count()) {
+    return fmt::format("the plan is for {} microbatches, not {}", file.plan.microbatches,
+                       graphs.microbatches.count());
+  }
+  if (file.rest.has_value() != graphs.rest.has_value()) return "a plan too many, or too few";
+  const Graph& full = graphs.full.model.graph;
+  const auto fault = find_fault(full, gather_costs(full, *backend), file.plan);
+  if (fault || !file.rest) return fault;
+  const Graph& rest = graphs.rest->model.graph;
+  const auto rest_fault = find_fault(rest, gather_costs(rest, *backend), *file.rest);
+  if (rest_fault) return "the last microbatch: " + *rest_fault;
+  if (file.rest->arena > file.plan.arena) return "the last microbatch needs more than the arena";
+  return find_disagreement(full, file.plan, rest, *file.rest);
+}
+
 int verify_file(const std::string& path, bool json) {
   const PlanFile file = load_plan(path);
-  const auto backend = make_backend(file.recipe.device, file.recipe.threads);
-  const TrainingGraph training =
-      make_training_graph(file.recipe.model, file.recipe.optimizer, file.recipe.marks);
-  const Costs costs = gather_costs(training.model.graph, *backend);
-  const std::optional<std::string> fault = find_fault(training.model.graph, costs, file.plan);
+  const std::optional<std::string> fault = fault_of(file);
   if (json) {
     print_json({{"sound", !fault.has_value()},
                 {"fault", fault.value_or("")},

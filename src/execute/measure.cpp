@@ -73,12 +73,18 @@ Measurement measure(const Program& program) {
   const Graph& graph = program.graph();
   const Plan& plan = program.plan();
   const int last = static_cast<int>(plan.steps.size()) - 1;
+  const auto each = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlannedStep& s) {
+    return graph[s.node].phase == Phase::each;
+  });
+  const int each_begin = static_cast<int>(each - plan.steps.begin());
   Meter meter(plan.steps.size());
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.producer.valid()) continue;
     meter.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
     if (is_persistent(value.role)) meter.read(plan.sources[v].count, last);
+    // Rows arrive when `begin` is through.
+    else if (plan.microbatches > 1) meter.read(plan.sources[v].count, each_begin);
   }
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlannedStep& step = plan.steps[s];

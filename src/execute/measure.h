@@ -14,7 +14,7 @@ struct Measurement {
   std::array<Bytes, kRoles> by_role{};   // of those
 };
 
-// REQUIRES: the program ran at least one step with one microbatch.
+// REQUIRES: the program ran at least one step.
 Measurement measure(const Program& program);
 
 }  // namespace thimble

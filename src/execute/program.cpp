@@ -95,33 +95,48 @@ void Program::watch(ValueId value, std::function<void()> check) {
   check_ = std::move(check);
 }
 
+void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  trace.step_seconds.resize(steps_.size(), 0);
+  const Clock::time_point start = Clock::now();
+  for (size_t s = begin; s < end; ++s) {
+    const Clock::time_point before = Clock::now();
+    run_range(s, s + 1);
+    backend_.synchronise();
+    trace.step_seconds[s] += seconds_since(before);
+  }
+  trace.seconds += seconds_since(start);
+  trace.touched = touched_;
+}
+
+void Program::run_phase(Phase phase, Trace* trace) {
+  const size_t begin = phase == Phase::begin ? 0 : phase == Phase::each ? each_begin_ : each_end_;
+  const size_t end =
+      phase == Phase::begin ? each_begin_ : phase == Phase::each ? each_end_ : steps_.size();
+  if (trace != nullptr) {
+    run_range_traced(begin, end, *trace);
+  } else {
+    run_range(begin, end);
+  }
+  if (phase == Phase::end) backend_.synchronise();
+}
+
 void Program::run(const std::function<void(int)>& fill) {
-  run_range(0, each_begin_);
+  run_phase(Phase::begin);
   for (int m = 0; m < plan_.microbatches; ++m) {
     if (fill) fill(m);
-    run_range(each_begin_, each_end_);
+    run_phase(Phase::each);
   }
-  run_range(each_end_, steps_.size());
-  backend_.synchronise();
+  run_phase(Phase::end);
 }
 
 void Program::run_traced(Trace& trace) {
-  using Clock = std::chrono::steady_clock;
-  trace.step_seconds.resize(steps_.size(), 0);
-  const Clock::time_point start = Clock::now();
-  const auto range = [&](size_t begin, size_t end) {
-    for (size_t s = begin; s < end; ++s) {
-      const Clock::time_point before = Clock::now();
-      run_range(s, s + 1);
-      backend_.synchronise();
-      trace.step_seconds[s] += std::chrono::duration<double>(Clock::now() - before).count();
-    }
-  };
-  range(0, each_begin_);
-  for (int m = 0; m < plan_.microbatches; ++m) range(each_begin_, each_end_);
-  range(each_end_, steps_.size());
-  trace.seconds += std::chrono::duration<double>(Clock::now() - start).count();
-  trace.touched = touched_;
+  run_phase(Phase::begin, &trace);
+  for (int m = 0; m < plan_.microbatches; ++m) run_phase(Phase::each, &trace);
+  run_phase(Phase::end, &trace);
 }
 
 Bytes Program::address_of(ValueId value) const {

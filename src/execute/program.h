@@ -20,10 +20,13 @@ class Program {
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
   // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called before
-  // every microbatch to put its inputs in place.
+  // every microbatch to put its inputs in place: of several, each may overwrite those it has read.
   void run(const std::function<void(int microbatch)>& fill = {});
   // The same, timing every step. Slower, same bits.
   void run_traced(Trace& trace);
+  // One of the three, once; timed when there is a trace. For steps whose microbatches are of two
+  // sizes, hence of two programs.
+  void run_phase(Phase phase, Trace* trace = nullptr);
 
   // Where a value is before a step begins (inputs, persistent values) or after it (results).
   std::span<std::byte> bytes_of(ValueId value);
@@ -56,6 +59,7 @@ class Program {
   };
 
   void run_range(size_t begin, size_t end);
+  void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;
   const Plan& plan_;

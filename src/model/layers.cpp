@@ -1,5 +1,6 @@
 #include "model/layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace thimble {
@@ -42,25 +43,41 @@ ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kern
   return builder_.op("conv2d", {x, weight}, {{"stride", stride}, {"pad", pad}, {"groups", int64_t{1}}});
 }
 
-ValueId Layers::batch_norm(std::string_view name, ValueId x, std::string_view act) {
+ValueId Layers::norm(std::string_view name, ValueId x, std::string_view act) {
   const Builder::Scope scope(builder_, name);
-  const Shape& shape = builder_.shape(x);
-  const TensorType channel = {{shape.back()}, DType::f32};
+  const TensorType channel = {{builder_.shape(x).back()}, DType::f32};
   const ValueId gamma = builder_.weight("weight", channel, kOnes);
   const ValueId beta = builder_.weight("bias", channel, {});
+  return options_.norm == Norm::group ? group_norm(x, gamma, beta, act)
+                                      : batch_norm(x, gamma, beta, act);
+}
+
+ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
+  const Shape shape = builder_.shape(x);
+  const TensorType channel = {{shape.back()}, DType::f32};
   const ValueId running_mean = builder_.statistic("running_mean", channel);
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
-  const Attrs attrs = {{"epsilon", kEpsilon},
-                       {"act", std::string(act)},
-                       {"training", int64_t{options_.training}}};
-  if (!options_.training) {
-    return builder_.op("batch_norm", {x, running_mean, running_var, gamma, beta}, attrs);
+  const bool own = options_.training && options_.norm == Norm::batch;
+  const Attrs attrs = {
+      {"epsilon", kEpsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
+  std::vector<ValueId> statistics = {running_mean, running_var};
+  if (options_.training) {
+    const std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
+    const std::vector<ValueId> moved = builder_.apply(
+        "running_stats_update", {running_mean, running_var, here[0], here[1]},
+        {{"momentum", kStatisticsMomentum}, {"count", shape.elements() / shape.back()}});
+    statistics = own ? here : moved;
   }
-  const auto statistics = builder_.apply("batch_norm_stats", {x});
-  builder_.apply("running_stats_update",
-                 {running_mean, running_var, statistics[0], statistics[1]},
-                 {{"momentum", kStatisticsMomentum}, {"count", shape.elements() / shape.back()}});
   return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);
+}
+
+ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
+  // Wu & He 2018 use 32 groups; narrow layers get groups of at least four channels.
+  const int64_t channels = builder_.shape(x).back();
+  int64_t groups = std::clamp<int64_t>(channels / 4, 1, 32);
+  while (channels % groups != 0) --groups;
+  return builder_.op("group_norm", {x, gamma, beta},
+                     {{"groups", groups}, {"epsilon", kEpsilon}, {"act", std::string(act)}});
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {

@@ -19,8 +19,8 @@ class Layers {
   // `pad` < 0: keeps the size at stride 1. Weights N(0, sqrt(2 / (k*k*out))).
   ValueId conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride = 1,
                int64_t pad = -1);
-  // Batch normalisation over all axes but the last; act: "none" or "relu", fused.
-  ValueId batch_norm(std::string_view name, ValueId x, std::string_view act);
+  // Normalises the channels (the last axis) as the options say; act: "none" or "relu", fused.
+  ValueId norm(std::string_view name, ValueId x, std::string_view act);
   // x [N, I] -> [N, out]; act as of bias_act, fused.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
   ValueId dropout(ValueId x);
@@ -31,6 +31,9 @@ class Layers {
   bool training() const { return options_.training; }
 
  private:
+  ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
+  ValueId group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
+
   const ModelOptions options_;
   Model model_;
   Builder builder_;

@@ -2,9 +2,32 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 
 namespace thimble {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNorms = {"batch", "group", "carried"};
+
+bool normalizes(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op->name == "batch_norm" || node.op->name == "group_norm";
+  });
+}
+
+}  // namespace
+
+std::string_view name_of(Norm norm) { return kNorms[static_cast<size_t>(norm)]; }
+
+Norm parse_norm(std::string_view name) {
+  for (size_t n = 0; n < kNorms.size(); ++n) {
+    if (kNorms[n] == name) return static_cast<Norm>(n);
+  }
+  user_error("there is no normalisation '{}'; known: {}", name, fmt::join(kNorms, ", "));
+}
 
 const ModelFamily& find_model_family(std::string_view name) {
   std::vector<std::string_view> patterns;
@@ -30,6 +53,8 @@ Model build_model(ModelOptions options) {
   user_check(options.label_smoothing >= 0 && options.label_smoothing < 1,
              "label smoothing must be in [0, 1), not {}", options.label_smoothing);
   Model model = options.build(options);
+  user_check(options.norm == Norm::batch || normalizes(model.graph),
+             "{} has no layers that normalise; leave --norm out", options.name);
   model.options = options;
   model.graph.name = options.name;
   verify_graph(model.graph);

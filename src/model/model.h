@@ -13,6 +13,16 @@ namespace thimble {
 
 struct Model;
 
+// What normalises the channels of a net, where its family leaves the choice.
+enum class Norm : uint8_t {
+  batch,    // statistics of the rows that are computed together
+  group,    // of groups of channels, each row by itself
+  carried,  // running statistics, moved by these rows, constants to the gradient
+};
+std::string_view name_of(Norm norm);
+// UserError for another name.
+Norm parse_norm(std::string_view name);
+
 // What the caller may choose about a model; zero or empty: the family's own default.
 struct ModelOptions {
   std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm", "unet"
@@ -21,6 +31,7 @@ struct ModelOptions {
   int64_t classes = 0;
   double label_smoothing = 0;
   double dropout = 0;
+  Norm norm = Norm::batch;      // wrn, resnet
   int64_t layers = 0;           // mlp, lstm; unet: how often the image is halved
   int64_t hidden = 0;           // mlp, lstm; unet, resnet: channels of the first stage
   int64_t length = 0;           // lstm: time steps

@@ -32,6 +32,7 @@ class Assigner {
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;
     }
     for (size_t s = 0; s < schedule_.steps.size(); ++s) assign_step(static_cast<int>(s));
+    find_carried();
     return std::move(result_);
   }
 
@@ -84,11 +85,15 @@ class Assigner {
       Copy& copy = copies_[c];
       const Role role = graph_[copy.value].role;
       const bool source = c < source_count_;
-      if (source && (is_persistent(role) || microbatches_ > 1)) copy.end = last_step_;
-      // What the loop over microbatches reads must outlive the loop.
-      const bool read_inside =
-          microbatches_ > 1 && copy.made < each_.begin && copy.end >= each_.begin;
-      if (read_inside) copy.end = std::max(copy.end, each_.end - 1);
+      if (source && is_persistent(role)) copy.end = last_step_;
+      if (microbatches_ == 1) continue;
+      if (source && role == Role::input) {
+        // Filled anew before every microbatch, and between its last reader and that nobody's.
+        copy.end = std::max(copy.end, each_.begin);
+      } else if (copy.made < each_.begin && copy.end >= each_.begin) {
+        // What the loop over microbatches reads must outlive the loop.
+        copy.end = std::max(copy.end, each_.end - 1);
+      }
     }
     for (const ValueId value : graph_.results) {
       const int copy = current_[value.at()];
@@ -168,6 +173,17 @@ class Assigner {
   // Whether the next turn of the loop over microbatches needs the bytes as this one found them.
   bool carried(const BufferUse& use, int s) const {
     return microbatches_ > 1 && use.first < each_.begin && each_.begin <= s && s < each_.end;
+  }
+
+  void find_carried() {
+    result_.carried.assign(result_.uses.size(), false);
+    if (microbatches_ == 1) return;
+    for (int s = 0; s < each_.begin; ++s) {
+      for (const int buffer : result_.steps[static_cast<size_t>(s)].outputs) {
+        const size_t b = static_cast<size_t>(buffer);
+        result_.carried[b] = !result_.persistent[b] && result_.uses[b].last >= each_.end - 1;
+      }
+    }
   }
 
   int new_buffer(const Copy& copy) {

@@ -19,24 +19,40 @@ struct Placement {
   std::string packer;
 };
 
-// Persistent buffers lie at the bottom, one after another: they are live throughout, so nothing is
-// lost by it, and every plan of a graph finds its weights at the same place. Packers see the rest.
-Placement place(const PlanRequest& request, const Buffers& buffers) {
+// Puts buffers where another plan of the same arena has them.
+void place_fixed(const PlanRequest& request, const Schedule& schedule, const Buffers& buffers,
+                 std::vector<Bytes>& offsets) {
+  const auto fix = [&](ValueId value, int buffer) {
+    const Bytes at = request.fixed[value.at()];
+    if (at != kNowhere) offsets[static_cast<size_t>(buffer)] = at;
+  };
+  for (size_t v = 0; v < buffers.sources.size(); ++v) {
+    if (buffers.sources[v] >= 0) fix(make_id<ValueId>(v), buffers.sources[v]);
+  }
+  for (size_t s = 0; s < schedule.steps.size(); ++s) {
+    const Node& node = request.graph[schedule.steps[s].node];
+    if (node.phase != Phase::begin) break;
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      fix(node.outputs[k], buffers.steps[s].outputs[k]);
+    }
+  }
+}
+
+// Persistent buffers lie at the bottom, one after another, and above them what a step carries from
+// microbatch to microbatch: they are live throughout, so nothing is lost by it, and every plan of a
+// graph finds its weights at the same place. Packers see the rest.
+Placement place(const PlanRequest& request, const Schedule& schedule, const Buffers& buffers) {
   Placement placement;
   placement.offsets.assign(buffers.uses.size(), kNowhere);
-  Bytes floor = request.reserved;
-  if (request.fixed_sources.empty()) {
-    floor = Bytes(0);
-  } else {
-    for (size_t v = 0; v < buffers.sources.size(); ++v) {
-      if (buffers.sources[v] < 0 || request.fixed_sources[v] == kNowhere) continue;
-      placement.offsets[static_cast<size_t>(buffers.sources[v])] = request.fixed_sources[v];
-    }
+  Bytes floor(0);
+  if (!request.fixed.empty()) {
+    floor = request.reserved;
+    place_fixed(request, schedule, buffers, placement.offsets);
   }
   std::vector<size_t> loose;
   for (size_t b = 0; b < buffers.uses.size(); ++b) {
     if (placement.offsets[b] != kNowhere) continue;
-    if (buffers.persistent[b]) {
+    if (buffers.persistent[b] || buffers.carried[b]) {
       placement.offsets[b] = floor;
       floor += align_up(buffers.uses[b].size);
     } else {
@@ -70,14 +86,14 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
   }
 }
 
-void add_cost(const PlanRequest& request, const Schedule& schedule, Plan& plan) {
+void add_cost(const PlanRequest& request, Plan& plan) {
   plan.costs = request.costs.source;
-  for (const Step& step : schedule.steps) {
-    const NodeCost& cost = request.costs.nodes[step.node.at()];
-    const double times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
+  for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) {
+    const double times = phase == Phase::each ? request.microbatches : 1;
+    const PhaseCost cost = cost_of(request.graph, request.costs, plan, phase);
     plan.predicted_seconds += times * cost.seconds;
     plan.flops += times * cost.flops;
-    if (step.recompute) plan.extra_flops += times * cost.flops;
+    plan.extra_flops += times * cost.extra_flops;
   }
 }
 
@@ -111,7 +127,7 @@ std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& pla
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers =
       assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  const Placement placement = place(request, buffers);
+  const Placement placement = place(request, schedule, buffers);
   const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
 
   Plan plan;
@@ -135,16 +151,19 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
     plan.sources.push_back(buffer < 0 ? kNowhere : address(buffer));
   }
   measure_peak(buffers, plan);
-  add_cost(request, schedule, plan);
+  add_cost(request, plan);
   return plan;
 }
 
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers =
       assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  Plan plan;
-  add_cost(request, schedule, plan);
-  return {live_peak(buffers.uses).bytes, plan.predicted_seconds};
+  double seconds = 0;
+  for (const Step& step : schedule.steps) {
+    const int times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
+    seconds += times * request.costs.nodes[step.node.at()].seconds;
+  }
+  return {live_peak(buffers.uses).bytes, seconds};
 }
 
 PlanResult make_plan(const PlanRequest& asked) {
@@ -157,6 +176,18 @@ PlanResult make_plan(const PlanRequest& asked) {
     return Infeasible{plan.arena, why_so_large(request.graph, request.costs, plan)};
   }
   return plan;
+}
+
+PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase) {
+  PhaseCost sum;
+  for (const PlannedStep& step : plan.steps) {
+    if (graph[step.node].phase != phase) continue;
+    const NodeCost& cost = costs.nodes[step.node.at()];
+    sum.seconds += cost.seconds;
+    sum.flops += cost.flops;
+    if (step.recompute) sum.extra_flops += cost.flops;
+  }
+  return sum;
 }
 
 Schedule schedule_of(const Plan& plan) {

@@ -19,6 +19,13 @@ struct ScheduleCost {
   double seconds = 0;
 };
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule);
+// Of one run of a phase.
+struct PhaseCost {
+  double seconds = 0;
+  double flops = 0;        // recomputation included
+  double extra_flops = 0;  // of which recomputation
+};
+PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase);
 
 // The schedule a plan came from.
 Schedule schedule_of(const Plan& plan);

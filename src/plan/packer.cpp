@@ -13,19 +13,23 @@ constexpr int64_t kNegligible = 1000;
 }  // namespace
 
 LivePeak live_peak(std::span<const BufferUse> buffers) {
-  int end = 0;
-  for (const BufferUse& use : buffers) end = std::max(end, use.last + 1);
-  std::vector<int64_t> change(static_cast<size_t>(end) + 1, 0);  // `last` is inclusive
+  // At a step, what is born comes before what dies: `last` is inclusive.
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  changes.reserve(2 * buffers.size());
   for (const BufferUse& use : buffers) {
     const int64_t size = align_up(use.size).count;
-    change[static_cast<size_t>(use.first)] += size;
-    change[static_cast<size_t>(use.last) + 1] -= size;
+    changes.emplace_back(use.first, size);
+    changes.emplace_back(int64_t(use.last) + 1, -size);
   }
+  std::sort(changes.begin(), changes.end());
   LivePeak peak;
   int64_t live = 0;
-  for (int step = 0; step < end; ++step) {
-    live += change[static_cast<size_t>(step)];
-    if (live > peak.bytes.count) peak = {.bytes = Bytes(live), .step = step};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    const bool step_complete = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+    if (step_complete && live > peak.bytes.count) {
+      peak = {.bytes = Bytes(live), .step = int(changes[i].first)};
+    }
   }
   return peak;
 }

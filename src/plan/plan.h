@@ -102,9 +102,10 @@ struct PlanRequest {
   Sharing sharing = Sharing::sharing;  // a policy may lower it (Policy::sharing)
   int number = 0;                      // given to policies that take one (Policy::number)
   int microbatches = 1;
-  // By ValueId: addresses that are already given (weights of another plan), or empty.
-  std::vector<Bytes> fixed_sources = {};
-  Bytes reserved;  // everything below this address is taken when fixed_sources are given
+  // By ValueId: addresses that another plan of the same arena gave to values present at the start
+  // (weights) or made in `begin` (sums over microbatches), -1 elsewhere; or empty.
+  std::vector<Bytes> fixed = {};
+  Bytes reserved;  // everything below this address is taken when `fixed` is given
 };
 
 }  // namespace thimble

@@ -72,7 +72,9 @@ class Replayer {
       : pass_(pass), available_(pass.graph.values.size(), false), wanted_(pass.size(), false),
         views_of_(pass.graph.values.size()) {
     for (size_t v = 0; v < available_.size(); ++v) {
-      available_[v] = !pass.graph.values[v].producer.valid();
+      // What updates make lies where it always lay, and place_updates sees to it that it is there.
+      const NodeId producer = pass.graph.values[v].producer;
+      available_[v] = !producer.valid() || is_update(pass.graph[producer]);
       const ValueId bytes = pass.bytes_of[v];
       if (bytes.at() != v) views_of_[bytes.at()].push_back(make_id<ValueId>(v));
     }

@@ -15,7 +15,7 @@ namespace {
 struct Region {
   int64_t end = 0;
   std::set<ValueId> holds;
-  int made = 0;                  // the step that wrote it
+  int made = 0;                  // when it was written
   int last_read = 0;             // so far
   bool taken_over = false;       // written where an input of the same step lay
   Role role = Role::activation;  // of what first had these bytes
@@ -44,10 +44,8 @@ class Replay {
     // A second turn of the loop sees whatever the first one left behind.
     const int turns = std::min(plan_.microbatches, 2);
     for (int turn = 0; turn < turns; ++turn) {
-      if (turn > 0) {
-        carry();
-        place_inputs();
-      }
+      if (turn > 0) carry();
+      if (plan_.microbatches > 1) place_inputs();
       for (s = each_begin; s < count && phase(s) == Phase::each; ++s) step(s);
     }
     for (; s < count && phase(s) == Phase::end; ++s) step(s);
@@ -99,17 +97,30 @@ class Replay {
         continue;
       }
       check_range(at, value.type.bytes().count, value.name);
-      put(make_id<ValueId>(v), at, 0, true);
+      put(make_id<ValueId>(v), at, now_, true);
       last_place_[v] = at;
     }
   }
 
-  // The caller fills the inputs anew before every microbatch.
+  // The caller fills the inputs before every microbatch, but those that `end` reads only once. Until
+  // the first turn nobody else has their bytes.
   void place_inputs() {
+    std::set<ValueId> read_at_end;
+    for (const Node& node : graph_.nodes) {
+      if (node.phase == Phase::end) read_at_end.insert(node.inputs.begin(), node.inputs.end());
+    }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
-      if (value.producer.valid() || value.role != Role::input) continue;
-      put(make_id<ValueId>(v), plan_.sources[v].count, 0, false);
+      const ValueId id = make_id<ValueId>(v);
+      if (value.producer.valid() || value.role != Role::input || read_at_end.count(id) != 0) continue;
+      const int64_t at = plan_.sources[v].count;
+      const auto it = regions_.find(at);
+      const bool untouched = it != regions_.end() && it->second.holds.count(id) != 0;
+      if (untouched && filled_.insert(id).second) {
+        it->second.last_read = now_;
+      } else {
+        put(id, at, now_, false);
+      }
     }
   }
 
@@ -136,13 +147,13 @@ class Replay {
   }
 
   // Writes a value over whatever lay there. Sources must not lie over each other.
-  Region& put(ValueId value, int64_t at, int step, bool must_be_free) {
+  Region& put(ValueId value, int64_t at, int when, bool must_be_free) {
     const int64_t end = at + align_up(Bytes(size_of_value(value))).count;
     clear(at, end, must_be_free, graph_[value].name);
     Region region;
     region.end = end;
     region.holds = {value};
-    region.made = region.last_read = step;
+    region.made = region.last_read = when;
     region.role = graph_[value].role;
     return regions_[at] = region;
   }
@@ -198,7 +209,7 @@ class Replay {
     if (!repeated && planned.recompute) fail("step {} claims to repeat '{}'", s, node.name);
 
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      find(node.inputs[i], planned.inputs[i].count, s).last_read = s;
+      find(node.inputs[i], planned.inputs[i].count, s).last_read = now_;
     }
     if (planned.workspace_size < costs_.nodes[planned.node.at()].workspace) {
       fail("step {} ('{}') has too little scratch", s, node.name);
@@ -215,12 +226,12 @@ class Replay {
     // What the outputs must continue, read before anything is written.
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId bound = bound_to(node, k);
-      if (bound.valid()) find(bound, planned.outputs[k].count, s).last_read = s;
+      if (bound.valid()) find(bound, planned.outputs[k].count, s).last_read = now_;
     }
     if (planned.workspace_size.count > 0) {
       clear(planned.workspace_at.count,
             planned.workspace_at.count + align_up(planned.workspace_size).count, false, "");
-      usage_.push_back({s, s, align_up(planned.workspace_size).count, Role::workspace});
+      usage_.push_back({now_, now_, align_up(planned.workspace_size).count, Role::workspace});
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const int64_t at = planned.outputs[k].count;
@@ -232,10 +243,12 @@ class Replay {
       bool takes_over = bound_to(node, k).valid();
       for (const Bytes input : planned.inputs) takes_over |= input.count == at;
       const Role before = takes_over ? regions_.at(at).role : graph_[node.outputs[k]].role;
-      Region& region = put(node.outputs[k], at, s, false);
+      Region& region = put(node.outputs[k], at, now_, false);
       region.taken_over = takes_over;
       region.role = before;
     }
+    ++now_;
+    step_at_.push_back(s);
   }
 
   // An output may lie over an input only exactly, and only where the op says so; scratch over
@@ -277,7 +290,7 @@ class Replay {
   }
 
   void check_end() {
-    const int last = static_cast<int>(plan_.steps.size()) - 1;
+    const int last = now_ - 1;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!graph_.nodes[n].op->updates.empty() && times_run_[n] == 0) {
         fail("'{}' never runs", graph_.nodes[n].name);
@@ -335,16 +348,12 @@ class Replay {
     if (highest_ != plan_.arena.count) {
       fail("the plan claims an arena of {} bytes and uses {}", plan_.arena.count, highest_);
     }
-    if (plan_.microbatches > 1) {  // what the loop carries is in use between its turns, too
-      if (plan_.peak_live > plan_.arena) fail("the live peak is above the arena");
-      return;
-    }
     check_peak();
   }
 
   // The first step of the largest sum, and what that is made of.
   void check_peak() const {
-    std::vector<int64_t> change(plan_.steps.size() + 1, 0);
+    std::vector<int64_t> change(static_cast<size_t>(now_) + 1, 0);
     for (const Usage& usage : usage_) {
       change[static_cast<size_t>(usage.first)] += usage.bytes;
       change[static_cast<size_t>(usage.last) + 1] -= usage.bytes;
@@ -352,9 +361,13 @@ class Replay {
     int64_t live = 0;
     int64_t peak = 0;
     int peak_step = 0;
-    for (size_t s = 0; s < change.size(); ++s) {
-      live += change[s];
-      if (live > peak) peak = live, peak_step = static_cast<int>(s);
+    int peak_time = 0;
+    for (size_t t = 0; t < step_at_.size(); ++t) {
+      live += change[t];
+      if (live < peak || (live == peak && step_at_[t] >= peak_step)) continue;
+      peak = live;
+      peak_step = step_at_[t];
+      peak_time = static_cast<int>(t);
     }
     if (peak != plan_.peak_live.count) {
       fail("the plan claims a live peak of {} bytes, the replay finds {}", plan_.peak_live.count,
@@ -366,7 +379,7 @@ class Replay {
     }
     std::array<int64_t, kRoles> by_role{};
     for (const Usage& usage : usage_) {
-      if (usage.first > peak_step || usage.last < peak_step) continue;
+      if (usage.first > peak_time || usage.last < peak_time) continue;
       by_role[static_cast<size_t>(usage.role)] += usage.bytes;
     }
     for (size_t r = 0; r < by_role.size(); ++r) {
@@ -399,8 +412,11 @@ class Replay {
   const Graph& graph_;
   const Costs& costs_;
   const Plan& plan_;
+  int now_ = 0;                        // steps replayed, every turn of the loop counted
+  std::vector<int> step_at_;           // by that count: which step of the plan
   std::vector<int> times_run_;         // by node
   std::set<int> seen_;                 // steps replayed at least once
+  std::set<ValueId> filled_;           // inputs filled for a first turn
   std::vector<int64_t> last_place_;    // by value: the address of its latest copy
   std::map<int64_t, Region> regions_;  // by address
   std::vector<Usage> usage_;

@@ -45,20 +45,20 @@ std::string bar(double share) {
 
 }  // namespace
 
-nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
-                            const Costs& costs, const Plan& plan, double plan_seconds) {
+nlohmann::json plan_summary(const StepFacts& facts, const Graph& graph, const Plan& plan) {
   nlohmann::json bytes;
   for (const Row& row : rows()) bytes[std::string(row.key)] = sum_of(plan.peak_by_role, row).count;
   const auto recomputed = std::count_if(plan.steps.begin(), plan.steps.end(),
                                         [](const PlannedStep& s) { return s.recompute; });
   const double once = plan.flops - plan.extra_flops;
   return {{"model", graph.name},
-          {"device", device},
-          {"batch", microbatch * plan.microbatches},
-          {"microbatch", microbatch},
+          {"device", facts.device},
+          {"batch", facts.batch},
+          {"microbatch", facts.microbatch},
+          {"microbatches", plan.microbatches},
           {"planner", plan.policy},
           {"packer", plan.packer},
-          {"tier", "exact"},
+          {"tier", facts.tier},
           {"parameters", parameter_count(graph)},
           {"arena_bytes", plan.arena.count},
           {"peak_live_bytes", plan.peak_live.count},
@@ -69,8 +69,8 @@ nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const G
           {"flops", plan.flops},
           {"extra_flops_ratio", once > 0 ? plan.extra_flops / once : 0.0},
           {"predicted_step_ms", plan.predicted_seconds * 1000},
-          {"costs", costs.source},
-          {"plan_seconds", plan_seconds}};
+          {"costs", plan.costs},
+          {"plan_seconds", facts.plan_seconds}};
 }
 
 std::string memory_table(const Plan& plan) {

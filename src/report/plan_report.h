@@ -8,10 +8,18 @@
 
 namespace thimble {
 
+// What a plan does not say of its step.
+struct StepFacts {
+  std::string_view device;
+  int64_t batch = 0;       // rows of the whole step
+  int64_t microbatch = 0;  // rows computed at once
+  std::string_view tier;
+  double plan_seconds = 0;
+};
+
 // The machine interface of `plan` (docs/cli.md lists the fields). `bytes` is what lies in the arena
 // at the moment of the peak; it adds up to peak_live_bytes.
-nlohmann::json plan_summary(std::string_view device, int64_t microbatch, const Graph& graph,
-                            const Costs& costs, const Plan& plan, double plan_seconds);
+nlohmann::json plan_summary(const StepFacts& facts, const Graph& graph, const Plan& plan);
 
 // Bytes at the peak by role, and in the literature's three terms.
 std::string memory_table(const Plan& plan);

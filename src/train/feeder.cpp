@@ -12,16 +12,17 @@ namespace {
 
 constexpr int32_t kDoesNotCount = -1;
 
-// The epoch of a training step and the position of its first row in that epoch. Rows that do not
+// The epoch of some rows and the position of the first of them in that epoch. Rows that do not
 // fill a batch at the end of an epoch wait for the next order.
-struct BatchPosition {
+struct RowPosition {
   uint64_t epoch;
   int64_t first;
 };
 
-BatchPosition position_of(int64_t step, int64_t batch, int64_t count) {
-  const int64_t per_epoch = count / batch;
-  return {static_cast<uint64_t>(step / per_epoch), step % per_epoch * batch};
+RowPosition position_of(const TrainingRows& rows, int64_t count) {
+  const int64_t per_epoch = count / rows.batch;
+  return {static_cast<uint64_t>(rows.step / per_epoch),
+          rows.step % per_epoch * rows.batch + rows.first};
 }
 
 void set_normalizer(Program& program, const Model& model, int64_t rows) {
@@ -40,12 +41,11 @@ class ImageFeeder final : public Feeder {
   int64_t train_count() const override { return data_.info().train_count; }
   int64_t test_count() const override { return data_.info().test_count; }
 
-  void fill_training(Program& program, const Model& model, int64_t step) override {
+  void fill_training(Program& program, const Model& model, const TrainingRows& rows) override {
     const std::span<int32_t> labels = program.view<int32_t>(model.labels);
-    const int64_t batch = static_cast<int64_t>(labels.size());
-    const auto [epoch, first] = position_of(step, batch, train_count());
+    const auto [epoch, first] = position_of(rows, train_count());
     const std::span<uint8_t> staging = program.view<uint8_t>(model.staging);
-    for (int64_t row = 0; row < batch; ++row) {
+    for (int64_t row = 0; row < model.options.batch; ++row) {
       const int64_t index = permuted(first + row, train_count(), options_.seed, epoch);
       const std::span<uint8_t> image = row_of(program, model, row);
       int32_t& label = labels[static_cast<size_t>(row)];
@@ -56,7 +56,7 @@ class ImageFeeder final : public Feeder {
         data_.read(Split::train, index, image, label);
       }
     }
-    set_normalizer(program, model, batch);
+    set_normalizer(program, model, rows.batch);
   }
 
   int64_t fill_test(Program& program, const Model& model, int64_t first) override {
@@ -105,14 +105,13 @@ class SequenceFeeder final : public Feeder {
   int64_t train_count() const override { return train_count_; }
   int64_t test_count() const override { return test_count_; }
 
-  void fill_training(Program& program, const Model& model, int64_t step) override {
-    const int64_t batch = model.options.batch;
-    const auto [epoch, first] = position_of(step, batch, train_count_);
-    for (int64_t row = 0; row < batch; ++row) {
+  void fill_training(Program& program, const Model& model, const TrainingRows& rows) override {
+    const auto [epoch, first] = position_of(rows, train_count_);
+    for (int64_t row = 0; row < model.options.batch; ++row) {
       const int64_t index = permuted(first + row, train_count_, options_.seed, epoch);
       fill_row(program, model, Split::train, row, index);
     }
-    set_normalizer(program, model, batch);
+    set_normalizer(program, model, rows.batch);
   }
 
   int64_t fill_test(Program& program, const Model& model, int64_t first) override {

@@ -18,14 +18,23 @@ struct FeedOptions {
   bool flip = true;
 };
 
+// Some rows of the batch of a training step: those from `first` on, as many as the model has room
+// for.
+struct TrainingRows {
+  int64_t step = 0;
+  int64_t batch = 0;  // rows of the whole step
+  int64_t first = 0;
+};
+
 class Feeder {
  public:
   virtual ~Feeder() = default;
 
   virtual int64_t train_count() const = 0;
   virtual int64_t test_count() const = 0;
-  // Fills the batch of training step `step`; every epoch is another order of the same records.
-  virtual void fill_training(Program& program, const Model& model, int64_t step) = 0;
+  // Fills in a microbatch; every epoch is another order of the same records. The loss is normalised
+  // by the whole batch, so that microbatches add up to its mean.
+  virtual void fill_training(Program& program, const Model& model, const TrainingRows& rows) = 0;
   // Fills up to a batch of test records from `first` on; returns how many count.
   virtual int64_t fill_test(Program& program, const Model& model, int64_t first) = 0;
   // Data-dependent constants of the model (pixel mean and deviation).

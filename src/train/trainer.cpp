@@ -68,15 +68,14 @@ struct Trainer::Meter {
 Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options)
     : planned_(planned), feeder_(feeder), options_(std::move(options)),
       meter_(std::make_unique<Meter>()) {
-  const Model& model = planned_.training->model;
-  user_check(model.options.batch <= feeder_.train_count(),
-             "a batch of {} is more than the {} training records", model.options.batch,
-             feeder_.train_count());
+  const int64_t batch = planned_.microbatches.batch;
+  user_check(batch <= feeder_.train_count(), "a batch of {} is more than the {} training records",
+             batch, feeder_.train_count());
   user_check(options_.steps >= 1, "there is nothing to train: {} steps", options_.steps);
   options_.rate.total_steps = options_.steps;
   evaluation_ = plan_evaluation(planned_);
   arena_ = planned_.backend->allocate(planned_.plan.arena);
-  program_ = std::make_unique<Program>(model.graph, planned_.plan, *planned_.backend, *arena_);
+  step_ = std::make_unique<TrainingStep>(planned_, feeder_, *arena_, options_.seed);
   evaluator_ = std::make_unique<Program>(evaluation_->model.graph, evaluation_->plan,
                                          *planned_.backend, *arena_);
   start();
@@ -89,15 +88,18 @@ nlohmann::json Trainer::recipe_json() const {
   const ModelOptions& model = planned_.training->model.options;
   const OptimizerSpec& optimizer = options_.recipe.optimizer;
   return {{"model", model.name},
-          {"batch", model.batch},
+          {"batch", planned_.microbatches.batch},
+          {"microbatch", planned_.microbatches.rows},
           {"image", std::vector<int64_t>(model.image.dims().begin(), model.image.dims().end())},
           {"classes", model.classes},
           {"layers", model.layers},
           {"hidden", model.hidden},
           {"length", model.length},
           {"dropout", model.dropout},
+          {"norm", name_of(model.norm)},
           {"label_smoothing", model.label_smoothing},
           {"optimizer", name_of(optimizer)},
+          {"fold", optimizer.fold},
           {"momentum", optimizer.momentum},
           {"weight_decay", optimizer.weight_decay},
           {"lr", options_.rate.base},
@@ -111,13 +113,13 @@ nlohmann::json Trainer::recipe_json() const {
 
 void Trainer::start() {
   const Model& model = planned_.training->model;
-  initialize(*program_, options_.seed);
-  feeder_.describe(*program_, model);
-  if (!options_.weights.empty()) load_weights(options_.weights, *program_);
+  initialize(program(), options_.seed);
+  feeder_.describe(program(), model);
+  if (!options_.weights.empty()) load_weights(options_.weights, program());
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    const Position position = load_checkpoint(*folder, *program_, recipe_json());
+    const Position position = load_checkpoint(*folder, program(), recipe_json());
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
     user_check(meter_->from_json(position.progress),
@@ -126,10 +128,11 @@ void Trainer::start() {
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, options_.steps);
   }
+  if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
   // The check runs between the forward pass and the first update of a weight, so that a bad step
-  // spoils nothing but running statistics.
-  program_->watch(model.loss, [this, loss = model.loss] {
-    if (!std::isfinite(program_->view<float>(loss)[0])) explain_non_finite(result_.steps);
+  // spoils nothing but running statistics (and momentum that gradients are folded into).
+  step_->watch_loss([this] {
+    if (!std::isfinite(step_->loss())) explain_non_finite();
   });
 }
 
@@ -140,39 +143,39 @@ std::string Trainer::kept() const {
 }
 
 std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at) const {
-  const Graph& graph = program_->graph();
+  Program& program = step_->program();
+  const Graph& graph = program.graph();
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.producer.valid() || !is_persistent(value.role) || !looked_at(value.role)) continue;
-    if (!all_finite(program_->bytes_of(make_id<ValueId>(v)), value.type)) {
+    if (!all_finite(program.bytes_of(make_id<ValueId>(v)), value.type)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
     }
   }
   return "";
 }
 
-// Runs the forward pass again, looking at every value as it is made.
-void Trainer::explain_non_finite(int64_t step) {
-  const Model& model = planned_.training->model;
-  std::string where = "the loss itself";
-  const auto name_fault = [&](std::string_view what) {
-    where = what;
+// Runs the forward pass of the microbatch again, looking at every value as it is made.
+void Trainer::explain_non_finite() {
+  const MicrobatchId which = step_->current();
+  const auto name_fault = [&](std::string_view where) {
     throw UserError(fmt::format(
         "the loss is not finite at step {}: {} is the first value that is not; {}; try a lower "
         "--lr, a warm-up (--warmup), or another --seed",
-        step + 1, where, kept()));
+        which.step + 1, where, kept()));
   };
-  const Graph& graph = model.graph;
   // Weights first: they are as the step before left them. Running statistics have seen this forward
   // pass already, so they say nothing about where it went wrong.
   const auto trained = [](Role role) { return role != Role::statistic; };
   if (const std::string value = non_finite_value(trained); !value.empty()) name_fault(value);
-  feed(step);
-  program_->run_until(program_->steps_until(model.loss), [&](size_t s) {
-    const PlannedStep& planned = planned_.plan.steps[s];
-    const Node& node = graph[planned.node];
+  TrainingStep::Part& part = step_->part_of(which.number);
+  const Model& model = part.training->model;
+  step_->feed(which, rate_at(options_.rate, which.step));
+  part.program->run_until(part.program->steps_until(model.loss), [&](size_t s) {
+    const PlannedStep& planned = part.plan->steps[s];
+    const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      const TensorType& type = graph[node.outputs[k]].type;
+      const TensorType& type = model.graph[node.outputs[k]].type;
       const std::span<const std::byte> bytes(arena_->base() + planned.outputs[k].count,
                                              static_cast<size_t>(type.bytes().count));
       if (!all_finite(bytes, type)) name_fault(fmt::format("the output of '{}'", node.name));
@@ -181,31 +184,12 @@ void Trainer::explain_non_finite(int64_t step) {
   name_fault("the loss");
 }
 
-// Everything a step reads that does not outlive it.
-void Trainer::feed(int64_t step) {
-  const Model& model = planned_.training->model;
-  feeder_.fill_training(*program_, model, step);
-  const OptimizerInputs& scalars = planned_.training->scalars;
-  program_->view<float>(scalars.learning_rate)[0] =
-      static_cast<float>(rate_at(options_.rate, step));
-  if (scalars.step.valid()) program_->view<float>(scalars.step)[0] = static_cast<float>(step + 1);
-  if (model.rng.valid()) {
-    const std::span<int64_t> rng = program_->view<int64_t>(model.rng);
-    rng[0] = static_cast<int64_t>(options_.seed);
-    rng[1] = step;
-    rng[2] = 0;
-  }
-}
-
 void Trainer::step(int64_t step) {
-  const Model& model = planned_.training->model;
-  feed(step);
-  if (options_.on_batch) options_.on_batch(step, *program_, model);
-  program_->run();
-  const double loss = static_cast<double>(program_->view<float>(model.loss)[0]);
+  step_->run(step, rate_at(options_.rate, step));
+  const double loss = static_cast<double>(step_->loss());
   result_.losses.push_back(loss);
   meter_->loss_sum += loss;
-  meter_->correct_sum += static_cast<double>(program_->view<float>(model.correct)[0]);
+  meter_->correct_sum += static_cast<double>(step_->correct());
   ++meter_->count;
 }
 
@@ -213,7 +197,7 @@ void Trainer::evaluate() {
   if (!options_.evaluate) return;
   const Model& model = evaluation_->model;
   // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
-  const Graph& trained = program_->graph();
+  const Graph& trained = program().graph();
   initialize(*evaluator_, options_.seed, [&](ValueId value) {
     return !trained.find(model.graph[value].name).valid();
   });
@@ -244,11 +228,11 @@ void Trainer::save() {
   position.step = result_.steps;
   position.recipe = recipe_json();
   position.progress = meter_->to_json();
-  result_.checkpoint = save_checkpoint(options_.out, *program_, position);
+  result_.checkpoint = save_checkpoint(options_.out, program(), position);
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
-  const int64_t batch = planned_.training->model.options.batch;
+  const int64_t batch = planned_.microbatches.batch;
   const int64_t per_epoch = std::max<int64_t>(1, feeder_.train_count() / batch);
   const int64_t first = result_.resumed_at;
   const size_t todo = static_cast<size_t>(options_.steps - first);
@@ -294,13 +278,13 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   // Where no step was left to run, nothing was touched: then it is what was allocated.
   result_.measured_arena = result_.seconds.empty()
                                ? arena_->size()
-                               : std::max(program_->touched(), evaluator_->touched());
+                               : std::max(step_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
-  result_.weights_sha256 = weights_sha256(*program_);
+  result_.weights_sha256 = weights_sha256(program());
   return result_;
 }
 
-void Trainer::export_weights(const std::string& path) { save_weights(path, *program_); }
+void Trainer::export_weights(const std::string& path) { save_weights(path, program()); }
 
 }  // namespace thimble

@@ -10,6 +10,7 @@
 #include "pipeline.h"
 #include "train/feeder.h"
 #include "train/schedule.h"
+#include "train/step.h"
 
 namespace thimble {
 
@@ -25,8 +26,8 @@ struct TrainOptions {
   bool resume = false;            // continue from out's latest checkpoint, if there is one
   std::string weights;            // a safetensors file to start from; empty: the model's own start
   nlohmann::json data;            // how the data was chosen, for the checkpoint
-  // Called with every batch before it is trained on; for tools that look at the data.
-  std::function<void(int64_t step, Program& program, const Model& model)> on_batch;
+  // Called with every microbatch before it is trained on; for tools that look at the data.
+  TrainingStep::Look on_microbatch;
 };
 
 // What the caller shows while training runs.
@@ -73,27 +74,27 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
-  Program& program() { return *program_; }
+  Program& program() { return step_->program(); }
+  TrainingStep& training_step() { return *step_; }
 
  private:
   struct Meter;
 
   void start();
-  void feed(int64_t step);
   void step(int64_t step);
   void evaluate();
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
-  void explain_non_finite(int64_t step);
+  void explain_non_finite();
   nlohmann::json recipe_json() const;
 
   PlannedStepProgram& planned_;
   Feeder& feeder_;
   TrainOptions options_;
   std::unique_ptr<Memory> arena_;
-  std::unique_ptr<Program> program_;
+  std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<EvaluationPlan> evaluation_;
   std::unique_ptr<Program> evaluator_;
   std::unique_ptr<Meter> meter_;

@@ -1,4 +1,5 @@
-// Turns gradients into updates: one node per weight, with the state it keeps.
+// Turns gradients into updates: one node per weight, with the state it keeps. Over several microbatches
+// gradients grow in place from zero, and weights are updated at the end of the step.
 #pragma once
 
 #include <span>
@@ -13,6 +14,9 @@ struct OptimizerSpec {
   enum class Kind : uint8_t { sgd, adam, adamw } kind = Kind::sgd;
   double momentum = 0.9;      // sgd
   bool nesterov = false;      // sgd
+  // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
+  // maths in another order of rounding. REQUIRES check_fold().
+  bool fold = false;
   double weight_decay = 0;    // adamw: decoupled
   double beta1 = 0.9;         // adam, adamw
   double beta2 = 0.999;
@@ -25,14 +29,19 @@ struct OptimizerSpec {
 OptimizerSpec parse_optimizer(std::string_view name);
 std::string name_of(const OptimizerSpec& spec);
 
+// UserError, saying what to choose instead, where gradients cannot be folded into the momentum.
+void check_fold(const OptimizerSpec& spec);
+
 // The scalars that updates read, filled by the caller before each step.
 struct OptimizerInputs {
   ValueId learning_rate;  // f32 [1]
   ValueId step;           // f32 [1], counts from 1; invalid when the optimizer does not read it
 };
 
-// Appends an update for every weight whose gradient is valid.
+// Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
+// Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
-                            std::span<const ValueId> gradients, const OptimizerSpec& spec);
+                            std::span<const ValueId> gradients, const OptimizerSpec& spec,
+                            bool several_microbatches = false);
 
 }  // namespace thimble

@@ -82,10 +82,11 @@ void make_threads(Backend& backend) {
   backend.kernel(fill).run({.attrs = &fill.attrs, .outputs = {&output, 1}});
 }
 
-void expect_no_allocation(const std::string& model, int64_t batch) {
+void expect_no_allocation(const std::string& model, int64_t batch, int64_t microbatch = 0) {
   Recipe recipe;
   recipe.model.name = model;
   recipe.model.batch = batch;
+  recipe.microbatch = microbatch;
   auto planned = plan_training(recipe);
   auto& step = std::get<PlannedStepProgram>(planned);
   const auto arena = step.backend->allocate(step.plan.arena);
@@ -105,6 +106,11 @@ TEST_F(StepHeap, TheCounterCounts) {
 TEST_F(StepHeap, ConvolutionalStepAllocatesNothing) { expect_no_allocation("wrn-10-1", 4); }
 TEST_F(StepHeap, FullyConnectedStepAllocatesNothing) { expect_no_allocation("mlp", 16); }
 TEST_F(StepHeap, RecurrentStepAllocatesNothing) { expect_no_allocation("lstm", 8); }
+
+TEST_F(StepHeap, MicrobatchesAllocateNothing) {
+  expect_no_allocation("wrn-10-1", 4, 2);
+  expect_no_allocation("lstm", 8, 4);
+}
 
 TEST_F(StepHeap, SmallRequestsInsideAStepComeFromSlots) {
   enter_step();

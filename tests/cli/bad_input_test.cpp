@@ -45,6 +45,33 @@ TEST_F(BadInput, Models) {
   }
 }
 
+TEST_F(BadInput, Microbatches) {
+  for (const char* command : {"train", "plan", "profile"}) {
+    const Words base = {command, "mlp", "--batch", "20"};
+    expect_refused(base + Words{"--microbatch", "0"}, "--microbatch", "from 1 on");
+    expect_refused(base + Words{"--microbatch", "-3"}, "--microbatch", "from 1 on");
+    expect_refused(base + Words{"--microbatch", "2.5"}, "--microbatch");
+    expect_refused(base + Words{"--microbatch", "21"}, "a microbatch of 21 rows", "batch of 20");
+    // The model's usual batch counts, too.
+    expect_refused({command, "mlp", "--microbatch", "101"}, "batch of 100");
+    for (const char* optimizer : {"nesterov", "adam", "adamw"}) {
+      expect_refused(base + Words{"--fold", "--optimizer", optimizer}, optimizer,
+                     "choose --optimizer sgd");
+    }
+    expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--momentum", "0"}, "--momentum");
+    expect_refused(base + Words{"--microbatch", "10", "--allow", "exact"}, "equivalent",
+                   "leave --microbatch out");
+    expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--allow", "exact"}, "equivalent",
+                   "leave --fold out");
+    expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'", "equivalent");
+    expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
+    expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",
+                   "group");
+    expect_refused({command, "wrn-10-1", "--microbatch", "10", "--allow", "equivalent"},
+                   "approximate", "--norm group");
+  }
+}
+
 TEST_F(BadInput, FlagsAndCommands) {
   const Outcome nothing = thimble_says({});
   EXPECT_EQ(nothing.code, 2);

@@ -105,6 +105,29 @@ TEST(Plan, WideResNetFitsWhereThePeersDoNot) {
   EXPECT_LE(plan["arena_bytes"].get<double>(), 1.01 * plan["peak_live_bytes"].get<double>());
 }
 
+TEST(Plan, MicrobatchesSaveActivationsAndSayWhatTheyCost) {
+  const Words wrn = {"wrn-28-2", "--batch", "100", "--optimizer", "sgd"};
+  const nlohmann::json whole = plan_json(wrn);
+  const nlohmann::json parts = plan_json(wrn + Words{"--microbatch", "10"});
+  EXPECT_EQ(parts["batch"], 100);
+  EXPECT_EQ(parts["microbatch"], 10);
+  EXPECT_EQ(parts["microbatches"], 10);
+  EXPECT_EQ(parts["tier"], "approximate");
+  EXPECT_LT(parts["arena_bytes"].get<double>(), whole["arena_bytes"].get<double>() / 6);
+  EXPECT_EQ(parts["bytes"]["gradients"], parts["bytes"]["weights"]);
+  // Folded: the gradients are gone, to the byte.
+  const nlohmann::json folded = plan_json(wrn + Words{"--microbatch", "10", "--fold"});
+  EXPECT_EQ(folded["bytes"]["gradients"], 0);
+  EXPECT_EQ(parts["arena_bytes"].get<int64_t>() - folded["arena_bytes"].get<int64_t>(),
+            parts["bytes"]["gradients"].get<int64_t>());
+  // The same work but for the sums, whatever is left over.
+  const nlohmann::json uneven = plan_json(wrn + Words{"--microbatch", "30"});
+  EXPECT_EQ(uneven["microbatches"], 4);
+  EXPECT_NEAR(uneven["flops"].get<double>() / whole["flops"].get<double>(), 1, 0.001);
+  EXPECT_EQ(plan_json(wrn + Words{"--microbatch", "10", "--norm", "group"})["tier"], "equivalent");
+  EXPECT_EQ(plan_json(wrn + Words{"--microbatch", "100"})["tier"], "exact");
+}
+
 TEST(Plan, ListNamesWhatThereIs) {
   const nlohmann::json all = thimble_says({"list", "--json"}).json();
   for (const char* kind : {"models", "data", "planners", "packers", "ops"}) {
@@ -205,6 +228,32 @@ TEST_F(SavedPlan, AnotherModelsPlanIsUnsoundForThisOne) {
   expect_mistake(verify_with([](auto& f) { f["recipe"]["batch"] = 8; }), "unsound");
 }
 
+TEST(Plan, APlanOfMicrobatchesIsSavedWhole) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json";
+  const Outcome saved =
+      thimble_says({"plan", "wrn-10-1", "--image", "8,8,1", "--batch", "10", "--microbatch", "4",
+                    "--threads", "2", "--fold", "--optimizer", "sgd", "--save", path});
+  ASSERT_EQ(saved.code, 0) << saved.err;
+  EXPECT_NE(saved.out.find("batch 10 in microbatches of 4, the last of 2 (approximate)"),
+            std::string::npos)
+      << saved.out;
+  EXPECT_EQ(thimble_says({"verify", path}).code, 0);
+  const nlohmann::json file = nlohmann::json::parse(slurp(path));
+  const auto refused = [&](const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json changed = file;
+    change(changed);
+    spill(path, changed.dump());
+    expect_mistake(thimble_says({"verify", path}), "unsound");
+  };
+  refused([](auto& f) { f.erase("rest"); });
+  refused([](auto& f) { f["rest"] = f["plan"]; });
+  refused([](auto& f) { f["plan"]["microbatches"] = 2; });
+  refused([](auto& f) { f["rest"]["steps"].erase(f["rest"]["steps"].size() / 2); });
+  refused([](auto& f) { f["recipe"]["fold"] = false; });
+  refused([](auto& f) { f["recipe"]["norm"] = "group"; });
+}
+
 TEST(Plan, AnUnwritablePlanFileIsAMistake) {
   const TemporaryFolder folder;
   expect_mistake(thimble_says({"plan", "mlp", "--save", folder / "missing/plan.json"}),
@@ -215,7 +264,10 @@ TEST(Plan, AnUnwritablePlanFileIsAMistake) {
 TEST(Profile, MeasuresWhatWasPredicted) {
   for (const Words& words :
        {Words{"mlp", "--batch", "32"}, Words{"wrn-10-1", "--batch", "8", "--data", "digits"},
-        Words{"lstm", "--batch", "4", "--length", "6"}}) {
+        Words{"lstm", "--batch", "4", "--length", "6"},
+        Words{"wrn-10-1", "--batch", "8", "--data", "digits", "--microbatch", "3"},
+        Words{"lstm", "--batch", "4", "--length", "6", "--microbatch", "2", "--fold",
+              "--optimizer", "sgd"}}) {
     const Outcome outcome = thimble_says(Words{"profile", "--json", "--steps", "2"} + words);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const nlohmann::json json = outcome.json();

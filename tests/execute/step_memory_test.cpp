@@ -12,6 +12,7 @@
 #include "support/counting_heap.h"
 #include "train/feeder.h"
 #include "train/initialize.h"
+#include "train/step.h"
 
 namespace thimble {
 namespace {
@@ -19,46 +20,38 @@ namespace {
 // A program with its data, one training step a call.
 class Training {
  public:
-  Training(const ModelOptions& options, Feeder& feeder, const std::string& optimizer = "adam")
-      : feeder_(feeder), planned_(plan(options, optimizer)) {
+  Training(const Recipe& recipe, Feeder& feeder) : planned_(plan(recipe)) {
     arena_ = planned_.backend->allocate(planned_.plan.arena);
-    program_ = std::make_unique<Program>(model().graph, planned_.plan, *planned_.backend, *arena_);
-    initialize(*program_, 1);
-    feeder_.describe(*program_, model());
+    step_ = std::make_unique<TrainingStep>(planned_, feeder, *arena_, 1);
+    initialize(step_->program(), 1);
+    feeder.describe(step_->program(), planned_.training->model);
   }
 
-  void step(int64_t number) {
-    feeder_.fill_training(*program_, model(), number);
-    const OptimizerInputs& scalars = planned_.training->scalars;
-    program_->view<float>(scalars.learning_rate)[0] = 0.001f;
-    if (scalars.step.valid()) {
-      program_->view<float>(scalars.step)[0] = static_cast<float>(number + 1);
-    }
-    if (model().rng.valid()) program_->view<int64_t>(model().rng)[1] = number;
-    program_->run();
-  }
-
-  const Model& model() const { return planned_.training->model; }
+  void step(int64_t number) { step_->run(number, 0.001); }
   Bytes arena() const { return planned_.plan.arena; }
 
  private:
-  static PlannedStepProgram plan(const ModelOptions& options, const std::string& optimizer) {
-    Recipe recipe;
-    recipe.model = options;
-    recipe.optimizer = parse_optimizer(optimizer);
+  static PlannedStepProgram plan(Recipe recipe) {
     recipe.threads = 2;
     return std::get<PlannedStepProgram>(plan_training(recipe));
   }
 
-  Feeder& feeder_;
   PlannedStepProgram planned_;
   std::unique_ptr<Memory> arena_;
-  std::unique_ptr<Program> program_;
+  std::unique_ptr<TrainingStep> step_;
 };
 
-void expect_no_allocation(const ModelOptions& options, Feeder& feeder,
-                          const std::string& optimizer) {
-  Training training(options, feeder, optimizer);
+Recipe recipe_of(const ModelOptions& options, const std::string& optimizer,
+                 int64_t microbatch = 0) {
+  Recipe recipe;
+  recipe.model = options;
+  recipe.optimizer = parse_optimizer(optimizer);
+  recipe.microbatch = microbatch;
+  return recipe;
+}
+
+void expect_no_allocation(const Recipe& recipe, Feeder& feeder) {
+  Training training(recipe, feeder);
   training.step(0);  // the first parallel region makes the threads
   const int64_t misses = library_heap_misses();
   EXPECT_EQ(allocations_in([&] {
@@ -93,25 +86,41 @@ TEST_F(StepMemory, TheCounterCounts) {
 TEST_F(StepMemory, FeedingAndTrainingAConvolutionalNetAllocatesNothing) {
   Digits digits;
   const auto feeder = make_image_feeder(digits, {.seed = 3, .augment = true, .crop_pad = 1});
-  expect_no_allocation({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, *feeder, "nesterov");
+  expect_no_allocation(
+      recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov"), *feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingAnMlpWithDropoutAllocatesNothing) {
   Digits digits;
   const auto feeder = make_image_feeder(digits, {.seed = 3});
-  expect_no_allocation({.name = "mlp", .batch = 32, .dropout = 0.5}, *feeder, "adam");
+  expect_no_allocation(recipe_of({.name = "mlp", .batch = 32, .dropout = 0.5}, "adam"), *feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingAnLstmAllocatesNothing) {
   const auto feeder = make_sequence_feeder({.seed = 3}, 640, 64);
-  expect_no_allocation({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, *feeder, "adamw");
+  expect_no_allocation(
+      recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw"), *feeder);
 }
 
 TEST_F(StepMemory, FeedingGeneratedImagesAllocatesNothing) {
   Generated generated({.image = {12, 12, 3}, .train_count = 64, .test_count = 8});
   const auto feeder = make_image_feeder(generated, {.augment = true});
-  expect_no_allocation({.name = "wrn-10-1", .batch = 4, .image = {12, 12, 3}, .dropout = 0.3},
-                       *feeder, "sgd");
+  expect_no_allocation(
+      recipe_of({.name = "wrn-10-1", .batch = 4, .image = {12, 12, 3}, .dropout = 0.3}, "sgd"),
+      *feeder);
+}
+
+// Sizes of two kinds, gradients folded, constants of the last microbatch's own: all of it at once.
+TEST_F(StepMemory, MicrobatchesAllocateNothing) {
+  Digits digits;
+  const auto images = make_image_feeder(digits, {.seed = 3, .augment = true, .crop_pad = 1});
+  Recipe folded = recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "sgd", 5);
+  folded.optimizer.fold = true;
+  folded.planner = "sqrt_segments";
+  expect_no_allocation(folded, *images);
+  const auto sequences = make_sequence_feeder({.seed = 3}, 640, 64);
+  expect_no_allocation(
+      recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw", 3), *sequences);
 }
 
 // Makes the highest resident size start again from the present one; false where that cannot be.
@@ -126,12 +135,14 @@ TEST_F(StepMemory, TheProcessGrowsByTheArenaAndLittleMore) {
   Generated generated({.image = {32, 32, 3}, .train_count = 200, .test_count = 50});
   const auto feeder = make_image_feeder(generated, {.augment = true});
   {  // oneDNN's code is made once, whatever the size of the net
-    Training warm({.name = "wrn-16-2", .batch = 2, .image = {32, 32, 3}}, *feeder, "nesterov");
+    Training warm(recipe_of({.name = "wrn-16-2", .batch = 2, .image = {32, 32, 3}}, "nesterov"),
+                  *feeder);
     warm.step(0);
   }
   if (!restart_resident_peak()) GTEST_SKIP() << "/proc/self/clear_refs cannot be written";
   const Bytes before = resident_now();
-  Training training({.name = "wrn-16-2", .batch = 50, .image = {32, 32, 3}}, *feeder, "nesterov");
+  Training training(recipe_of({.name = "wrn-16-2", .batch = 50, .image = {32, 32, 3}}, "nesterov"),
+                    *feeder);
   for (int64_t step = 0; step < 3; ++step) training.step(step);
   const Bytes growth = resident_peak() - before;
   EXPECT_GT(training.arena(), Bytes(32 << 20));           // else this shows nothing

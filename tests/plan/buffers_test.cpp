@@ -241,10 +241,26 @@ TEST(Buffers, WhatTheLoopReadsOutlivesTheLoop) {
   // The gradient's bytes are one buffer from `begin` to `end`.
   EXPECT_EQ(made(many, Loop::add), made(many, Loop::fill));
   expect_use(many, made(many, Loop::add), 256, Loop::fill, Loop::update);
-  // Data arrive again before every turn.
-  EXPECT_EQ(many.uses[static_cast<size_t>(many.sources[loop.x.at()])].last, Loop::update);
-  EXPECT_LT(once.uses[static_cast<size_t>(once.sources[loop.x.at()])].last, Loop::update);
+  // Data arrive again before every turn, so their bytes are free behind their last reader; what the
+  // end of the step reads arrives once.
+  EXPECT_EQ(many.uses[static_cast<size_t>(many.sources[loop.x.at()])].last, Loop::add);
+  EXPECT_EQ(many.uses[static_cast<size_t>(many.sources[loop.rate.at()])].last, Loop::update);
   EXPECT_EQ(made(many, Loop::update), many.sources[loop.w.at()]);
+}
+
+TEST(Buffers, WhatIsCarriedLiesRightAboveTheWeights) {
+  const Loop loop = make_loop();
+  const Buffers many = buffers_of(loop.graph, Sharing::sharing, 4);
+  const auto carried = std::count(many.carried.begin(), many.carried.end(), true);
+  EXPECT_EQ(carried, 2);  // the gradient and the table
+  const Buffers once = buffers_of(loop.graph, Sharing::sharing, 1);
+  EXPECT_EQ(std::count(once.carried.begin(), once.carried.end(), true), 0);
+  const Costs costs = flat_costs(loop.graph);
+  const Plan plan = std::get<Plan>(
+      make_plan({.graph = loop.graph, .costs = costs, .microbatches = 4}));
+  EXPECT_EQ(plan.sources[loop.w.at()], Bytes(0));
+  EXPECT_EQ(plan.steps[Loop::fill].outputs[0], Bytes(256));
+  EXPECT_EQ(plan.steps[Loop::make_table].outputs[0], Bytes(512));
 }
 
 TEST(Buffers, PhaseRangesSplitASchedule) {

@@ -31,7 +31,8 @@ std::vector<ModelOptions> nets() {
   return {{.name = "wrn-28-2", .batch = 100},
           {.name = "resnet-50", .batch = 8},
           {.name = "mlp", .batch = 64, .layers = 6, .hidden = 128},
-          {.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40}};
+          {.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40},
+          {.name = "unet", .batch = 8}};
 }
 
 // The promise of budgets: never exceeded; a smaller one never gives a larger arena or a faster plan;
@@ -131,6 +132,7 @@ TEST(Drops, DescribeTheSchedulesOfAllPolicies) {
       SCOPED_TRACE(fmt::format("{}, {}", options.name, policy->name));
       PlanRequest request = problem.request();
       request.policy = policy->name;
+      request.number = policy->number.usual;
       const Schedule schedule = policy->schedule(request);
       const ScheduleCost told = cost_of(request, schedule_dropping(pass, drops_of(pass, schedule)));
       EXPECT_LE(told.live_peak, cost_of(request, schedule).live_peak);

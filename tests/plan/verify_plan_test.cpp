@@ -41,10 +41,26 @@ Case hand_made(uint32_t seed) {
   return result;
 }
 
+ModelOptions with_norm(ModelOptions options, Norm norm) {
+  options.norm = norm;
+  return options;
+}
+
+// Steps whose middle runs several times.
+std::vector<Case> looped_cases() {
+  std::vector<Case> cases = {planned_model(small_wrn(), "nesterov", 3),
+                             planned_model(small_lstm(), "adam", 2),
+                             planned_model(small_mlp(), folded_sgd(), 4),
+                             planned_model(with_norm(small_wrn(), Norm::carried), folded_sgd(), 2)};
+  for (size_t i = 0; i < 4; ++i) cases.push_back(recomputed(cases[i], 5, 0.15));
+  return cases;
+}
+
 std::vector<Case> sound_cases() {
   std::vector<Case> cases = {planned_model(small_mlp()), planned_model(small_wrn()),
                              planned_model(small_resnet()), planned_model(small_lstm(), "adam")};
   for (const size_t i : {0, 1, 3}) cases.push_back(recomputed(cases[i], 7, 0.15));
+  for (const Case& c : looped_cases()) cases.push_back(c);
   for (const uint32_t seed : {1u, 2u, 3u}) cases.push_back(hand_made(seed));
   return cases;
 }
@@ -74,7 +90,11 @@ TEST(VerifyPlan, SoundPlansPass) {
     EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
     for (const Sharing sharing : {Sharing::none, Sharing::in_place}) {
       const Plan plan =
-          lay_out({.graph = c.graph, .costs = c.costs, .sharing = sharing}, schedule_of(c.plan));
+          lay_out({.graph = c.graph,
+                   .costs = c.costs,
+                   .sharing = sharing,
+                   .microbatches = c.plan.microbatches},
+                  schedule_of(c.plan));
       EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt) << c.name;
       EXPECT_GE(plan.arena, c.plan.arena) << c.name;
     }
@@ -560,6 +580,46 @@ TEST(VerifyPlan, LoopsThatLoseWhatTheyCarryDoNot) {
   plan.microbatches = 1;
   EXPECT_EQ(find_fault(c.graph, c.costs, plan).value_or("").find("does not hold it"),
             std::string::npos);
+}
+
+// What a loop carries may not be lost between its turns, wherever that happens: every sum of a real
+// step, overwritten by every kind of step in turn.
+TEST(VerifyPlan, NoSumOfALoopMayBeOverwritten) {
+  for (const Case& c : looped_cases()) {
+    std::mt19937 random(3);
+    int tried = 0;
+    for (const PlannedStep& begin : c.plan.steps) {
+      const Node& node = c.graph[begin.node];
+      if (node.phase != Phase::begin) continue;
+      Plan plan = c.plan;
+      const auto s = pick(plan, random, [&](size_t i) {
+        const Node& other = c.graph[plan.steps[i].node];
+        return other.phase == Phase::each && !is_update(other) && other.accumulate.empty() &&
+               !other.op->view;
+      });
+      ASSERT_TRUE(s.has_value());
+      plan.steps[*s].outputs[0] = begin.outputs[0];
+      EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << c.name << ": " << node.name;
+      ++tried;
+    }
+    EXPECT_GE(tried, 8) << c.name;
+  }
+}
+
+TEST(VerifyPlan, TheNumberOfTurnsIsPartOfThePlan) {
+  for (const Case& c : looped_cases()) {
+    for (const int turns : {0, -1}) {
+      Plan plan = c.plan;
+      plan.microbatches = turns;
+      EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << c.name;
+    }
+    // The second turn is like all others: only what the step costs depends on their number.
+    Plan more = lay_out({.graph = c.graph, .costs = c.costs, .microbatches = 7}, schedule_of(c.plan));
+    EXPECT_EQ(more.steps, c.plan.steps) << c.name;
+    EXPECT_EQ(find_fault(c.graph, c.costs, more), std::nullopt) << c.name;
+    more.microbatches = 8;
+    EXPECT_TRUE(find_fault(c.graph, c.costs, more).has_value()) << c.name;
+  }
 }
 
 TEST(VerifyPlan, PhasesKeepTheirOrder) {

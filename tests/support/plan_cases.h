@@ -75,13 +75,22 @@ struct Case {
   Plan plan;
 };
 
-inline Case planned_model(const ModelOptions& options, const std::string& optimizer = "nesterov") {
+inline Case planned_model(const ModelOptions& options, const OptimizerSpec& optimizer,
+                          int microbatches = 1) {
   Case result;
   result.name = options.name;
-  result.graph = make_training_graph(options, parse_optimizer(optimizer)).model.graph;
+  if (microbatches > 1) result.name += " in microbatches";
+  if (optimizer.fold) result.name += " with folded gradients";
+  result.graph = make_training_graph(options, optimizer, {}, microbatches).model.graph;
   result.costs = gather_costs(result.graph, *make_backend("cpu", 1));
-  result.plan = std::get<Plan>(make_plan({.graph = result.graph, .costs = result.costs}));
+  result.plan = std::get<Plan>(make_plan(
+      {.graph = result.graph, .costs = result.costs, .microbatches = microbatches}));
   return result;
+}
+
+inline Case planned_model(const ModelOptions& options, const std::string& optimizer = "nesterov",
+                          int microbatches = 1) {
+  return planned_model(options, parse_optimizer(optimizer), microbatches);
 }
 
 // The same graph under a schedule that computes about one input in `1 / chance` again.
@@ -89,8 +98,9 @@ inline Case recomputed(const Case& from, uint32_t seed, double chance) {
   std::mt19937 random(seed);
   Case result = from;
   result.name += " with recomputation";
-  result.plan = lay_out({.graph = from.graph, .costs = from.costs},
-                        with_recomputation(from.graph, random, chance));
+  result.plan = lay_out(
+      {.graph = from.graph, .costs = from.costs, .microbatches = from.plan.microbatches},
+      with_recomputation(from.graph, random, chance));
   return result;
 }
 
@@ -98,6 +108,11 @@ inline ModelOptions small_mlp() {
   return {.name = "mlp", .batch = 8, .dropout = 0.25, .layers = 2, .hidden = 24};
 }
 inline ModelOptions small_wrn() { return {.name = "wrn-10-1", .batch = 4, .image = {8, 8, 1}}; }
+inline OptimizerSpec folded_sgd() {
+  OptimizerSpec spec = parse_optimizer("sgd");
+  spec.fold = true;
+  return spec;
+}
 inline ModelOptions small_resnet() {
   return {.name = "resnet:[1,1,1,1]", .batch = 2, .image = {32, 32, 3}, .classes = 10};
 }

@@ -266,8 +266,8 @@ TEST_P(Resume, ContinuesToTheSameBits) {
     {
       // Stops in the middle of things, as if killed: what `latest` holds is step k's.
       TrainOptions first = options;
-      first.on_batch = [&](int64_t step, Program&, const Model&) {
-        if (step == k) throw std::runtime_error("killed");
+      first.on_microbatch = [&](MicrobatchId which, TrainingStep::Part&) {
+        if (which.step == k) throw std::runtime_error("killed");
       };
       TrainingRun killed(run, first);
       if (k < steps) {

@@ -17,6 +17,10 @@ struct RunSetup {
   bool augment = false;
   double rate = 0.02;
   uint64_t seed = 5;
+  int64_t microbatch = 0;
+  bool fold = false;
+  std::string planner = "keep_all";
+  std::optional<Bytes> memory = {};
 };
 
 inline RunSetup mlp_run() {
@@ -43,6 +47,10 @@ class TrainingRun {
     Recipe recipe;
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
+    recipe.optimizer.fold = run.fold;
+    recipe.microbatch = run.microbatch;
+    recipe.planner = run.planner;
+    recipe.memory = run.memory;
     recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
@@ -59,6 +67,7 @@ class TrainingRun {
   TrainResult run() { return trainer_->run({}); }
   Trainer& trainer() { return *trainer_; }
   Program& program() { return trainer_->program(); }
+  TrainingStep& step() { return trainer_->training_step(); }
   const PlannedStepProgram& planned() const { return *planned_; }
   Feeder& feeder() { return *feeder_; }
 

@@ -54,11 +54,11 @@ void complete(ModelOptions& options) {
 ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
   Builder& b = net.build();
   const bool same = b.shape(x).back() == out && stride == 1;
-  const ValueId first = net.batch_norm("bn1", x, "relu");
+  const ValueId first = net.norm("bn1", x, "relu");
   const ValueId skip = same ? x : net.conv("shortcut", first, out, 1, stride);
   ValueId y = net.conv("conv1", first, out / 4, 1);
-  y = net.conv("conv2", net.batch_norm("bn2", y, "relu"), out / 4, 3, stride);
-  y = net.conv("conv3", net.batch_norm("bn3", y, "relu"), out, 1);
+  y = net.conv("conv2", net.norm("bn2", y, "relu"), out / 4, 3, stride);
+  y = net.conv("conv3", net.norm("bn3", y, "relu"), out, 1);
   return b.op("add", {y, skip});
 }
 
@@ -71,7 +71,7 @@ Model build(const ModelOptions& options) {
   Layers net(options);
   Builder& b = net.build();
   ValueId x = net.conv("stem", net.images(), width / 4, 7, 2, 3);
-  x = net.batch_norm("stem.bn", x, "relu");
+  x = net.norm("stem.bn", x, "relu");
   x = b.op("max_pool", {x}, {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}});
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     for (int64_t i = 0; i < stages[stage]; ++i) {
@@ -79,7 +79,7 @@ Model build(const ModelOptions& options) {
       x = bottleneck(net, x, width << stage, stage > 0 && i == 0 ? 2 : 1);
     }
   }
-  x = b.op("global_avg_pool", {net.batch_norm("bn", x, "relu")});
+  x = b.op("global_avg_pool", {net.norm("bn", x, "relu")});
   return net.finish(net.linear("classifier", x, options.classes));
 }
 

@@ -21,8 +21,8 @@ void complete(ModelOptions& options) {
 // Two convolutions, each normalised and followed by relu.
 ValueId block(Layers& net, std::string_view name, ValueId x, int64_t out) {
   const Builder::Scope scope(net.build(), name);
-  x = net.batch_norm("bn1", net.conv("conv1", x, out, 3), "relu");
-  x = net.batch_norm("bn2", net.conv("conv2", x, out, 3), "relu");
+  x = net.norm("bn1", net.conv("conv1", x, out, 3), "relu");
+  x = net.norm("bn2", net.conv("conv2", x, out, 3), "relu");
   return net.dropout(x);
 }
 

@@ -29,10 +29,10 @@ void complete(ModelOptions& options) {
 ValueId block(Layers& net, ValueId x, int64_t out, int64_t stride) {
   Builder& b = net.build();
   const bool same = b.shape(x).back() == out && stride == 1;
-  const ValueId first = net.batch_norm("bn1", x, "relu");
+  const ValueId first = net.norm("bn1", x, "relu");
   const ValueId skip = same ? x : net.conv("shortcut", first, out, 1, stride);
   ValueId y = net.conv("conv1", first, out, 3, stride);
-  y = net.dropout(net.batch_norm("bn2", y, "relu"));
+  y = net.dropout(net.norm("bn2", y, "relu"));
   return b.op("add", {net.conv("conv2", y, out, 3), skip});
 }
 
@@ -49,7 +49,7 @@ Model build(const ModelOptions& options) {
       x = block(net, x, widths[group], group > 0 && i == 0 ? 2 : 1);
     }
   }
-  x = net.batch_norm("bn", x, "relu");
+  x = net.norm("bn", x, "relu");
   x = b.op("global_avg_pool", {x});
   return net.finish(net.linear("classifier", x, options.classes));
 }

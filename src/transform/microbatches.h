@@ -1,0 +1,22 @@
+// How the rows of a batch are spread over the microbatches of a step.
+#pragma once
+
+#include <cstdint>
+
+namespace thimble {
+
+// `full` microbatches of `rows` rows each, then one of the `rest` that is left (0: none).
+struct Microbatches {
+  int64_t batch = 0;
+  int64_t rows = 0;
+  int full = 1;
+  int64_t rest = 0;
+
+  int count() const { return full + (rest > 0 ? 1 : 0); }
+  bool operator==(const Microbatches&) const = default;
+};
+
+// `rows` 0: the whole batch at once. UserError when a microbatch would be larger than the batch.
+Microbatches split_batch(int64_t batch, int64_t rows);
+
+}  // namespace thimble

@@ -1,0 +1,53 @@
+#include "transform/tier.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"exact", "equivalent", "approximate"};
+
+// Whether what becomes of one row depends on the others.
+bool mixes_rows(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.op->name == "batch_norm_stats"; });
+}
+
+}  // namespace
+
+std::string_view name_of(Tier tier) { return kNames[static_cast<size_t>(tier)]; }
+
+Tier parse_tier(std::string_view name) {
+  for (size_t t = 0; t < kNames.size(); ++t) {
+    if (kNames[t] == name) return static_cast<Tier>(t);
+  }
+  user_error("there is no tier '{}'; known: exact, equivalent, approximate", name);
+}
+
+Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
+  if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
+  return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
+}
+
+void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer) {
+  if (tier <= allowed) return;
+  if (tier == Tier::approximate) {
+    user_error(
+        "batch norm over microbatches uses the statistics of each, which is approximate, and "
+        "--allow is {}; choose --norm group, or leave --microbatch out",
+        name_of(allowed));
+  }
+  user_error(
+      "{} sums in another order than the whole batch would, which is equivalent, and --allow "
+      "is {}; leave {} out",
+      microbatches > 1 ? "a step in microbatches" : "a step with folded gradients",
+      name_of(allowed),
+      microbatches > 1 && optimizer.fold ? "--microbatch and --fold"
+      : microbatches > 1                 ? "--microbatch"
+                                         : "--fold");
+}
+
+}  // namespace thimble

@@ -1,0 +1,27 @@
+// What a plan may do to the numbers, from nothing to something.
+#pragma once
+
+#include <string_view>
+
+#include "graph/graph.h"
+#include "transform/optimizer.h"
+
+namespace thimble {
+
+enum class Tier : uint8_t {
+  exact,        // the bits of the plan that keeps everything
+  equivalent,   // the same maths, rounded otherwise
+  approximate,  // other maths: statistics of a microbatch in place of the batch's
+};
+
+std::string_view name_of(Tier tier);
+// UserError for another name.
+Tier parse_tier(std::string_view name);
+
+// Of a step of `graph`; planners never change a bit, so it is the graph's alone.
+Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer);
+
+// UserError, naming what goes beyond and what to choose instead, when the tier is above `allowed`.
+void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer);
+
+}  // namespace thimble

@@ -51,6 +51,7 @@ struct UnitSet {
 struct Effort {
   int budgets = 0;    // from keeping everything to the least
   size_t beam = 0;    // partial plans kept behind each stage
+  size_t widest = 0;  // and when that led nowhere
   size_t covers = 0;  // ways out tried when memory runs out
   bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
   int64_t work = 0;
@@ -69,28 +70,30 @@ class Search {
       if (!memory.never_stays[u]) continue;
       for (size_t s = memory.forward - 1; s < dead_.size(); ++s) dead_[s].add(static_cast<int>(u));
     }
-    pinned_.resize(memory.stages.size());
     needed_.resize(memory.units.size());
     ran_.resize(memory.forward, -1);
   }
 
   // When it ends where some value cannot be computed again for want of memory, that value is pinned
-  // from where it was last at hand, and all starts over.
+  // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
   std::optional<EvictionPoint> solve(int64_t budget) {
     constexpr int kRepairs = 8;
+    budget_ = budget;
+    unpin();
     for (int i = 0; i < kRepairs; ++i) {
       dead_end_.reset();
-      if (auto found = search(budget)) return found;
+      if (auto found = search(effort_.beam)) return found;
       if (!dead_end_ || work_ > effort_.work || !pin_missing()) break;
     }
-    return std::nullopt;
+    if (effort_.widest <= effort_.beam) return std::nullopt;
+    unpin();
+    return search(effort_.widest);
   }
 
   int64_t work() const { return work_; }
 
  private:
-  std::optional<EvictionPoint> search(int64_t budget) {
-    budget_ = budget;
+  std::optional<EvictionPoint> search(size_t beam) {
     trail_.clear();
     std::vector<Label> labels = {Label{}};
     for (size_t s = 0; s < memory_.stages.size(); ++s) {
@@ -101,7 +104,7 @@ class Search {
         return std::nullopt;
       }
       if (work_ > effort_.work) return std::nullopt;
-      thin(next);
+      thin(next, beam);
       for (Label& label : next) {
         trail_.push_back({label.present.units, label.trail});
         label.trail = static_cast<int>(trail_.size()) - 1;
@@ -133,6 +136,8 @@ class Search {
     Set present;
     int before = -1;
   };
+
+  void unpin() { pinned_.assign(memory_.stages.size(), Set{}); }
 
   // Pins what the dead end misses from where it was last at hand. False when that changes nothing.
   bool pin_missing() {
@@ -278,7 +283,8 @@ class Search {
       const bool replay = partial.at + 1 < run.steps.size();
       const UnitStep& now = step(run.steps[partial.at]);
       const Set& wanted = run.wanted_later[partial.at];
-      int64_t in_use = memory_.always[static_cast<size_t>(stage)].count + partial.present.bytes +
+      const auto& always = replay ? memory_.always_before : memory_.always;
+      int64_t in_use = always[static_cast<size_t>(stage)].count + partial.present.bytes +
                        now.scratch.count + (replay ? now.passing.count : 0);
       for (const int u : now.makes) {
         if (!partial.present.units.has(u)) in_use += bytes(u);
@@ -422,7 +428,7 @@ class Search {
   }
 
   // Removes what another one makes useless, and beyond the beam the least promising.
-  void thin(std::vector<Label>& labels) const {
+  void thin(std::vector<Label>& labels, size_t beam) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::tuple(a.total(), a.seconds, a.peak) < std::tuple(b.total(), b.seconds, b.peak);
     });
@@ -432,7 +438,7 @@ class Search {
         return other.seconds <= label.seconds && other.present.units.contains(label.present.units);
       });
       if (!useless) best.push_back(label);
-      if (best.size() == effort_.beam) break;
+      if (best.size() == beam) break;
     }
     labels = std::move(best);
   }
@@ -475,19 +481,22 @@ int64_t least_peak(const StageMemory& memory) {
   return least;
 }
 
-// Budget after budget, by equal ratios down to the least peak; where that fails, in between.
+// Budget after budget, by equal ratios down to the least peak, larger ones where effort would not last;
+// where that fails, in between.
 template <size_t Words>
 std::vector<EvictionPoint> walk_down(const StageMemory& memory, const Effort& effort, Bytes below) {
-  constexpr int kBisections = 5;
+  constexpr int kBisections = 8;
   std::vector<EvictionPoint> frontier;
   Search<Words> search(memory, effort);
   auto peak = static_cast<double>(below.count);
   auto out_of_reach = static_cast<double>(least_peak(memory)) - 1;
-  if (peak <= out_of_reach) return frontier;
-  const double ratio = std::pow(out_of_reach / peak, 1.0 / effort.budgets);
+  const double finest = std::log(peak / out_of_reach) / effort.budgets;
   int failures = 0;
-  while (failures < kBisections && search.work() < effort.work) {
-    const double next = failures == 0 ? peak * ratio : (peak + out_of_reach) / 2;
+  for (int tries = 0; failures < kBisections && search.work() < effort.work; ++tries) {
+    const double each = static_cast<double>(search.work()) / std::max(tries, 1);
+    const double left = static_cast<double>(effort.work - search.work()) / std::max(each, 1.0);
+    const double step = std::max(finest, std::log(peak / out_of_reach) / left);
+    const double next = failures == 0 ? peak * std::exp(-step) : (peak + out_of_reach) / 2;
     const double budget = std::min(std::floor(next), peak - 1);
     if (budget <= out_of_reach) break;
     auto found = search.solve(static_cast<int64_t>(budget));
@@ -510,17 +519,17 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
   const size_t units = memory.units.size();
   if (units <= 64) {
     return walk_down<1>(
-        memory, {.budgets = 400, .beam = 64, .covers = 24, .exact_prices = true, .work = 60'000'000},
+        memory, {.budgets = 400, .beam = 64, .widest = 512, .covers = 24, .exact_prices = true, .work = 60'000'000},
         below);
   }
   if (units <= 256) {
     return walk_down<4>(
-        memory, {.budgets = 40, .beam = 6, .covers = 6, .exact_prices = false, .work = 60'000'000},
+        memory, {.budgets = 40, .beam = 6, .widest = 6, .covers = 6, .exact_prices = false, .work = 60'000'000},
         below);
   }
   if (units > kMostUnits) return {};
   return walk_down<kMostUnits / 64>(
-      memory, {.budgets = 16, .beam = 2, .covers = 4, .exact_prices = false, .work = 60'000'000},
+      memory, {.budgets = 16, .beam = 2, .widest = 2, .covers = 4, .exact_prices = false, .work = 60'000'000},
       below);
 }
 

@@ -49,10 +49,11 @@ struct UnitSet {
 
 // How hard to look. Work is counted in visits of units, so that results do not depend on clocks.
 struct Effort {
-  int budgets = 0;    // from keeping everything to the least
-  size_t beam = 0;    // partial plans kept behind each stage
-  size_t widest = 0;  // and when that led nowhere
-  size_t covers = 0;  // ways out tried when memory runs out
+  int first_budgets = 0;     // from keeping everything to the least
+  int budgets = 0;           // answers, at most
+  size_t beam = 0;           // partial plans kept behind each stage
+  size_t widest = 0;         // and when that led nowhere
+  size_t covers = 0;         // ways out tried when memory runs out
   bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
   int64_t work = 0;
 };
@@ -77,7 +78,7 @@ class Search {
   // When it ends where some value cannot be computed again for want of memory, that value is pinned
   // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
   std::optional<EvictionPoint> solve(int64_t budget) {
-    constexpr int kRepairs = 8;
+    constexpr int kRepairs = 4;
     budget_ = budget;
     unpin();
     for (int i = 0; i < kRepairs; ++i) {
@@ -100,7 +101,8 @@ class Search {
       std::vector<Label> next;
       for (const Label& label : labels) expand(label, s, next);
       if (next.empty()) {
-        dead_end_ = DeadEnd{labels.front().present.units, labels.front().trail, static_cast<int>(s)};
+        dead_end_ =
+            DeadEnd{labels.front().present.units, labels.front().trail, static_cast<int>(s)};
         return std::nullopt;
       }
       if (work_ > effort_.work) return std::nullopt;
@@ -289,7 +291,8 @@ class Search {
       for (const int u : now.makes) {
         if (!partial.present.units.has(u)) in_use += bytes(u);
       }
-      // Overwriting a unit that is of no more use costs nothing; another one would have to be dropped.
+      // Overwriting a unit that is of no more use costs nothing; another one would have to be
+      // dropped.
       Set locked = wanted;
       for (const int u : now.reads) locked.add(u);
       for (const auto& overwrite : now.overwrites) {
@@ -301,10 +304,10 @@ class Search {
         }
       }
       if (in_use > budget_) {
-        std::vector<Set> ways =
-            covers(partial.present.units, locked, in_use - budget_, stage);
+        std::vector<Set> ways = covers(partial.present.units, locked, in_use - budget_, stage);
         // One shortage after the other would multiply the ways: the later, the fewer.
-        ways.resize(std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
+        ways.resize(
+            std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
         ++partial.shortages;
         for (const Set& cover : std::views::reverse(ways)) {  // the cheapest goes on first
           Partial other = partial;
@@ -354,7 +357,9 @@ class Search {
       const bool wanted = used || needed_[static_cast<size_t>(u)];
       candidates.push_back({u, wanted ? seconds_to_make(u, present) : 0.0});
     });
-    const auto rate = [&](const Candidate& c) { return c.price / static_cast<double>(bytes(c.unit)); };
+    const auto rate = [&](const Candidate& c) {
+      return c.price / static_cast<double>(bytes(c.unit));
+    };
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
     // The cheapest few that suffice several times over.
@@ -389,16 +394,21 @@ class Search {
       if (larger.size() > effort_.covers) larger.resize(effort_.covers);
       level = std::move(larger);
     }
+    const auto sort_by_price = [&] {
+      std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
+      });
+    };
+    sort_by_price();
     if (effort_.exact_prices) {
+      done.resize(std::min(done.size(), 2 * effort_.covers));
       for (Choice& choice : done) {
         Set without = present;
         without.remove(choice.dropped);
         choice.price = bound(without, stage);
       }
+      sort_by_price();
     }
-    std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
-    });
     std::vector<Set> sets;
     for (const Choice& choice : done) {
       if (sets.size() == effort_.covers) break;
@@ -458,7 +468,7 @@ class Search {
 
   const StageMemory& memory_;
   const Effort& effort_;
-  std::vector<Set> dead_;  // by stage: units of no more use behind it, or not to stay
+  std::vector<Set> dead_;    // by stage: units of no more use behind it, or not to stay
   std::vector<Set> pinned_;  // by stage: not to be dropped there
   std::optional<DeadEnd> dead_end_;
   int64_t budget_ = 0;
@@ -481,35 +491,98 @@ int64_t least_peak(const StageMemory& memory) {
   return least;
 }
 
-// Budget after budget, by equal ratios down to the least peak, larger ones where effort would not last;
-// where that fails, in between.
+// Asks for budget after budget: first by equal ratios from the top down, and in between where that
+// fails; then where most may lie hidden between two answers.
 template <size_t Words>
-std::vector<EvictionPoint> walk_down(const StageMemory& memory, const Effort& effort, Bytes below) {
-  constexpr int kBisections = 8;
-  std::vector<EvictionPoint> frontier;
-  Search<Words> search(memory, effort);
-  auto peak = static_cast<double>(below.count);
-  auto out_of_reach = static_cast<double>(least_peak(memory)) - 1;
-  const double finest = std::log(peak / out_of_reach) / effort.budgets;
-  int failures = 0;
-  for (int tries = 0; failures < kBisections && search.work() < effort.work; ++tries) {
-    const double each = static_cast<double>(search.work()) / std::max(tries, 1);
-    const double left = static_cast<double>(effort.work - search.work()) / std::max(each, 1.0);
-    const double step = std::max(finest, std::log(peak / out_of_reach) / left);
-    const double next = failures == 0 ? peak * std::exp(-step) : (peak + out_of_reach) / 2;
-    const double budget = std::min(std::floor(next), peak - 1);
-    if (budget <= out_of_reach) break;
-    auto found = search.solve(static_cast<int64_t>(budget));
-    if (found) {
-      peak = static_cast<double>(found->peak.count);
-      frontier.push_back(std::move(*found));
-    } else {
-      out_of_reach = budget;
-      ++failures;
+class Walk {
+ public:
+  Walk(const StageMemory& memory, const Effort& effort, Bytes everything)
+      : search_(memory, effort),
+        effort_(effort),
+        top_(static_cast<double>(everything.count)),
+        bottom_(static_cast<double>(least_peak(memory)) - 1) {}
+
+  std::vector<EvictionPoint> run() {
+    go_down();
+    while (points_.size() < static_cast<size_t>(effort_.budgets) && ask_between()) {
+    }
+    return std::move(points_);
+  }
+
+ private:
+  // Budgets in (low, high) are not known to have a better answer than that of `low`.
+  struct Gap {
+    double low = 0;
+    double high = 0;
+    double low_seconds = 0;
+    double high_seconds = 0;
+    // Narrow ones are not worth the effort.
+    double worth() const {
+      constexpr double kNarrow = 1e-3;
+      const double width = std::log(high / low);
+      return width < kNarrow ? 0 : (low_seconds - high_seconds) * width;
+    }
+  };
+
+  const EvictionPoint* ask(double budget) {
+    if (search_.work() > effort_.work) return nullptr;
+    auto found = search_.solve(static_cast<int64_t>(budget));
+    if (!found) return nullptr;
+    points_.push_back(std::move(*found));
+    return &points_.back();
+  }
+
+  void go_down() {
+    constexpr int kBisections = 5;
+    const double ratio = std::pow(bottom_ / top_, 1.0 / effort_.first_budgets);
+    double high = top_;
+    double high_seconds = 0;
+    double out_of_reach = bottom_;
+    for (int failures = 0; failures < kBisections;) {
+      const double next = failures == 0 ? high * ratio : (high + out_of_reach) / 2;
+      const double budget = std::min(std::floor(next), high - 1);
+      if (budget <= out_of_reach) break;
+      if (const EvictionPoint* point = ask(budget)) {
+        const auto peak = static_cast<double>(point->peak.count);
+        gaps_.push_back({budget, high, point->seconds, high_seconds});
+        high = peak;
+        high_seconds = point->seconds;
+      } else {
+        out_of_reach = budget;
+        ++failures;
+      }
     }
   }
-  return frontier;
-}
+
+  // False when nothing is worth asking for any more.
+  bool ask_between() {
+    const auto widest =
+        std::max_element(gaps_.begin(), gaps_.end(),
+                         [](const Gap& a, const Gap& b) { return a.worth() < b.worth(); });
+    if (widest == gaps_.end() || widest->worth() <= 0) return false;
+    const Gap gap = *widest;
+    gaps_.erase(widest);
+    const double budget = std::floor(std::sqrt(gap.low * gap.high));
+    if (budget <= gap.low || budget >= gap.high - 1) return true;
+    const EvictionPoint* point = ask(budget);
+    if (point == nullptr) return search_.work() <= effort_.work;
+    if (point->seconds < gap.low_seconds) {
+      const auto peak = static_cast<double>(point->peak.count);
+      if (peak > gap.low) gaps_.push_back({gap.low, peak, gap.low_seconds, point->seconds});
+      gaps_.push_back({budget, gap.high, point->seconds, gap.high_seconds});
+    } else {
+      gaps_.push_back({budget, gap.high, gap.low_seconds, gap.high_seconds});
+    }
+    return true;
+  }
+
+  Search<Words> search_;
+  const Effort& effort_;
+  const double top_;
+  const double bottom_;
+  std::vector<EvictionPoint> points_;
+  std::vector<Gap> gaps_;
+};
 
 }  // namespace
 
@@ -518,19 +591,34 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
   const StageMemory memory(pass, costs);
   const size_t units = memory.units.size();
   if (units <= 64) {
-    return walk_down<1>(
-        memory, {.budgets = 400, .beam = 64, .widest = 512, .covers = 24, .exact_prices = true, .work = 60'000'000},
-        below);
+    const Effort thorough{.first_budgets = 16,
+                          .budgets = 200,
+                          .beam = 48,
+                          .widest = 192,
+                          .covers = 12,
+                          .exact_prices = true,
+                          .work = 60'000'000};
+    return Walk<1>(memory, thorough, below).run();
   }
   if (units <= 256) {
-    return walk_down<4>(
-        memory, {.budgets = 40, .beam = 6, .widest = 6, .covers = 6, .exact_prices = false, .work = 60'000'000},
-        below);
+    const Effort quick{.first_budgets = 24,
+                       .budgets = 48,
+                       .beam = 6,
+                       .widest = 6,
+                       .covers = 6,
+                       .exact_prices = false,
+                       .work = 60'000'000};
+    return Walk<4>(memory, quick, below).run();
   }
   if (units > kMostUnits) return {};
-  return walk_down<kMostUnits / 64>(
-      memory, {.budgets = 16, .beam = 2, .widest = 2, .covers = 4, .exact_prices = false, .work = 60'000'000},
-      below);
+  const Effort hasty{.first_budgets = 12,
+                     .budgets = 16,
+                     .beam = 2,
+                     .widest = 2,
+                     .covers = 4,
+                     .exact_prices = false,
+                     .work = 60'000'000};
+  return Walk<kMostUnits / 64>(memory, hasty, below).run();
 }
 
 }  // namespace thimble

@@ -39,13 +39,17 @@ class FixedValues {
   // `wanted_until`, by value: a stage up to which replays may read it.
   FixedValues(const ForwardPass& pass, const std::vector<NodeId>& stages,
               const std::vector<int>& unit_of, const std::vector<int>& wanted_until)
-      : graph_(pass.graph), unit_of_(unit_of), stage_of_(graph_.nodes.size(), -1),
-        last_read_(graph_.values.size(), 0), root_(graph_.values.size()),
+      : graph_(pass.graph),
+        unit_of_(unit_of),
+        stage_of_(graph_.nodes.size(), -1),
+        last_read_(graph_.values.size(), 0),
+        root_(graph_.values.size()),
         range_(graph_.values.size()) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = make_id<ValueId>(v);
     for (size_t s = 0; s < stages.size(); ++s) {
       stage_of_[stages[s].at()] = static_cast<int>(s);
-      for (const ValueId input : graph_[stages[s]].inputs) last_read_[input.at()] = static_cast<int>(s);
+      for (const ValueId input : graph_[stages[s]].inputs)
+        last_read_[input.at()] = static_cast<int>(s);
     }
     end_ = static_cast<int>(stages.size()) - 1;
     find_ranges();
@@ -85,8 +89,8 @@ class FixedValues {
     return occupancy.by_stage();
   }
 
-  // The stage in which a node runs; an update runs right behind the stage that makes its gradient, or
-  // that reads what it overwrites for the last time.
+  // The stage in which a node runs; an update runs right behind the stage that makes its gradient,
+  // or that reads what it overwrites for the last time.
   int stage_of(NodeId id) const {
     const int stage = stage_of_[id.at()];
     if (stage >= 0) return stage;
@@ -150,10 +154,10 @@ class FixedValues {
 
   const Graph& graph_;
   const std::vector<int>& unit_of_;
-  std::vector<int> stage_of_;     // by node, or -1
-  std::vector<int> last_read_;    // by value: the last stage that reads it
-  std::vector<ValueId> root_;     // by value: whose bytes it has
-  std::vector<Range> range_;      // by root: stages while whose node runs it is live
+  std::vector<int> stage_of_;        // by node, or -1
+  std::vector<int> last_read_;       // by value: the last stage that reads it
+  std::vector<ValueId> root_;        // by value: whose bytes it has
+  std::vector<Range> range_;         // by root: stages while whose node runs it is live
   std::vector<Range> range_before_;  // by root: stages in front of which it is
   int end_ = 0;
 };

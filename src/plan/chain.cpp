@@ -52,6 +52,27 @@ std::vector<int> candidate_cuts(const ForwardPass& pass, const std::vector<Bytes
   return cuts;
 }
 
+// Leaves out cuts between two narrower ones close by: inside a residual block the skip crosses as
+// well as the branch, at its ends the skip alone.
+std::vector<int> without_wide(const std::vector<int>& cuts, const std::vector<Bytes>& crossing) {
+  constexpr size_t kClose = 4;
+  const auto narrower = [&](size_t other, size_t than) {
+    const auto bytes = [&](size_t i) { return crossing[static_cast<size_t>(cuts[i])].count; };
+    return bytes(other) * 10 < bytes(than) * 9;
+  };
+  std::vector<int> kept;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    bool before = false;
+    bool behind = false;
+    for (size_t k = 1; k <= kClose; ++k) {
+      before = before || (k <= i && narrower(i - k, i));
+      behind = behind || (i + k < cuts.size() && narrower(i + k, i));
+    }
+    if (!before || !behind) kept.push_back(cuts[i]);
+  }
+  return kept;
+}
+
 size_t kind_of(const ForwardPass& pass, const Block& block) {
   size_t kind = 1469598103934665603u;
   const auto mix = [&](size_t value) { kind = (kind ^ value) * 1099511628211u; };
@@ -127,14 +148,23 @@ std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) 
     for (Block& block : blocks) describe(pass, costs, block);
   };
   std::vector<int> ends;
-  for (const int p : candidate_cuts(pass, crossing)) ends.push_back(p + 1);
+  for (const int p : without_wide(candidate_cuts(pass, crossing), crossing)) ends.push_back(p + 1);
   cut(ends);
   // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
   const size_t period = period_of(blocks);
   if (period > 1) {
-    std::vector<int> sparse;
-    for (size_t i = period - 1; i + 1 < blocks.size(); i += period) sparse.push_back(blocks[i].end);
-    cut(sparse);
+    std::vector<int> best;
+    int64_t least = INT64_MAX;
+    for (size_t phase = 0; phase < period; ++phase) {
+      std::vector<int> sparse;
+      int64_t total = 0;
+      for (size_t i = phase; i + 1 < blocks.size(); i += period) {
+        sparse.push_back(blocks[i].end);
+        total += crossing[static_cast<size_t>(blocks[i].end) - 1].count;
+      }
+      if (total < least) best = sparse, least = total;
+    }
+    cut(best);
   }
 
   // Who enters each block.

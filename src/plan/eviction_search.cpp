@@ -584,6 +584,48 @@ class Walk {
   std::vector<Gap> gaps_;
 };
 
+// Units that take next to no time to make from the step's inputs.
+std::vector<size_t> trifles(const StageMemory& memory) {
+  constexpr double kTrifle = 0.002;  // of the forward pass
+  double forward = 0;
+  for (size_t s = 0; s < memory.forward; ++s) forward += memory.steps[s].seconds;
+  std::vector<double> from_inputs(memory.units.size(), 0);  // seconds, shared parts counted twice
+  std::vector<size_t> found;
+  for (size_t u = 0; u < memory.units.size(); ++u) {
+    const UnitStep& maker = memory.steps[static_cast<size_t>(memory.maker[u])];
+    from_inputs[u] = maker.seconds;
+    for (const int input : maker.reads) from_inputs[u] += from_inputs[static_cast<size_t>(input)];
+    if (from_inputs[u] < kTrifle * forward) found.push_back(u);
+  }
+  return found;
+}
+
+// The leanest points once more, with no trifle kept behind any stage. What is gained lies below the
+// precision of StageMemory, so peaks are left as they are.
+void add_lean_copies(const StageMemory& memory, std::vector<EvictionPoint>& points) {
+  constexpr size_t kCopies = 4;
+  std::stable_sort(points.begin(), points.end(),
+                   [](const auto& a, const auto& b) { return a.peak > b.peak; });
+  const std::vector<size_t> dropped = trifles(memory);
+  const size_t count = points.size();
+  for (size_t i = count - std::min(count, kCopies); i < count; ++i) {
+    EvictionPoint lean = points[i];
+    for (const size_t u : dropped) {
+      for (size_t s = memory.forward; s < lean.drops.size(); ++s) {
+        lean.drops[s].push_back(memory.units[u]);
+      }
+    }
+    points.push_back(std::move(lean));
+  }
+}
+
+template <size_t Words>
+std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort, Bytes below) {
+  std::vector<EvictionPoint> points = Walk<Words>(memory, effort, below).run();
+  add_lean_copies(memory, points);
+  return points;
+}
+
 }  // namespace
 
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
@@ -598,7 +640,7 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
                           .covers = 12,
                           .exact_prices = true,
                           .work = 60'000'000};
-    return Walk<1>(memory, thorough, below).run();
+    return walk<1>(memory, thorough, below);
   }
   if (units <= 256) {
     const Effort quick{.first_budgets = 24,
@@ -608,7 +650,7 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
                        .covers = 6,
                        .exact_prices = false,
                        .work = 60'000'000};
-    return Walk<4>(memory, quick, below).run();
+    return walk<4>(memory, quick, below);
   }
   if (units > kMostUnits) return {};
   const Effort hasty{.first_budgets = 12,
@@ -618,7 +660,7 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
                      .covers = 4,
                      .exact_prices = false,
                      .work = 60'000'000};
-  return Walk<kMostUnits / 64>(memory, hasty, below).run();
+  return walk<kMostUnits / 64>(memory, hasty, below);
 }
 
 }  // namespace thimble

@@ -83,6 +83,7 @@ size_t kind_of(const ForwardPass& pass, const Block& block) {
       if (signature.attrs.has(name)) signature.attrs.set(name, int64_t{0});
     }
     mix(SignatureHash{}(signature));
+    mix(static_cast<size_t>(pass.graph[pass.nodes[static_cast<size_t>(p)]].mark));
   }
   return kind;
 }

@@ -1,6 +1,8 @@
 #include "plan/chain.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 namespace thimble {
 namespace {
@@ -52,23 +54,37 @@ std::vector<int> candidate_cuts(const ForwardPass& pass, const std::vector<Bytes
   return cuts;
 }
 
-// Leaves out cuts between two narrower ones close by: inside a residual block the skip crosses as
-// well as the branch, at its ends the skip alone.
-std::vector<int> without_wide(const std::vector<int>& cuts, const std::vector<Bytes>& crossing) {
-  constexpr size_t kClose = 4;
-  const auto narrower = [&](size_t other, size_t than) {
-    const auto bytes = [&](size_t i) { return crossing[static_cast<size_t>(cuts[i])].count; };
-    return bytes(other) * 10 < bytes(than) * 9;
-  };
-  std::vector<int> kept;
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    bool before = false;
-    bool behind = false;
-    for (size_t k = 1; k <= kClose; ++k) {
-      before = before || (k <= i && narrower(i - k, i));
-      behind = behind || (i + k < cuts.size() && narrower(i + k, i));
+// By position: until where everything that crosses behind it goes on crossing.
+std::vector<int> crossing_together(const ForwardPass& pass) {
+  const std::vector<int> last = last_readers(pass);
+  std::priority_queue<int, std::vector<int>, std::greater<>> ends;  // of what crosses
+  std::vector<int> together;
+  for (size_t p = 0; p < pass.size(); ++p) {
+    for (const ValueId output : pass.graph[pass.nodes[p]].outputs) {
+      if (owns_bytes(pass, output.at())) ends.push(last[output.at()]);
     }
-    if (!before || !behind) kept.push_back(cuts[i]);
+    while (!ends.empty() && ends.top() <= static_cast<int>(p)) ends.pop();
+    together.push_back(ends.empty() ? static_cast<int>(p) : ends.top());
+  }
+  return together;
+}
+
+// Leaves out cuts inside a residual block, where the skip crosses as well as the branch: whatever
+// crosses the cut before still does, and soon no more does again.
+std::vector<int> without_inner(const ForwardPass& pass, const std::vector<int>& cuts,
+                               const std::vector<Bytes>& crossing) {
+  constexpr int kSoon = 16;  // nodes
+  const std::vector<int> together = crossing_together(pass);
+  const auto bytes = [&](int cut) { return crossing[static_cast<size_t>(cut)]; };
+  std::vector<int> kept;
+  int inner_until = -1;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i] < inner_until) continue;
+    kept.push_back(cuts[i]);
+    const int end = together[static_cast<size_t>(cuts[i])];
+    const auto next = std::lower_bound(cuts.begin(), cuts.end(), end);
+    const bool block = end - cuts[i] <= kSoon && next != cuts.end() && bytes(*next) <= bytes(cuts[i]);
+    inner_until = block ? end : -1;
   }
   return kept;
 }
@@ -149,7 +165,7 @@ std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) 
     for (Block& block : blocks) describe(pass, costs, block);
   };
   std::vector<int> ends;
-  for (const int p : without_wide(candidate_cuts(pass, crossing), crossing)) ends.push_back(p + 1);
+  for (const int p : without_inner(pass, candidate_cuts(pass, crossing), crossing)) ends.push_back(p + 1);
   cut(ends);
   // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
   const size_t period = period_of(blocks);

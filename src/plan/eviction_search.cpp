@@ -330,7 +330,9 @@ class Search {
                    int64_t in_use) {
     work_ += 8;
     partial.peak = std::max(partial.peak, in_use);
-    for (const int u : now.makes) take(partial.present, u);
+    for (const int u : now.makes) {
+      if (wanted.has(u) || !useless_behind(u, stage)) take(partial.present, u);
+    }
     for (const int u : now.reads) {
       if (!wanted.has(u) && useless_behind(u, stage)) drop(partial.present, u);
     }
@@ -353,7 +355,8 @@ class Search {
     std::vector<Candidate> candidates;
     present.for_each([&](int u) {
       if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
-      const bool used = memory_.uses[static_cast<size_t>(u)].back() > stage;
+      const auto& uses = memory_.uses[static_cast<size_t>(u)];
+      const bool used = !uses.empty() && uses.back() > stage;
       const bool wanted = used || needed_[static_cast<size_t>(u)];
       candidates.push_back({u, wanted ? seconds_to_make(u, present) : 0.0});
     });

@@ -107,7 +107,7 @@ void OptimalPlanner::look_between(size_t anchor) {
     const bool between = cost.live_peak > less.cost.live_peak &&
                          cost.live_peak < more.cost.live_peak && cost.seconds > more.cost.seconds &&
                          cost.seconds < less.cost.seconds;
-    if (between) pool_.add(std::move(schedule));
+    if (between) pool_.add(std::move(schedule), cost);
   }
 }
 

@@ -57,6 +57,21 @@ TEST(LeanOrder, IsWellFormedOnTheZoo) {
   }
 }
 
+// Slices of a sequence could all be taken first, and the sequence be gone; but then they would all
+// cross every cut between time steps.
+TEST(LeanOrder, LeavesRecurrentNetsEasyToCut) {
+  for (const int64_t hidden : {16, 64}) {
+    const ModelOptions lstm = {
+        .name = "lstm", .batch = 16, .layers = 1, .hidden = hidden, .length = 100};
+    const Graph graph = make_training_graph(lstm, parse_optimizer("sgd")).model.graph;
+    const Costs costs = flat_costs(graph);
+    const auto arena = [&](const char* policy) {
+      return std::get<Plan>(make_plan({.graph = graph, .costs = costs, .policy = policy})).arena;
+    };
+    EXPECT_LT(arena("sqrt_segments").count * 2, arena("keep_all").count) << hidden;
+  }
+}
+
 // Another order, the same bits.
 TEST(LeanOrder, ChangesNoBit) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {

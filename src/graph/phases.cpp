@@ -5,11 +5,7 @@
 
 namespace thimble {
 
-void sort_by_phase(Graph& graph) {
-  std::vector<size_t> order(graph.nodes.size());  // by new place: the old one
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
+void reorder_nodes(Graph& graph, const std::vector<size_t>& order) {
   std::vector<NodeId> now_at(order.size());  // by old place
   std::vector<Node> nodes;
   nodes.reserve(order.size());
@@ -23,6 +19,14 @@ void sort_by_phase(Graph& graph) {
   };
   for (Node& node : graph.nodes) follow(node.differentiates);
   for (Value& value : graph.values) follow(value.producer);
+}
+
+void sort_by_phase(Graph& graph) {
+  std::vector<size_t> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
+  reorder_nodes(graph, order);
 }
 
 }  // namespace thimble

@@ -11,6 +11,21 @@
 #include "train/smallest.h"
 
 namespace thimble {
+namespace {
+
+// Optimizer state that is read along with a weight.
+std::vector<ValueId> state_of(const Graph& graph, ValueId weight) {
+  std::vector<ValueId> states;
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), weight) == node.inputs.end()) continue;
+    for (const ValueId input : node.inputs) {
+      if (graph[input].role == Role::optimizer_state) states.push_back(input);
+    }
+  }
+  return states;
+}
+
+}  // namespace
 
 bool ReallocationSchedule::due(int64_t steps_done) const {
   if (steps_done < 1 || steps_done > until) return false;
@@ -48,16 +63,13 @@ Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t se
     pools_.push_back({program.bytes_of(value).data(), size});
   };
   add_pool(sparse.values);
-  const std::string prefix = std::string(kSparseValues) + ".";
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    const Value& value = graph.values[v];
-    if (value.producer.valid() || value.role != Role::optimizer_state) continue;
-    if (!value.name.starts_with(prefix)) continue;
+  for (const ValueId state : state_of(graph, sparse.values)) {
+    const Value& value = graph[state];
     user_check(is_floating(value.type.dtype) && value.type.elements() == total_,
                "the optimizer's '{}' is not kept number by number, so that it cannot move with its "
                "weights; choose --sparsity static, or another way to keep it",
                value.name);
-    add_pool(make_id<ValueId>(v));
+    add_pool(state);
   }
   const std::span<std::byte> scratch = program.free_between_steps();
   auto* next = reinterpret_cast<uint8_t*>(scratch.data());

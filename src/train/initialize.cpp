@@ -93,9 +93,10 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
       }
     });
   }
-  const SparseWeights sparse = find_sparse_weights(graph);
-  if (!sparse.empty() && (!chosen || chosen(sparse.values)))
-    initialize_sparse(program, sparse, seed);
+  const ValueId pool = graph.find(kSparseValues);
+  if (pool.valid() && (!chosen || chosen(pool))) {
+    initialize_sparse(program, find_sparse_weights(graph), seed);
+  }
 }
 
 }  // namespace thimble

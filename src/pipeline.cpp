@@ -8,11 +8,14 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "graph/builder.h"
-#include "graph/phases.h"
+#include "graph/order.h"
+#include "plan/chain.h"
 #include "plan/make_plan.h"
+#include "plan/recompute.h"
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
+#include "transform/lean_order.h"
 
 namespace thimble {
 namespace {
@@ -96,6 +99,24 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
              step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
+// Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
+// through the forward pass: what crosses from node to node is what segments have to keep. Scratch plays
+// no part: the order must not depend on the device.
+void order_for_memory(Graph& graph) {
+  const auto measure = [](const Graph& g) {
+    const Costs no_costs{.nodes = std::vector<NodeCost>(g.nodes.size()), .source = ""};
+    const PlanRequest request = {.graph = g, .costs = no_costs};
+    int64_t crossing = 0;
+    for (const Bytes bytes : crossing_bytes(ForwardPass(g))) crossing += bytes.count;
+    return std::pair(cost_of(request, schedule_once(request)).live_peak, crossing);
+  };
+  Graph other = graph;
+  put_in_order(other, lean_order(graph));
+  const auto [peak, crossing] = measure(graph);
+  const auto [other_peak, other_crossing] = measure(other);
+  if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
+}
+
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
@@ -122,6 +143,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
     training.model.correct = graph.results[1];
   }
   sort_by_phase(graph);
+  order_for_memory(graph);
   apply_marks(graph, marks);
   verify_graph(graph);
   return training;

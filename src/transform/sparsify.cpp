@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "graph/builder.h"
-#include "graph/phases.h"
+#include "graph/order.h"
 #include "transform/sparse_weights.h"
 
 namespace thimble {
@@ -99,17 +99,17 @@ void add_expand(Builder& b, ValueId weight, ValueId pool, int64_t nonzeros) {
 
 // Nodes from `made` on go in front of the first reader of what they make.
 void move_to_readers(Graph& graph, size_t made) {
-  std::vector<std::vector<size_t>> in_front(made);
+  std::vector<std::vector<NodeId>> in_front(made);
   const auto readers = readers_of(graph);
   for (size_t n = made; n < graph.nodes.size(); ++n) {
-    in_front[readers[graph.nodes[n].outputs[0].at()].front().at()].push_back(n);
+    in_front[readers[graph.nodes[n].outputs[0].at()].front().at()].push_back(make_id<NodeId>(n));
   }
-  std::vector<size_t> order;
+  std::vector<NodeId> order;
   for (size_t n = 0; n < made; ++n) {
     order.insert(order.end(), in_front[n].begin(), in_front[n].end());
-    order.push_back(n);
+    order.push_back(make_id<NodeId>(n));
   }
-  reorder_nodes(graph, order);
+  put_in_order(graph, order);
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ void sparsify(Graph& graph, const SparsitySpec& spec) {
 
 void gather_early(Graph& graph) {
   std::vector<size_t> place(graph.nodes.size());  // by gather: the node it goes behind
-  std::vector<std::vector<size_t>> behind(graph.nodes.size());
+  std::vector<std::vector<NodeId>> behind(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.op->name != "gather") continue;
@@ -170,14 +170,14 @@ void gather_early(Graph& graph) {
     const NodeId before = sum.valid() ? graph[sum].producer : NodeId{};
     const bool chained = before.valid() && graph[before].op->name == "gather";
     if (chained) place[n] = std::max(place[n], place[before.at()]);
-    behind[place[n]].push_back(n);
+    behind[place[n]].push_back(make_id<NodeId>(n));
   }
-  std::vector<size_t> order;
+  std::vector<NodeId> order;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].op->name != "gather") order.push_back(n);
+    if (graph.nodes[n].op->name != "gather") order.push_back(make_id<NodeId>(n));
     order.insert(order.end(), behind[n].begin(), behind[n].end());
   }
-  reorder_nodes(graph, order);
+  put_in_order(graph, order);
 }
 
 }  // namespace thimble

@@ -1,17 +1,16 @@
-#include "graph/phases.h"
+#include "graph/order.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace thimble {
 
-void reorder_nodes(Graph& graph, const std::vector<size_t>& order) {
+void put_in_order(Graph& graph, const std::vector<NodeId>& order) {
   std::vector<NodeId> now_at(order.size());  // by old place
   std::vector<Node> nodes;
   nodes.reserve(order.size());
   for (size_t n = 0; n < order.size(); ++n) {
-    now_at[order[n]] = make_id<NodeId>(n);
-    nodes.push_back(std::move(graph.nodes[order[n]]));
+    now_at[order[n].at()] = make_id<NodeId>(n);
+    nodes.push_back(std::move(graph[order[n]]));
   }
   graph.nodes = std::move(nodes);
   const auto follow = [&](NodeId& id) {
@@ -22,11 +21,11 @@ void reorder_nodes(Graph& graph, const std::vector<size_t>& order) {
 }
 
 void sort_by_phase(Graph& graph) {
-  std::vector<size_t> order(graph.nodes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<NodeId> order;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(make_id<NodeId>(n));
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
-  reorder_nodes(graph, order);
+                   [&](NodeId a, NodeId b) { return graph[a].phase < graph[b].phase; });
+  put_in_order(graph, order);
 }
 
 }  // namespace thimble

@@ -120,10 +120,13 @@ void order_for_memory(Graph& graph) {
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
-                                  const Marks& marks, int microbatches) {
+                                  const Marks& marks, int microbatches,
+                                  const SparsitySpec& sparsity) {
   TrainingGraph training;
   training.model = build_model(options);
+  training.sparsity = sparsity;
   Graph& graph = training.model.graph;
+  sparsify(graph, sparsity);
 
   std::vector<ValueId> weights;
   for (size_t v = 0; v < graph.values.size(); ++v) {
@@ -132,6 +135,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   const ValueId one = Builder(graph).constant(1, graph[training.model.loss].type);
   const GradientRoot root = {training.model.loss, one};
   const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
+  if (sparsity.enabled()) gather_early(graph);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1);
   if (microbatches > 1) {
     accumulate_results(graph);
@@ -159,7 +163,8 @@ StepGraphs make_step_graphs(const Recipe& recipe) {
   graphs.microbatches = split_batch(options.batch, recipe.microbatch);
   const auto make = [&](int64_t rows) {
     options.batch = rows;
-    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count());
+    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count(),
+                               recipe.sparsity);
   };
   graphs.full = make(graphs.microbatches.rows);
   if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
@@ -188,6 +193,7 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
   const Graph& graph = result.training->model.graph;
   result.tier = tier_of(graph, count, recipe.optimizer);
+  check_allowed(graph, recipe.allow);
   check_allowed(result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 
@@ -215,6 +221,7 @@ std::unique_ptr<EvaluationPlan> plan_evaluation(const PlannedStepProgram& traini
   for (;; options.batch = (options.batch + 1) / 2) {
     auto evaluation = std::make_unique<EvaluationPlan>();
     evaluation->model = build_model(options);
+    sparsify(evaluation->model.graph, training.training->sparsity);
     const Graph& graph = evaluation->model.graph;
     evaluation->costs = gather_costs(graph, *training.backend);
     PlanResult planned =

@@ -10,6 +10,7 @@
 #include "cli/costs_path.h"
 #include "data/open.h"
 #include "report/plan_report.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -117,6 +118,8 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("X")
       ->check(finite_not_negative);
 
+  sparsity.add_to(command);
+
   defaults.group("Data");
   command
       .add_option("--data", data,
@@ -180,6 +183,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
 
   optimizer.fold = flags.fold;
   check_fold(optimizer);
+  resolved.recipe.sparsity = flags.sparsity.spec();
 
   resolved.recipe.microbatch = flags.microbatch;
   resolved.recipe.allow = parse_tier(flags.allow);
@@ -219,12 +223,19 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
 }
 
 nlohmann::json summary_of(const PlannedStepProgram& planned) {
-  return plan_summary({.device = planned.backend->name(),
-                       .batch = planned.microbatches.batch,
-                       .microbatch = planned.microbatches.rows,
-                       .tier = name_of(planned.tier),
-                       .plan_seconds = planned.plan_seconds},
-                      planned.training->model.graph, priced_as_a_whole(planned));
+  nlohmann::json summary = plan_summary({.device = planned.backend->name(),
+                                         .batch = planned.microbatches.batch,
+                                         .microbatch = planned.microbatches.rows,
+                                         .tier = name_of(planned.tier),
+                                         .plan_seconds = planned.plan_seconds},
+                                        planned.training->model.graph, priced_as_a_whole(planned));
+  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  if (sparsity.elements > 0) {
+    summary.update({{"nonzeros", sparsity.nonzeros},
+                    {"sparse_elements", sparsity.elements},
+                    {"density", sparsity.density()}});
+  }
+  return summary;
 }
 
 std::string batch_text(const PlannedStepProgram& planned) {
@@ -232,6 +243,11 @@ std::string batch_text(const PlannedStepProgram& planned) {
   std::string text = fmt::format("batch {}", m.batch);
   if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
   if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
+  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  if (sparsity.elements > 0) {
+    text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
+                        sparsity.elements, sparsity.density());
+  }
   if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
   return text;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/sparsity_flags.h"
 #include "data/dataset.h"
 #include "pipeline.h"
 #include "train/feeder.h"
@@ -40,6 +41,7 @@ struct CommonFlags {
   std::string optimizer = "nesterov";
   double momentum = -1;      // negative: the optimizer's own
   double weight_decay = -1;
+  SparsityFlags sparsity;
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;

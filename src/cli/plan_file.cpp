@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-2";
+constexpr const char* kFormat = "thimble-plan-3";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -29,6 +29,8 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},
+          {"density", recipe.sparsity.density},
+          {"sparse", recipe.sparsity.weights},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -54,6 +56,8 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.momentum = json.at("momentum").get<double>();
   recipe.optimizer.fold = json.at("fold").get<bool>();
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
+  recipe.sparsity.density = json.at("density").get<double>();
+  recipe.sparsity.weights = json.at("sparse").get<std::vector<std::string>>();
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

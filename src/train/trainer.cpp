@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -35,6 +36,13 @@ bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
       return std::isfinite(static_cast<Accumulator<T>>(value));
     });
   });
+}
+
+nlohmann::json to_json(const SparsitySpec& spec, int64_t reallocate_every) {
+  if (!spec.enabled()) return nullptr;
+  return {{"density", spec.density},        {"weights", spec.weights},
+          {"method", name_of(spec.method)}, {"threshold", spec.threshold},
+          {"target", spec.target},          {"reallocate_every", reallocate_every}};
 }
 
 }  // namespace
@@ -102,6 +110,7 @@ nlohmann::json Trainer::recipe_json() const {
           {"fold", optimizer.fold},
           {"momentum", optimizer.momentum},
           {"weight_decay", optimizer.weight_decay},
+          {"sparsity", to_json(planned_.training->sparsity, options_.reallocate_every)},
           {"lr", options_.rate.base},
           {"schedule", name_of(options_.rate.kind)},
           {"warmup_steps", options_.rate.warmup_steps},
@@ -127,6 +136,12 @@ void Trainer::start() {
     user_check(position.step <= options_.steps,
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, options_.steps);
+  }
+  const SparsitySpec& sparsity = planned_.training->sparsity;
+  if (sparsity.enabled() && sparsity.method != SparseMethod::fixed) {
+    reallocator_ = std::make_unique<Reallocator>(program(), sparsity, options_.seed);
+    reallocations_ =
+        reallocation_schedule(options_.reallocate_every, steps_per_epoch(), options_.steps);
   }
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
   // The check runs between the forward pass and the first update of a weight, so that a bad step
@@ -191,6 +206,14 @@ void Trainer::step(int64_t step) {
   meter_->loss_sum += loss;
   meter_->correct_sum += static_cast<double>(step_->correct());
   ++meter_->count;
+  if (reallocator_ && reallocations_.due(step + 1)) {
+    reallocator_->run(step + 1);
+    ++result_.reallocations;
+  }
+}
+
+int64_t Trainer::steps_per_epoch() const {
+  return std::max<int64_t>(1, feeder_.train_count() / planned_.microbatches.batch);
 }
 
 void Trainer::evaluate() {
@@ -233,7 +256,7 @@ void Trainer::save() {
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   const int64_t batch = planned_.microbatches.batch;
-  const int64_t per_epoch = std::max<int64_t>(1, feeder_.train_count() / batch);
+  const int64_t per_epoch = steps_per_epoch();
   const int64_t first = result_.resumed_at;
   const size_t todo = static_cast<size_t>(options_.steps - first);
   result_.seconds.reserve(todo);
@@ -282,6 +305,9 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
   result_.weights_sha256 = weights_sha256(program());
+  if (reallocator_) {
+    result_.threshold = program().view<double>(program().graph().find(kSparseThreshold))[0];
+  }
   return result_;
 }
 

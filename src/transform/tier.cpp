@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -28,8 +29,15 @@ Tier parse_tier(std::string_view name) {
 }
 
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
+  if (sparsity_of(graph).density() < 1) return Tier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
+}
+
+void check_allowed(const Graph& graph, Tier allowed) {
+  user_check(allowed == Tier::approximate || sparsity_of(graph).density() == 1,
+             "sparse weights are approximate, and --allow is {}; leave --density out",
+             name_of(allowed));
 }
 
 void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer) {

@@ -45,6 +45,27 @@ TEST_F(BadInput, Models) {
   }
 }
 
+TEST_F(BadInput, Sparsity) {
+  for (const char* command : {"train", "plan", "profile"}) {
+    const Words base = {command, "mlp"};
+    for (const char* density : {"0", "-0.5", "1.5", "nan", "inf"}) {
+      expect_refused(base + Words{"--density", density}, "--density", "1 at most");
+    }
+    expect_refused(base + Words{"--density", "half"}, "--density");
+    expect_refused(base + Words{"--sparsity", "static"}, "--sparsity", "--density");
+    expect_refused(base + Words{"--sparse", "*"}, "--sparse", "--density");
+    expect_refused(base + Words{"--density", "0.5", "--sparsity", "block"}, "'block'", "magnitude");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'", "hidden1.weight");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "two axes");
+    expect_refused(base + Words{"--density", "0.5", "--prune-target", "0"}, "above 0, not 0");
+    expect_refused(base + Words{"--density", "0.5", "--prune-threshold", "-1"}, "above 0, not -1");
+    expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
+                   "leave --density out");
+  }
+  expect_refused(train({"--reallocate-every", "5"}), "--reallocate-every", "--density");
+  expect_refused(train({"--density", "0.5", "--reallocate-every", "-5"}), "cannot be -5");
+}
+
 TEST_F(BadInput, Microbatches) {
   for (const char* command : {"train", "plan", "profile"}) {
     const Words base = {command, "mlp", "--batch", "20"};

@@ -21,6 +21,7 @@ struct RunSetup {
   bool fold = false;
   std::string planner = "keep_all";
   std::optional<Bytes> memory = {};
+  SparsitySpec sparsity = {};
 };
 
 inline RunSetup mlp_run() {
@@ -51,6 +52,7 @@ class TrainingRun {
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;
+    recipe.sparsity = run.sparsity;
     recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));

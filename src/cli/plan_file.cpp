@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-2";
+constexpr const char* kFormat = "thimble-plan-3";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -29,6 +29,10 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},
+          {"precision", name_of(m.storage)},
+          {"master", m.master},
+          {"rounding", name_of(o.rounding)},
+          {"loss_scale", name_of(o.scaling)},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -54,6 +58,10 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.momentum = json.at("momentum").get<double>();
   recipe.optimizer.fold = json.at("fold").get<bool>();
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
+  m.storage = parse_dtype(json.at("precision").get<std::string>());
+  m.master = json.at("master").get<bool>();
+  recipe.optimizer.rounding = parse_rounding(json.at("rounding").get<std::string>());
+  recipe.optimizer.scaling = parse_loss_scaling(json.at("loss_scale").get<std::string>());
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

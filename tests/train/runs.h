@@ -21,6 +21,8 @@ struct RunSetup {
   bool fold = false;
   std::string planner = "keep_all";
   std::optional<Bytes> memory = {};
+  Rounding rounding = Rounding::nearest;
+  LossScaling scaling = {};
 };
 
 inline RunSetup mlp_run() {
@@ -48,6 +50,8 @@ class TrainingRun {
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
     recipe.optimizer.fold = run.fold;
+    recipe.optimizer.rounding = run.rounding;
+    recipe.optimizer.scaling = run.scaling;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;

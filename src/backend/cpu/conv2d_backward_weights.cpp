@@ -25,7 +25,8 @@ class Conv2dBackwardWeights final : public Kernel {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     channels_ = c.out_c;
     Convolution block = c;
-    block.out_c = block_ = block_channels(c.out_c, c.bytes_per_output(), c, s.inputs[0].dtype);
+    // Twice: the sum so far, and what a slice adds.
+    block.out_c = block_ = block_channels(c.out_c, 2 * c.bytes_per_output(), c, s.inputs[0].dtype);
     const auto hint = forward_hint(engine, block, slice_);
     const auto pd = pick_implementation([&] {
       return dnnl::convolution_backward_weights::primitive_desc(

@@ -1,6 +1,6 @@
-// Images that a oneDNN primitive reads or writes in f32, some at a time, and of 16-bit ones a block of
-// their channels if asked. In f32 they are used where they are, the whole batch at once; 16-bit ones
-// go through the workspace, in slices whose size does not grow with the batch.
+// Images that a oneDNN primitive reads or writes in f32, some at a time, and of 16-bit ones a block
+// of their channels if asked. In f32 they are used where they are, the whole batch at once; 16-bit
+// ones go through the workspace, in slices whose size does not grow with the batch.
 #pragma once
 
 #include "backend/cpu/convolution.h"
@@ -11,8 +11,8 @@ namespace thimble {
 // inputs and outputs take about 128 KiB together, at least one.
 int64_t slice_images(const Convolution& c, DType storage);
 
-// Channels whose packed weights, `bytes` for each channel, are in the workspace at once: all of them
-// in f32; else whole sixteens that divide them and take about 160 KiB, where there are such.
+// Channels whose packed weights, `bytes` for each channel, are in the workspace at once: all of
+// them in f32; else whole sixteens that divide them and take about 160 KiB, where there are such.
 int64_t block_channels(int64_t channels, int64_t bytes, const Convolution& c, DType storage);
 
 class ImageSlices {
@@ -37,9 +37,9 @@ class ImageSlices {
   template <class Convert>
   void for_each_run(Place place, const Convert& convert) const;
 
-  int64_t pixels_ = 0, slice_ = 0;    // of an image; images
+  int64_t pixels_ = 0, slice_ = 0;  // of an image; images
   int64_t channels_ = 0, block_ = 0;
-  int64_t at_ = 0;                    // of the room in the workspace
+  int64_t at_ = 0;  // of the room in the workspace
 };
 
 }  // namespace thimble

@@ -112,6 +112,11 @@ std::vector<Case> cases() {
   }
   result.push_back(
       in_sixteen_bits(batch_norm("batch_norm_backward", {20, 16, 16, 32}, 0, 7), DType::f16));
+  result.push_back(in_sixteen_bits({"dropout",
+                                    {.inputs = {f32({32, 64}), {{3}, DType::i64}},
+                                     .attrs = {{"p", 0.3}, {"stream", int64_t{5}}},
+                                     .fills = {{}, {Fill::Kind::labels, 0, 1000}}}},
+                                   DType::bf16));
   const Attrs across = {{"transpose_a", int64_t{1}}};
   result.push_back(in_sixteen_bits(
       {"matmul", {.inputs = {f32({900, 128}), f32({900, 10})}, .attrs = across, .accumulate = 1}},

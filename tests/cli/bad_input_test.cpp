@@ -74,7 +74,8 @@ TEST_F(BadInput, Microbatches) {
                    "without --master");
     expect_refused(base + Words{"--precision", "fp16", "--rounding", "up"}, "nearest, stochastic");
     expect_refused(base + Words{"--precision", "fp16", "--loss-scale", "much"}, "dynamic, none");
-    expect_refused(base + Words{"--precision", "fp16", "--loss-scale-backoff", "2"}, "between 0 and 1");
+    expect_refused(base + Words{"--precision", "fp16", "--loss-scale-backoff", "2"},
+                   "between 0 and 1");
     expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'", "equivalent");
     expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
     expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",

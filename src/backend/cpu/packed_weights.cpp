@@ -33,10 +33,7 @@ std::vector<int64_t> offsets_along(const dnnl::memory::desc& desc, int axis) {
 
 PackedWeights::PackedWeights(const Convolution& all, const Convolution& block, DType storage,
                              const dnnl::memory::desc& layout, bool turned)
-    : c_(block),
-      row_pitch_(all.in_c / all.groups),
-      turned_(turned),
-      bytes_(layout.get_size()) {
+    : c_(block), row_pitch_(all.in_c / all.groups), turned_(turned), bytes_(layout.get_size()) {
   const Convolution& c = block;
   const bool f32 = storage == DType::f32;
   in_place_ = f32 && !turned && layout == c.weights();

@@ -10,10 +10,10 @@ namespace thimble {
 class PackedWeights {
  public:
   PackedWeights() = default;
-  // `turned`: inputs and outputs exchanged, kernels turned by 180 degrees, as the data gradient of a
-  // convolution of stride 1 reads them. `block` is all of the convolution, or one with fewer outputs
-  // (turned: fewer inputs), of which one block after the other is packed. Throws dnnl::error for
-  // layouts that it does not know.
+  // `turned`: inputs and outputs exchanged, kernels turned by 180 degrees, as the data gradient of
+  // a convolution of stride 1 reads them. `block` is all of the convolution, or one with fewer
+  // outputs (turned: fewer inputs), of which one block after the other is packed. Throws
+  // dnnl::error for layouts that it does not know.
   PackedWeights(const Convolution& all, const Convolution& block, DType storage,
                 const dnnl::memory::desc& layout, bool turned);
 

@@ -7,7 +7,6 @@
 #include "autodiff/autodiff.h"
 #include "base/error.h"
 #include "execute/costs.h"
-#include "graph/builder.h"
 #include "graph/order.h"
 #include "plan/chain.h"
 #include "plan/make_plan.h"
@@ -132,16 +131,18 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
-  const ValueId one = Builder(graph).constant(1, graph[training.model.loss].type);
-  const GradientRoot root = {training.model.loss, one};
-  const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
+  const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
+  const std::vector<ValueId> gradients =
+      add_gradients(graph, {&root, 1}, differentiated(graph, weights));
   if (sparsity.enabled()) gather_early(graph);
-  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1);
+  training.scalars =
+      add_updates(graph, weights, gradients, optimizer, microbatches > 1, root.upstream);
   if (microbatches > 1) {
     accumulate_results(graph);
     training.model.loss = graph.results[0];
     training.model.correct = graph.results[1];
   }
+  if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);
   sort_by_phase(graph);
   order_for_memory(graph);
   apply_marks(graph, marks);
@@ -193,8 +194,7 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
   const Graph& graph = result.training->model.graph;
   result.tier = tier_of(graph, count, recipe.optimizer);
-  check_allowed(graph, recipe.allow);
-  check_allowed(result.tier, recipe.allow, count, recipe.optimizer);
+  check_allowed(graph, result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 
   PlanResult planned = make_plan({.graph = graph,

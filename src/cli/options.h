@@ -42,6 +42,11 @@ struct CommonFlags {
   double momentum = -1;      // negative: the optimizer's own
   double weight_decay = -1;
   SparsityFlags sparsity;
+  std::string precision = "fp32";
+  bool master = false;
+  std::string rounding = "nearest";
+  std::string loss_scale;    // empty: dynamic for fp16, else none
+  LossScaling scaling;       // its settings, where it is dynamic
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
@@ -50,10 +55,14 @@ struct CommonFlags {
   uint64_t seed = 1;
   bool json = false;
 
+  void resolve_precision(Recipe& recipe) const;
   // One model, how to plan it, and add_step_to.
   void add_to(CLI::App& command);
   // What the step is and where it runs: device, model, optimizer, data.
   void add_step_to(CLI::App& command);
+
+ private:
+  void add_precision_to(CLI::App& command);
 };
 
 // A check for flags: a finite number, not below zero.

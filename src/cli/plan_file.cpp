@@ -31,6 +31,10 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"weight_decay", o.weight_decay},
           {"density", recipe.sparsity.density},
           {"sparse", recipe.sparsity.weights},
+          {"precision", name_of(m.storage)},
+          {"master", m.master},
+          {"rounding", name_of(o.rounding)},
+          {"loss_scale", name_of(o.scaling)},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -58,6 +62,10 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
   recipe.sparsity.density = json.at("density").get<double>();
   recipe.sparsity.weights = json.at("sparse").get<std::vector<std::string>>();
+  m.storage = parse_dtype(json.at("precision").get<std::string>());
+  m.master = json.at("master").get<bool>();
+  recipe.optimizer.rounding = parse_rounding(json.at("rounding").get<std::string>());
+  recipe.optimizer.scaling = parse_loss_scaling(json.at("loss_scale").get<std::string>());
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

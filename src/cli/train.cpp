@@ -132,6 +132,8 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"measured_arena_bytes", result.measured_arena.count},
                {"evaluation_arena_bytes", result.evaluation_arena.count},
                {"step_ms", result.step_ms},
+               {"loss_scale", result.loss_scale},
+               {"skipped_steps", result.skipped},
                {"weights_sha256", result.weights_sha256},
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},

@@ -74,8 +74,11 @@ struct Trainer::Meter {
 };
 
 Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options)
-    : planned_(planned), feeder_(feeder), options_(std::move(options)),
-      meter_(std::make_unique<Meter>()) {
+    : planned_(planned),
+      feeder_(feeder),
+      options_(std::move(options)),
+      meter_(std::make_unique<Meter>()),
+      scaler_(options_.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
   user_check(batch <= feeder_.train_count(), "a batch of {} is more than the {} training records",
              batch, feeder_.train_count());
@@ -111,6 +114,10 @@ nlohmann::json Trainer::recipe_json() const {
           {"momentum", optimizer.momentum},
           {"weight_decay", optimizer.weight_decay},
           {"sparsity", to_json(planned_.training->sparsity, options_.reallocate_every)},
+          {"precision", name_of(model.storage)},
+          {"master", model.master},
+          {"rounding", name_of(optimizer.rounding)},
+          {"loss_scale", name_of(optimizer.scaling)},
           {"lr", options_.rate.base},
           {"schedule", name_of(options_.rate.kind)},
           {"warmup_steps", options_.rate.warmup_steps},
@@ -133,6 +140,9 @@ void Trainer::start() {
     result_.checkpoint = *folder;
     user_check(meter_->from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
+    user_check(!scaler_.dynamic() ||
+                   scaler_.from_json(position.progress.value("loss_scale", nlohmann::json())),
+               "the checkpoint in '{}' is damaged: its loss scale is not what was saved", *folder);
     user_check(position.step <= options_.steps,
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, options_.steps);
@@ -174,10 +184,12 @@ std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at
 void Trainer::explain_non_finite() {
   const MicrobatchId which = step_->current();
   const auto name_fault = [&](std::string_view where) {
+    const bool scaled = options_.recipe.optimizer.scaling.kind == LossScaling::Kind::fixed;
     throw UserError(fmt::format(
-        "the loss is not finite at step {}: {} is the first value that is not; {}; try a lower "
+        "the loss is not finite at step {}: {} is the first value that is not; {}; try {}a lower "
         "--lr, a warm-up (--warmup), or another --seed",
-        which.step + 1, where, kept()));
+        which.step + 1, where, kept(),
+        scaled ? "a lower --loss-scale (gradients may have overflowed) or a dynamic one, " : ""));
   };
   // Weights first: they are as the step before left them. Running statistics have seen this forward
   // pass already, so they say nothing about where it went wrong.
@@ -200,7 +212,9 @@ void Trainer::explain_non_finite() {
 }
 
 void Trainer::step(int64_t step) {
+  if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
   step_->run(step, rate_at(options_.rate, step));
+  scaler_.step_done(step_->overflowed());
   const double loss = static_cast<double>(step_->loss());
   result_.losses.push_back(loss);
   meter_->loss_sum += loss;
@@ -251,6 +265,7 @@ void Trainer::save() {
   position.step = result_.steps;
   position.recipe = recipe_json();
   position.progress = meter_->to_json();
+  if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint = save_checkpoint(options_.out, program(), position);
 }
 
@@ -288,6 +303,8 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
     progress.rate = rate_at(options_.rate, step);
     progress.rows_per_second = static_cast<double>(batch) * done / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(options_.steps - step - 1);
+    if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
+    progress.skipped = scaler_.skipped();
     progress.arena = planned_.plan.arena;
     progress.test_loss = result_.test_loss;
     progress.test_accuracy = result_.test_accuracy;
@@ -304,6 +321,8 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
                                : std::max(step_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
+  if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
+  result_.skipped = scaler_.skipped();
   result_.weights_sha256 = weights_sha256(program());
   if (reallocator_) {
     result_.threshold = program().view<double>(program().graph().find(kSparseThreshold))[0];

@@ -9,6 +9,7 @@
 #include "execute/program.h"
 #include "pipeline.h"
 #include "train/feeder.h"
+#include "train/loss_scaler.h"
 #include "train/reallocate.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -40,6 +41,8 @@ struct Progress {
   double loss = 0;                // mean since the last epoch began
   double accuracy = 0;            // likewise, on training data
   double rate = 0;                // learning rate
+  double loss_scale = 0;          // 0: not dynamic
+  int64_t skipped = 0;            // steps in all, because gradients overflowed
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
@@ -61,6 +64,8 @@ struct TrainResult {
   double step_ms = 0;             // median
   std::vector<double> losses;     // of every step of this process
   std::vector<double> seconds;    // likewise, feeding included
+  double loss_scale = 0;          // at the end; 0: not dynamic
+  int64_t skipped = 0;            // steps in all, because gradients overflowed
   std::string weights_sha256;
   std::string checkpoint;         // folder; empty: none
   int64_t reallocations = 0;      // of nonzeros, in this process
@@ -105,6 +110,7 @@ class Trainer {
   std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
   ReallocationSchedule reallocations_;
   std::unique_ptr<Meter> meter_;
+  LossScaler scaler_;
   TrainResult result_;
 };
 

@@ -1,5 +1,7 @@
 #include "transform/optimizer.h"
 
+#include <array>
+
 #include "base/error.h"
 #include "graph/builder.h"
 #include "transform/accumulate.h"
@@ -8,48 +10,87 @@ namespace thimble {
 namespace {
 
 using Kind = OptimizerSpec::Kind;
+constexpr std::array<std::string_view, 3> kRoundings = {"nearest", "stochastic", "kahan"};
 
-ValueId add_momentum(Builder& b, ValueId w) {
-  return b.state(b.graph()[w].name + ".momentum", b.type(w));
+ValueId add_momentum(Builder& b, ValueId w, ValueId g) {
+  return b.state(b.graph()[w].name + ".momentum", b.type(g));
 }
 
-void add_sgd(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+// One update node: what the rounding and the scale of the loss add to its inputs and settings.
+class UpdateNode {
+ public:
+  UpdateNode(Builder& b, ValueId w, const OptimizerSpec& spec, const OptimizerInputs& scalars,
+             ValueId factor)
+      : b_(b), w_(w), scalars_(scalars), factor_(factor) {
+    const DType dtype = b.type(w).dtype;
+    if (dtype == DType::f16 || dtype == DType::bf16) rounding_ = spec.rounding;
+  }
+
+  // op(tensors..., scalars...), or kahan_op(tensors..., compensation, scalars...).
+  void add(std::string_view op, std::string_view kahan_op, std::vector<ValueId> inputs,
+           const std::vector<ValueId>& scalars, Attrs attrs) {
+    if (rounding_ == Rounding::kahan) {
+      inputs.push_back(b_.state(b_.graph()[w_].name + ".compensation", b_.type(w_)));
+    }
+    inputs.insert(inputs.end(), scalars.begin(), scalars.end());
+    if (factor_.valid()) {
+      inputs.push_back(factor_);
+      attrs.set("scaled", int64_t{1});
+    }
+    if (rounding_ == Rounding::stochastic) {
+      inputs.push_back(scalars_.rounding_key);
+      attrs.set("rounding", std::string("stochastic"));
+      attrs.set("stream", b_.next_random_stream());
+    }
+    b_.apply(rounding_ == Rounding::kahan ? kahan_op : op, std::move(inputs), std::move(attrs));
+  }
+
+ private:
+  Builder& b_;
+  const ValueId w_;
+  const OptimizerInputs& scalars_;
+  const ValueId factor_;
+  Rounding rounding_ = Rounding::nearest;
+};
+
+void add_sgd(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
              const OptimizerInputs& scalars) {
-  if (spec.fold) {  // g is the new momentum, weight decay included
-    b.apply("sgd_plain_update", {w, g, scalars.learning_rate}, {{"weight_decay", 0.0}});
+  if (spec.fold || spec.momentum == 0) {  // folded, g is the new momentum, weight decay included
+    const double decay = spec.fold ? 0 : spec.weight_decay;
+    node.add("sgd_plain_update", "sgd_plain_kahan_update", {w, g}, {scalars.learning_rate},
+             {{"weight_decay", decay}});
     return;
   }
-  if (spec.momentum == 0) {
-    b.apply("sgd_plain_update", {w, g, scalars.learning_rate},
-            {{"weight_decay", spec.weight_decay}});
-    return;
-  }
-  b.apply("sgd_update", {w, g, add_momentum(b, w), scalars.learning_rate},
-          {{"momentum", spec.momentum},
-           {"nesterov", int64_t{spec.nesterov}},
-           {"weight_decay", spec.weight_decay}});
+  node.add("sgd_update", "sgd_kahan_update", {w, g, add_momentum(b, w, g)}, {scalars.learning_rate},
+           {{"momentum", spec.momentum},
+            {"nesterov", int64_t{spec.nesterov}},
+            {"weight_decay", spec.weight_decay}});
 }
 
-// What the gradient of w is added into: the momentum, as far as it outlives the step before.
-ValueId fold_start(Builder& b, ValueId w, const OptimizerSpec& spec, const std::string& name) {
-  const ValueId start =
-      b.op("momentum_decay", {add_momentum(b, w), w},
-           {{"momentum", spec.momentum}, {"weight_decay", spec.weight_decay}});
+// What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
+// the loss is scaled, so is all of the momentum.
+ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+                   const std::string& name) {
+  const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
+  const double decay = spec.weight_decay * (scaled ? spec.scaling.start : 1);
+  const ValueId start = b.op("momentum_decay", {add_momentum(b, w, g), w},
+                             {{"momentum", spec.momentum}, {"weight_decay", decay}});
   b.graph()[start].name = name;
   return start;
 }
 
-void add_adam(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
               const OptimizerInputs& scalars) {
   const std::string name = b.graph()[w].name;
-  const ValueId m = b.state(name + ".first_moment", b.type(w));
-  const ValueId v = b.state(name + ".second_moment", b.type(w));
-  b.apply("adam_update", {w, g, m, v, scalars.learning_rate, scalars.step},
-          {{"beta1", spec.beta1},
-           {"beta2", spec.beta2},
-           {"epsilon", spec.epsilon},
-           {"weight_decay", spec.weight_decay},
-           {"decoupled", int64_t{spec.kind == Kind::adamw}}});
+  const TensorType moment = {b.shape(w), DType::f32};
+  const ValueId m = b.state(name + ".first_moment", moment);
+  const ValueId v = b.state(name + ".second_moment", moment);
+  node.add("adam_update", "adam_kahan_update", {w, g, m, v}, {scalars.learning_rate, scalars.step},
+           {{"beta1", spec.beta1},
+            {"beta2", spec.beta2},
+            {"epsilon", spec.epsilon},
+            {"weight_decay", spec.weight_decay},
+            {"decoupled", int64_t{spec.kind == Kind::adamw}}});
 }
 
 }  // namespace
@@ -81,20 +122,48 @@ void check_fold(const OptimizerSpec& spec) {
              "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
              "--optimizer sgd (heavy ball), or leave --fold out",
              name_of(spec));
+  user_check(
+      spec.scaling.kind != LossScaling::Kind::dynamic,
+      "a step with folded gradients cannot be skipped, since the momentum has changed already "
+      "when they overflow; choose a --loss-scale that is a number, --precision bf16, or leave "
+      "--fold out");
   user_check(spec.momentum > 0,
              "without momentum there is nothing to fold gradients into; give --momentum, or leave "
              "--fold out");
 }
 
+std::string_view name_of(Rounding rounding) { return kRoundings[static_cast<size_t>(rounding)]; }
+
+Rounding parse_rounding(std::string_view name) {
+  for (size_t r = 0; r < kRoundings.size(); ++r) {
+    if (kRoundings[r] == name) return static_cast<Rounding>(r);
+  }
+  user_error("there is no rounding '{}'; known: nearest, stochastic, kahan", name);
+}
+
+std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId> weights) {
+  const std::vector<std::vector<NodeId>> readers = readers_of(graph);
+  std::vector<ValueId> values;
+  for (const ValueId w : weights) {
+    const auto& nodes = readers[w.at()];
+    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->name == "cast";
+    values.push_back(copied ? graph[nodes[0]].outputs[0] : w);
+  }
+  return values;
+}
+
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches) {
+                            bool several_microbatches, ValueId loss_scale) {
   check_fold(spec);
   Builder b(graph);
   b.set_backward(true);
   OptimizerInputs scalars;
   scalars.learning_rate = b.input("learning_rate", {{1}, DType::f32});
   if (spec.kind != Kind::sgd) scalars.step = b.input("step", {{1}, DType::f32});
+  if (spec.rounding == Rounding::stochastic) {
+    scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
+  }
   const Builder::Scope scope(b, "update");
 
   std::vector<ValueId> trained, complete;
@@ -109,18 +178,19 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     for (size_t i = 0; i < trained.size(); ++i) {
       const ValueId w = trained[i];
       const std::string name = graph[w].name + ".gradient";
-      sums.push_back({spec.fold ? fold_start(b, w, spec, name) : add_zero(graph, complete[i], name),
-                      complete[i]});
+      const ValueId g = complete[i];
+      sums.push_back({spec.fold ? fold_start(b, w, g, spec, name) : add_zero(graph, g, name), g});
     }
     complete = accumulate_into(graph, sums);
   }
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  const Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
+  if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
+  scalars.overflow = unscaling.overflow;
   for (size_t i = 0; i < trained.size(); ++i) {
-    if (spec.kind == Kind::sgd) {
-      add_sgd(b, trained[i], complete[i], spec, scalars);
-    } else {
-      add_adam(b, trained[i], complete[i], spec, scalars);
-    }
+    const UpdateNode node(b, trained[i], spec, scalars, unscaling.factor);
+    const auto add = spec.kind == Kind::sgd ? add_sgd : add_adam;
+    add(b, node, trained[i], complete[i], spec, scalars);
   }
   return scalars;
 }

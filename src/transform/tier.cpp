@@ -17,6 +17,12 @@ bool mixes_rows(const Graph& graph) {
                      [](const Node& node) { return node.op->name == "batch_norm_stats"; });
 }
 
+bool stores_sixteen_bits(const Graph& graph) {
+  return std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) {
+    return value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
+  });
+}
+
 }  // namespace
 
 std::string_view name_of(Tier tier) { return kNames[static_cast<size_t>(tier)]; }
@@ -29,19 +35,18 @@ Tier parse_tier(std::string_view name) {
 }
 
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
-  if (sparsity_of(graph).density() < 1) return Tier::approximate;
+  if (stores_sixteen_bits(graph) || sparsity_of(graph).density() < 1) return Tier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
 }
 
-void check_allowed(const Graph& graph, Tier allowed) {
-  user_check(allowed == Tier::approximate || sparsity_of(graph).density() == 1,
-             "sparse weights are approximate, and --allow is {}; leave --density out",
-             name_of(allowed));
-}
-
-void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer) {
+void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches,
+                   const OptimizerSpec& optimizer) {
   if (tier <= allowed) return;
+  if (stores_sixteen_bits(graph)) {
+    user_error("16-bit numbers are approximate, and --allow is {}; choose --precision fp32",
+               name_of(allowed));
+  }
   if (tier == Tier::approximate) {
     user_error(
         "batch norm over microbatches uses the statistics of each, which is approximate, and "

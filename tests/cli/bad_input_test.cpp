@@ -84,6 +84,19 @@ TEST_F(BadInput, Microbatches) {
                    "leave --microbatch out");
     expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--allow", "exact"}, "equivalent",
                    "leave --fold out");
+    expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--precision", "fp16"},
+                   "cannot be skipped", "--loss-scale that is a number", "--precision bf16");
+    expect_refused(base + Words{"--precision", "fp8"}, "fp32, fp16, bf16");
+    expect_refused(base + Words{"--precision", "bf16", "--allow", "equivalent"}, "approximate",
+                   "--precision fp32");
+    expect_refused(base + Words{"--master"}, "leave --master out");
+    expect_refused(base + Words{"--rounding", "kahan"}, "--precision fp16 or bf16");
+    expect_refused(base + Words{"--precision", "bf16", "--master", "--rounding", "stochastic"},
+                   "without --master");
+    expect_refused(base + Words{"--precision", "fp16", "--rounding", "up"}, "nearest, stochastic");
+    expect_refused(base + Words{"--precision", "fp16", "--loss-scale", "much"}, "dynamic, none");
+    expect_refused(base + Words{"--precision", "fp16", "--loss-scale-backoff", "2"},
+                   "between 0 and 1");
     expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'", "equivalent");
     expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
     expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",

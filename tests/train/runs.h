@@ -22,6 +22,8 @@ struct RunSetup {
   std::string planner = "keep_all";
   std::optional<Bytes> memory = {};
   SparsitySpec sparsity = {};
+  Rounding rounding = Rounding::nearest;
+  LossScaling scaling = {};
 };
 
 inline RunSetup mlp_run() {
@@ -49,6 +51,8 @@ class TrainingRun {
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
     recipe.optimizer.fold = run.fold;
+    recipe.optimizer.rounding = run.rounding;
+    recipe.optimizer.scaling = run.scaling;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;

@@ -81,8 +81,12 @@ class Dropout final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
-  return fits && s.accumulate == 0 ? std::make_unique<Dropout>(s.inputs[0].elements()) : nullptr;
+  const int64_t elements = s.inputs[0].elements();
+  if (can_stage(s) && elements % kGroup == 0) {
+    return std::make_unique<StagedLoop>(s, loop, elements / kGroup, kGroup * 8);
+  }
+  const bool fits = s.inputs[0].dtype == DType::f32 && elements > 0;
+  return fits && s.accumulate == 0 ? std::make_unique<Dropout>(elements) : nullptr;
 }
 
 }  // namespace

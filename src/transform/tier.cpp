@@ -47,6 +47,10 @@ void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches
     user_error("16-bit numbers are approximate, and --allow is {}; choose --precision fp32",
                name_of(allowed));
   }
+  if (sparsity_of(graph).density() < 1) {
+    user_error("sparse weights are approximate, and --allow is {}; leave --density out",
+               name_of(allowed));
+  }
   if (tier == Tier::approximate) {
     user_error(
         "batch norm over microbatches uses the statistics of each, which is approximate, and "

@@ -1,51 +1,17 @@
 #include "plan/eviction_search.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <ranges>
 
 #include "plan/stage_memory.h"
+#include "plan/trifles.h"
+#include "plan/unit_set.h"
 
 namespace thimble {
 namespace {
-
-template <size_t Words>
-struct UnitSet {
-  std::array<uint64_t, Words> words{};
-
-  bool has(int u) const { return ((words[word(u)] >> bit(u)) & 1u) != 0; }
-  void add(int u) { words[word(u)] |= uint64_t{1} << bit(u); }
-  void remove(int u) { words[word(u)] &= ~(uint64_t{1} << bit(u)); }
-  void remove(const UnitSet& other) {
-    for (size_t w = 0; w < Words; ++w) words[w] &= ~other.words[w];
-  }
-  void keep(const UnitSet& other) {
-    for (size_t w = 0; w < Words; ++w) words[w] &= other.words[w];
-  }
-  bool contains(const UnitSet& other) const {
-    for (size_t w = 0; w < Words; ++w) {
-      if ((other.words[w] & ~words[w]) != 0) return false;
-    }
-    return true;
-  }
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    for (size_t w = 0; w < Words; ++w) {
-      for (uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {
-        visit(static_cast<int>(w * 64) + std::countr_zero(rest));
-      }
-    }
-  }
-  auto operator<=>(const UnitSet&) const = default;
-
- private:
-  static size_t word(int u) { return static_cast<size_t>(u) / 64; }
-  static int bit(int u) { return u % 64; }
-};
 
 // How hard to look. Work is counted in visits of units, so that results do not depend on clocks.
 struct Effort {
@@ -586,41 +552,6 @@ class Walk {
   std::vector<EvictionPoint> points_;
   std::vector<Gap> gaps_;
 };
-
-// Units that take next to no time to make from the step's inputs.
-std::vector<size_t> trifles(const StageMemory& memory) {
-  constexpr double kTrifle = 0.002;  // of the forward pass
-  double forward = 0;
-  for (size_t s = 0; s < memory.forward; ++s) forward += memory.steps[s].seconds;
-  std::vector<double> from_inputs(memory.units.size(), 0);  // seconds, shared parts counted twice
-  std::vector<size_t> found;
-  for (size_t u = 0; u < memory.units.size(); ++u) {
-    const UnitStep& maker = memory.steps[static_cast<size_t>(memory.maker[u])];
-    from_inputs[u] = maker.seconds;
-    for (const int input : maker.reads) from_inputs[u] += from_inputs[static_cast<size_t>(input)];
-    if (from_inputs[u] < kTrifle * forward) found.push_back(u);
-  }
-  return found;
-}
-
-// The leanest points once more, with no trifle kept behind any stage. What is gained lies below the
-// precision of StageMemory, so peaks are left as they are.
-void add_lean_copies(const StageMemory& memory, std::vector<EvictionPoint>& points) {
-  constexpr size_t kCopies = 4;
-  std::stable_sort(points.begin(), points.end(),
-                   [](const auto& a, const auto& b) { return a.peak > b.peak; });
-  const std::vector<size_t> dropped = trifles(memory);
-  const size_t count = points.size();
-  for (size_t i = count - std::min(count, kCopies); i < count; ++i) {
-    EvictionPoint lean = points[i];
-    for (const size_t u : dropped) {
-      for (size_t s = memory.forward; s < lean.drops.size(); ++s) {
-        lean.drops[s].push_back(memory.units[u]);
-      }
-    }
-    points.push_back(std::move(lean));
-  }
-}
 
 template <size_t Words>
 std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort, Bytes below) {

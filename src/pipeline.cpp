@@ -13,6 +13,7 @@
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
+#include "transform/clip.h"
 
 namespace thimble {
 namespace {
@@ -110,8 +111,16 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   }
   const ValueId one = Builder(graph).constant(1, graph[training.model.loss].type);
   const GradientRoot root = {training.model.loss, one};
-  const std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
-  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1);
+  check_optimizer(optimizer, microbatches > 1);
+  std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
+  if (optimizer.clip_two_pass) {  // those were for the norm; the same again, for the updates
+    const GradientRoot clipped = {training.model.loss,
+                                  add_early_clip_factor(graph, gradients, optimizer.clip_norm)};
+    gradients = add_gradients(graph, {&clipped, 1}, weights);
+  }
+  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
+                                 training.model.rng);
+  training.model.rng = training.scalars.rng;
   if (microbatches > 1) {
     accumulate_results(graph);
     training.model.loss = graph.results[0];

@@ -22,6 +22,11 @@ std::string at_least_one(const std::string& typed) {
   return whole && number >= 1 ? "" : fmt::format("wants a whole number from 1 on, not '{}'", typed);
 }
 
+std::string above_zero(const std::string& typed) {
+  const std::string fault = finite_not_negative(typed);
+  return !fault.empty() || std::stod(typed) > 0 ? fault : "wants a number above 0";
+}
+
 }  // namespace
 
 std::string finite_not_negative(const std::string& typed) {
@@ -108,7 +113,8 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("P");
 
   defaults.group("Optimizer");
-  command.add_option("--optimizer", optimizer, "sgd, nesterov, adam or adamw (nesterov)")
+  command
+      .add_option("--optimizer", optimizer, "sgd, nesterov, adam, adamw or adafactor (nesterov)")
       ->type_name("NAME");
   command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")
       ->type_name("X")
@@ -116,6 +122,14 @@ void CommonFlags::add_step_to(CLI::App& command) {
   command.add_option("--weight-decay", weight_decay, "Weight decay (0; adamw: 0.01)")
       ->type_name("X")
       ->check(finite_not_negative);
+
+  command.add_option("--state-bits", state_bits, "Bits a number of optimizer state: 32 or 8 (32)")
+      ->type_name("N");
+  command.add_option("--clip-norm", clip_norm, "Most that the norm of all gradients may be (any)")
+      ->type_name("X")
+      ->check(above_zero);
+  command.add_flag("--clip-two-pass", clip_two_pass,
+                   "Compute gradients twice for --clip-norm, in place of keeping them");
 
   defaults.group("Data");
   command
@@ -179,7 +193,10 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   if (flags.weight_decay >= 0) optimizer.weight_decay = flags.weight_decay;
 
   optimizer.fold = flags.fold;
-  check_fold(optimizer);
+  optimizer.state_bits = flags.state_bits;
+  optimizer.clip_norm = flags.clip_norm;
+  optimizer.clip_two_pass = flags.clip_two_pass;
+  check_optimizer(optimizer, false);
 
   resolved.recipe.microbatch = flags.microbatch;
   resolved.recipe.allow = parse_tier(flags.allow);

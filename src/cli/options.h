@@ -40,6 +40,9 @@ struct CommonFlags {
   std::string optimizer = "nesterov";
   double momentum = -1;      // negative: the optimizer's own
   double weight_decay = -1;
+  int state_bits = 32;
+  double clip_norm = 0;      // 0: not clipped
+  bool clip_two_pass = false;
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;

@@ -29,6 +29,9 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},
+          {"state_bits", o.state_bits},
+          {"clip_norm", o.clip_norm},
+          {"clip_two_pass", o.clip_two_pass},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -54,6 +57,9 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.momentum = json.at("momentum").get<double>();
   recipe.optimizer.fold = json.at("fold").get<bool>();
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
+  recipe.optimizer.state_bits = json.at("state_bits").get<int>();
+  recipe.optimizer.clip_norm = json.at("clip_norm").get<double>();
+  recipe.optimizer.clip_two_pass = json.at("clip_two_pass").get<bool>();
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

@@ -5,11 +5,10 @@
 
 namespace thimble {
 
-void sort_by_phase(Graph& graph) {
-  std::vector<size_t> order(graph.nodes.size());  // by new place: the old one
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
+namespace {
+
+// `order`, by new place: the old one. Ids change accordingly.
+void reorder(Graph& graph, const std::vector<size_t>& order) {
   std::vector<NodeId> now_at(order.size());  // by old place
   std::vector<Node> nodes;
   nodes.reserve(order.size());
@@ -23,6 +22,39 @@ void sort_by_phase(Graph& graph) {
   };
   for (Node& node : graph.nodes) follow(node.differentiates);
   for (Value& value : graph.values) follow(value.producer);
+}
+
+std::vector<size_t> as_they_are(const Graph& graph) {
+  std::vector<size_t> order(graph.nodes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  return order;
+}
+
+}  // namespace
+
+void sort_by_phase(Graph& graph) {
+  std::vector<size_t> order = as_they_are(graph);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
+  reorder(graph, order);
+}
+
+void hoist_nodes(Graph& graph, size_t first) {
+  std::vector<size_t> behind = as_they_are(graph);  // by node: the node it follows, if only itself
+  for (size_t n = first; n < graph.nodes.size(); ++n) {
+    size_t last = 0;
+    const auto wait_for = [&](ValueId value) {
+      if (!value.valid() || !graph[value].producer.valid()) return;
+      last = std::max(last, behind[graph[value].producer.at()]);
+    };
+    for (const ValueId input : graph.nodes[n].inputs) wait_for(input);
+    for (const ValueId target : graph.nodes[n].accumulate) wait_for(target);
+    behind[n] = last;
+  }
+  std::vector<size_t> order = as_they_are(graph);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return behind[a] < behind[b]; });
+  reorder(graph, order);
 }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Putting nodes that were added last where their phase belongs.
+// Putting nodes that were added last where they belong.
 #pragma once
 
 #include "graph/graph.h"
@@ -7,5 +7,9 @@ namespace thimble {
 
 // Nodes in the order of their phases, and as they were within each; their ids change accordingly.
 void sort_by_phase(Graph& graph);
+
+// Moves the nodes from index `first` on to right behind the last of the nodes whose results they
+// read, so that what they read last can go early. REQUIRES: they overwrite nothing.
+void hoist_nodes(Graph& graph, size_t first);
 
 }  // namespace thimble

@@ -51,7 +51,7 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     if (value.producer.valid() || !is_persistent(value.role)) continue;
     if (chosen && !chosen(id)) continue;
     const uint64_t stream = stable_hash(value.name);
-    with_float_type(value.type.dtype, [&](auto tag) {
+    with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const std::span<T> elements = program.view<T>(id);
       for (size_t i = 0; i < elements.size(); ++i) {

@@ -11,37 +11,46 @@
 namespace thimble {
 
 struct OptimizerSpec {
-  enum class Kind : uint8_t { sgd, adam, adamw } kind = Kind::sgd;
+  enum class Kind : uint8_t { sgd, adam, adamw, adafactor } kind = Kind::sgd;
   double momentum = 0.9;      // sgd
   bool nesterov = false;      // sgd
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
-  double weight_decay = 0;    // adamw: decoupled
+  double weight_decay = 0;    // adamw, adafactor: decoupled
   double beta1 = 0.9;         // adam, adamw
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  int state_bits = 32;        // 8: momentum and moments in one byte a number, by blocks
+  double clip_norm = 0;       // most that all gradients together may have as their norm; 0: any
+  // Backward twice, for the norm and for the updates, in place of keeping every gradient.
+  bool clip_two_pass = false;
 
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// "sgd" (heavy ball), "nesterov", "adam", "adamw", with each one's usual settings. UserError else.
+// "sgd" (heavy ball), "nesterov", "adam", "adamw", "adafactor", with each one's usual settings.
+// UserError else.
 OptimizerSpec parse_optimizer(std::string_view name);
 std::string name_of(const OptimizerSpec& spec);
 
 // UserError, saying what to choose instead, where gradients cannot be folded into the momentum.
 void check_fold(const OptimizerSpec& spec);
+// The same for everything in a spec that does not go together; includes check_fold.
+void check_optimizer(const OptimizerSpec& spec, bool several_microbatches);
 
 // The scalars that updates read, filled by the caller before each step.
 struct OptimizerInputs {
   ValueId learning_rate;  // f32 [1]
   ValueId step;           // f32 [1], counts from 1; invalid when the optimizer does not read it
+  ValueId rng;            // i64 [3] = seed, step, microbatch; invalid when nothing is random
 };
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
+// `rng` is the model's, where it has one; an update that draws random bits makes one else.
 // Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches = false);
+                            bool several_microbatches = false, ValueId rng = {});
 
 }  // namespace thimble

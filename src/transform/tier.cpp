@@ -29,11 +29,17 @@ Tier parse_tier(std::string_view name) {
 
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
+  if (optimizer.state_bits < 32) return Tier::approximate;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
 }
 
 void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer) {
   if (tier <= allowed) return;
+  if (tier == Tier::approximate && optimizer.state_bits < 32) {
+    user_error(
+        "optimizer state in {} bits is approximate, and --allow is {}; leave --state-bits out",
+        optimizer.state_bits, name_of(allowed));
+  }
   if (tier == Tier::approximate) {
     user_error(
         "batch norm over microbatches uses the statistics of each, which is approximate, and "

@@ -11,7 +11,7 @@ namespace thimble {
 enum class Tier : uint8_t {
   exact,        // the bits of the plan that keeps everything
   equivalent,   // the same maths, rounded otherwise
-  approximate,  // other maths: statistics of a microbatch in place of the batch's
+  approximate,  // other maths: statistics of a microbatch in place of the batch's, 8-bit state
 };
 
 std::string_view name_of(Tier tier);

@@ -21,6 +21,9 @@ struct RunSetup {
   bool fold = false;
   std::string planner = "keep_all";
   std::optional<Bytes> memory = {};
+  int state_bits = 32;
+  double clip_norm = 0;
+  bool clip_two_pass = false;
 };
 
 inline RunSetup mlp_run() {
@@ -48,6 +51,9 @@ class TrainingRun {
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
     recipe.optimizer.fold = run.fold;
+    recipe.optimizer.state_bits = run.state_bits;
+    recipe.optimizer.clip_norm = run.clip_norm;
+    recipe.optimizer.clip_two_pass = run.clip_two_pass;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;

@@ -100,7 +100,8 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
-                                  const Marks& marks, int microbatches) {
+                                  const Marks& marks, int microbatches,
+                                  const CodecSpec& codec) {
   TrainingGraph training;
   training.model = build_model(options);
   Graph& graph = training.model.graph;
@@ -118,6 +119,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                   add_early_clip_factor(graph, gradients, optimizer.clip_norm)};
     gradients = add_gradients(graph, {&clipped, 1}, weights);
   }
+  training.model.rng = encode_activations(graph, codec, training.model.rng);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
                                  training.model.rng);
   training.model.rng = training.scalars.rng;
@@ -146,7 +148,8 @@ StepGraphs make_step_graphs(const Recipe& recipe) {
   graphs.microbatches = split_batch(options.batch, recipe.microbatch);
   const auto make = [&](int64_t rows) {
     options.batch = rows;
-    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count());
+    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count(),
+                               recipe.codec);
   };
   graphs.full = make(graphs.microbatches.rows);
   if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
@@ -174,7 +177,8 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   result.microbatches = graphs.microbatches;
   result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
   const Graph& graph = result.training->model.graph;
-  result.tier = tier_of(graph, count, recipe.optimizer);
+  result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(recipe.codec));
+  check_allowed(recipe.codec, recipe.allow);
   check_allowed(result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 

@@ -61,9 +61,14 @@ void CommonFlags::add_to(CLI::App& command) {
       .add_option("--allow", allow,
                   "What may become of the numbers: exact, equivalent or approximate (approximate)")
       ->type_name("TIER");
+  command
+      .add_option("--codec", codec,
+                  "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2 (none)")
+      ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
-        std::tuple("--recompute", &recompute, "Results always computed again, by node name")}) {
+        std::tuple("--recompute", &recompute, "Results always computed again, by node name"),
+        std::tuple("--codec-only", &codec_only, "Results that --codec applies to (all large ones)")}) {
     command.add_option(flag, *list, text)
         ->type_name("GLOB")
         ->delimiter(',')
@@ -207,6 +212,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";
   resolved.recipe.marks = {flags.keep, flags.recompute};
+  resolved.recipe.codec = {parse_codec(flags.codec), flags.codec_only};
   resolved.recipe.costs = costs_to_read(flags.costs, flags.device);
   return resolved;
 }

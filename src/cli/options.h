@@ -46,6 +46,8 @@ struct CommonFlags {
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
+  std::string codec = "none";
+  std::vector<std::string> codec_only;
   std::string memory;
   std::string costs = "auto";  // see cli/costs_path.h
   uint64_t seed = 1;

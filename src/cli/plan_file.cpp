@@ -32,6 +32,8 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"state_bits", o.state_bits},
           {"clip_norm", o.clip_norm},
           {"clip_two_pass", o.clip_two_pass},
+          {"codec", name_of(recipe.codec.codec)},
+          {"codec_only", recipe.codec.only},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -60,6 +62,8 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.state_bits = json.at("state_bits").get<int>();
   recipe.optimizer.clip_norm = json.at("clip_norm").get<double>();
   recipe.optimizer.clip_two_pass = json.at("clip_two_pass").get<bool>();
+  recipe.codec.codec = parse_codec(json.at("codec").get<std::string>());
+  recipe.codec.only = json.at("codec_only").get<std::vector<std::string>>();
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

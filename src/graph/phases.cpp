@@ -39,22 +39,30 @@ void sort_by_phase(Graph& graph) {
   reorder(graph, order);
 }
 
+void insert_nodes(Graph& graph, size_t first, const std::vector<size_t>& slots) {
+  const auto place = [&](size_t n) {
+    return n < first ? std::pair(n, true) : std::pair(slots[n - first], false);
+  };
+  std::vector<size_t> order = as_they_are(graph);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return place(a) < place(b); });
+  reorder(graph, order);
+}
+
 void hoist_nodes(Graph& graph, size_t first) {
-  std::vector<size_t> behind = as_they_are(graph);  // by node: the node it follows, if only itself
+  std::vector<size_t> slots;
   for (size_t n = first; n < graph.nodes.size(); ++n) {
-    size_t last = 0;
+    size_t slot = 0;
     const auto wait_for = [&](ValueId value) {
       if (!value.valid() || !graph[value].producer.valid()) return;
-      last = std::max(last, behind[graph[value].producer.at()]);
+      const size_t maker = graph[value].producer.at();
+      slot = std::max(slot, maker < first ? maker + 1 : slots[maker - first]);
     };
     for (const ValueId input : graph.nodes[n].inputs) wait_for(input);
     for (const ValueId target : graph.nodes[n].accumulate) wait_for(target);
-    behind[n] = last;
+    slots.push_back(slot);
   }
-  std::vector<size_t> order = as_they_are(graph);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return behind[a] < behind[b]; });
-  reorder(graph, order);
+  insert_nodes(graph, first, slots);
 }
 
 }  // namespace thimble

@@ -105,6 +105,8 @@ nlohmann::json Trainer::recipe_json() const {
           {"state_bits", optimizer.state_bits},
           {"clip_norm", optimizer.clip_norm},
           {"clip_two_pass", optimizer.clip_two_pass},
+          {"codec", name_of(options_.recipe.codec.codec)},
+          {"codec_only", options_.recipe.codec.only},
           {"lr", options_.rate.base},
           {"schedule", name_of(options_.rate.kind)},
           {"warmup_steps", options_.rate.warmup_steps},

@@ -24,6 +24,7 @@ struct RunSetup {
   int state_bits = 32;
   double clip_norm = 0;
   bool clip_two_pass = false;
+  CodecSpec codec = {};
 };
 
 inline RunSetup mlp_run() {
@@ -54,6 +55,7 @@ class TrainingRun {
     recipe.optimizer.state_bits = run.state_bits;
     recipe.optimizer.clip_norm = run.clip_norm;
     recipe.optimizer.clip_two_pass = run.clip_two_pass;
+    recipe.codec = run.codec;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;

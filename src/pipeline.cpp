@@ -7,13 +7,15 @@
 #include "autodiff/autodiff.h"
 #include "base/error.h"
 #include "execute/costs.h"
-#include "graph/builder.h"
-#include "graph/phases.h"
+#include "graph/order.h"
+#include "plan/chain.h"
 #include "plan/make_plan.h"
+#include "plan/recompute.h"
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
 #include "transform/clip.h"
+#include "transform/lean_order.h"
 
 namespace thimble {
 namespace {
@@ -97,38 +99,61 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
              step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
+// Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
+// through the forward pass: what crosses from node to node is what segments have to keep. Scratch plays
+// no part: the order must not depend on the device.
+void order_for_memory(Graph& graph) {
+  const auto measure = [](const Graph& g) {
+    const Costs no_costs{.nodes = std::vector<NodeCost>(g.nodes.size()), .source = ""};
+    const PlanRequest request = {.graph = g, .costs = no_costs};
+    int64_t crossing = 0;
+    for (const Bytes bytes : crossing_bytes(ForwardPass(g))) crossing += bytes.count;
+    return std::pair(cost_of(request, schedule_once(request)).live_peak, crossing);
+  };
+  Graph other = graph;
+  put_in_order(other, lean_order(graph));
+  const auto [peak, crossing] = measure(graph);
+  const auto [other_peak, other_crossing] = measure(other);
+  if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
+}
+
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks, int microbatches,
-                                  const CodecSpec& codec) {
+                                  const SparsitySpec& sparsity, const CodecSpec& codec) {
   TrainingGraph training;
   training.model = build_model(options);
+  training.sparsity = sparsity;
   Graph& graph = training.model.graph;
+  sparsify(graph, sparsity);
 
   std::vector<ValueId> weights;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
-  const ValueId one = Builder(graph).constant(1, graph[training.model.loss].type);
-  const GradientRoot root = {training.model.loss, one};
   check_optimizer(optimizer, microbatches > 1);
-  std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, weights);
+  const std::vector<ValueId> wanted = differentiated(graph, weights);
+  const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
+  std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
   if (optimizer.clip_two_pass) {  // those were for the norm; the same again, for the updates
     const GradientRoot clipped = {training.model.loss,
                                   add_early_clip_factor(graph, gradients, optimizer.clip_norm)};
-    gradients = add_gradients(graph, {&clipped, 1}, weights);
+    gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
+  if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
-                                 training.model.rng);
+                                 root.upstream, training.model.rng);
   training.model.rng = training.scalars.rng;
   if (microbatches > 1) {
     accumulate_results(graph);
     training.model.loss = graph.results[0];
     training.model.correct = graph.results[1];
   }
+  if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);
   sort_by_phase(graph);
+  order_for_memory(graph);
   apply_marks(graph, marks);
   verify_graph(graph);
   return training;
@@ -149,7 +174,7 @@ StepGraphs make_step_graphs(const Recipe& recipe) {
   const auto make = [&](int64_t rows) {
     options.batch = rows;
     return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count(),
-                               recipe.codec);
+                               recipe.sparsity, recipe.codec);
   };
   graphs.full = make(graphs.microbatches.rows);
   if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
@@ -179,7 +204,7 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   const Graph& graph = result.training->model.graph;
   result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(recipe.codec));
   check_allowed(recipe.codec, recipe.allow);
-  check_allowed(result.tier, recipe.allow, count, recipe.optimizer);
+  check_allowed(graph, result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 
   PlanResult planned = make_plan({.graph = graph,
@@ -206,6 +231,7 @@ std::unique_ptr<EvaluationPlan> plan_evaluation(const PlannedStepProgram& traini
   for (;; options.batch = (options.batch + 1) / 2) {
     auto evaluation = std::make_unique<EvaluationPlan>();
     evaluation->model = build_model(options);
+    sparsify(evaluation->model.graph, training.training->sparsity);
     const Graph& graph = evaluation->model.graph;
     evaluation->costs = gather_costs(graph, *training.backend);
     PlanResult planned =

@@ -14,6 +14,7 @@
 #include "transform/marks.h"
 #include "transform/microbatches.h"
 #include "transform/optimizer.h"
+#include "transform/sparsify.h"
 #include "transform/tier.h"
 
 namespace thimble {
@@ -24,6 +25,7 @@ struct Recipe {
   int64_t microbatch = 0;           // rows computed at once; 0: the whole batch
   Tier allow = Tier::approximate;   // what a step may do to the numbers
   OptimizerSpec optimizer;
+  SparsitySpec sparsity;
   std::string device = "cpu";
   int threads = 0;                  // 0: one per core
   std::string planner = "keep_all";
@@ -38,10 +40,11 @@ struct Recipe {
 struct TrainingGraph {
   Model model;                      // its graph is the whole step
   OptimizerInputs scalars;
+  SparsitySpec sparsity;
 };
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks = {}, int microbatches = 1,
-                                  const CodecSpec& codec = {});
+                                  const SparsitySpec& sparsity = {}, const CodecSpec& codec = {});
 
 // The graphs of a recipe's step: one for its full microbatches, one for a last that is smaller.
 struct StepGraphs {

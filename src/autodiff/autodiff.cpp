@@ -88,7 +88,7 @@ class Differentiator final : public GradientBuilder {
       sum = gradient;
     }
     ++claims_[sum];
-    if (graph_[value].role == Role::weight && claims_[sum] == 1 && is_ours(sum)) {
+    if (stands_for_weight(value) && claims_[sum] == 1 && is_ours(sum)) {
       graph_[sum].role = Role::gradient;
     }
   }
@@ -125,6 +125,15 @@ class Differentiator final : public GradientBuilder {
     node.accumulate[output] = sum;
     graph_[gradient].role = graph_[sum].role;
     return true;
+  }
+
+  // A weight, or the copy of one in another type that is differentiated in its place.
+  bool stands_for_weight(ValueId value) const {
+    const Value& v = graph_[value];
+    if (v.role == Role::weight) return true;
+    if (!v.producer.valid() || graph_[v.producer].op->name != "cast") return false;
+    const ValueId from = graph_[v.producer].inputs[0];
+    return graph_[from].role == Role::weight && !needed_[from.at()];
   }
 
   bool is_ours(ValueId value) const {

@@ -18,7 +18,8 @@ struct GradientRoot {
 // Appends backward nodes for `roots` and returns the gradient of each of `wrt` (invalid where no
 // root depends on it). Contributions to one gradient are added in place, without a temporary,
 // wherever the op that makes them can add into its output and nothing else still needs the sum.
-// Gradients of weights get the role `gradient`.
+// Gradients of weights, and of casts of weights that are given in their place, get the role
+// `gradient`.
 std::vector<ValueId> add_gradients(Graph& graph, std::span<const GradientRoot> roots,
                                    std::span<const ValueId> wrt);
 

@@ -64,7 +64,8 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
     CommonFlags one = flags.common;
     one.model = model;
     const Recipe recipe = resolve(one, false).recipe;
-    const TrainingGraph training = make_training_graph(recipe.model, recipe.optimizer);
+    const TrainingGraph training =
+        make_training_graph(recipe.model, recipe.optimizer, {}, 1, recipe.sparsity, recipe.codec);
     for (KernelUse& use : kernels_of(training.model.graph, backend)) {
       const auto [at, fresh] = known.try_emplace(use.key, all.size());
       if (fresh) {

@@ -10,6 +10,7 @@
 #include "cli/costs_path.h"
 #include "data/open.h"
 #include "report/plan_report.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -135,6 +136,8 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->check(above_zero);
   command.add_flag("--clip-two-pass", clip_two_pass,
                    "Compute gradients twice for --clip-norm, in place of keeping them");
+  add_precision_to(command);
+  sparsity.add_to(command);
 
   defaults.group("Data");
   command
@@ -143,6 +146,58 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("NAME");
   command.add_option("--data-dir", data_dir, "Folder of the set's files")->type_name("FOLDER");
   command.add_option("--seed", seed, "Seed of everything random (1)")->type_name("N");
+}
+
+void CommonFlags::add_precision_to(CLI::App& command) {
+  command.option_defaults()->group("Precision");
+  command
+      .add_option("--precision", precision,
+                  "Weights, gradients, momentum and activations: fp32, fp16 or bf16 (fp32)")
+      ->type_name("NAME");
+  command.add_flag("--master", master, "Weights in fp32, cast where they are used");
+  command
+      .add_option("--rounding", rounding,
+                  "Updates of 16-bit weights: nearest, stochastic or kahan (nearest)")
+      ->type_name("NAME");
+  command
+      .add_option("--loss-scale", loss_scale,
+                  "dynamic, none, or a number for good (fp16: dynamic; else none)")
+      ->type_name("X");
+  command.add_option("--loss-scale-start", scaling.start, "dynamic: the first scale (128)")
+      ->type_name("X");
+  command
+      .add_option("--loss-scale-interval", scaling.growth_interval,
+                  "dynamic: clean steps before it grows (16384)")
+      ->type_name("N");
+  command.add_option("--loss-scale-growth", scaling.growth, "dynamic: it grows by this factor (2)")
+      ->type_name("X");
+  command
+      .add_option("--loss-scale-backoff", scaling.backoff,
+                  "dynamic: after an overflow it is multiplied by this (0.5)")
+      ->type_name("X");
+  command.add_option("--loss-scale-floor", scaling.floor, "dynamic: an error below this (1e-4)")
+      ->type_name("X");
+}
+
+void CommonFlags::resolve_precision(Recipe& recipe) const {
+  recipe.model.storage = parse_precision(precision);
+  recipe.model.master = master;
+  const bool small = recipe.model.storage != DType::f32;
+  OptimizerSpec& spec = recipe.optimizer;
+  spec.rounding = parse_rounding(rounding);
+  user_check(small || !master, "fp32 weights are their own masters; leave --master out");
+  user_check(
+      spec.rounding == Rounding::nearest || (small && !master),
+      "--rounding {} is for 16-bit weights; choose --precision fp16 or bf16 without --master",
+      rounding);
+  const bool fp16 = recipe.model.storage == DType::f16;
+  const LossScaling kind = parse_loss_scaling(!loss_scale.empty() ? loss_scale
+                                              : fp16              ? "dynamic"
+                                                                  : "none");
+  spec.scaling = scaling;
+  spec.scaling.kind = kind.kind;
+  if (kind.kind == LossScaling::Kind::fixed) spec.scaling.start = kind.start;
+  check_loss_scaling(spec.scaling);
 }
 
 Resolved resolve(const CommonFlags& flags, bool needs_data) {
@@ -197,11 +252,13 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   user_check(optimizer.momentum < 1, "--momentum must be in [0, 1), not {}", optimizer.momentum);
   if (flags.weight_decay >= 0) optimizer.weight_decay = flags.weight_decay;
 
+  flags.resolve_precision(resolved.recipe);
   optimizer.fold = flags.fold;
   optimizer.state_bits = flags.state_bits;
   optimizer.clip_norm = flags.clip_norm;
   optimizer.clip_two_pass = flags.clip_two_pass;
   check_optimizer(optimizer, false);
+  resolved.recipe.sparsity = flags.sparsity.spec();
 
   resolved.recipe.microbatch = flags.microbatch;
   resolved.recipe.allow = parse_tier(flags.allow);
@@ -242,12 +299,19 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
 }
 
 nlohmann::json summary_of(const PlannedStepProgram& planned) {
-  return plan_summary({.device = planned.backend->name(),
-                       .batch = planned.microbatches.batch,
-                       .microbatch = planned.microbatches.rows,
-                       .tier = name_of(planned.tier),
-                       .plan_seconds = planned.plan_seconds},
-                      planned.training->model.graph, priced_as_a_whole(planned));
+  nlohmann::json summary = plan_summary({.device = planned.backend->name(),
+                                         .batch = planned.microbatches.batch,
+                                         .microbatch = planned.microbatches.rows,
+                                         .tier = name_of(planned.tier),
+                                         .plan_seconds = planned.plan_seconds},
+                                        planned.training->model.graph, priced_as_a_whole(planned));
+  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  if (sparsity.elements > 0) {
+    summary.update({{"nonzeros", sparsity.nonzeros},
+                    {"sparse_elements", sparsity.elements},
+                    {"density", sparsity.density()}});
+  }
+  return summary;
 }
 
 std::string batch_text(const PlannedStepProgram& planned) {
@@ -255,6 +319,11 @@ std::string batch_text(const PlannedStepProgram& planned) {
   std::string text = fmt::format("batch {}", m.batch);
   if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
   if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
+  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  if (sparsity.elements > 0) {
+    text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
+                        sparsity.elements, sparsity.density());
+  }
   if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
   return text;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/sparsity_flags.h"
 #include "data/dataset.h"
 #include "pipeline.h"
 #include "train/feeder.h"
@@ -43,6 +44,12 @@ struct CommonFlags {
   int state_bits = 32;
   double clip_norm = 0;      // 0: not clipped
   bool clip_two_pass = false;
+  SparsityFlags sparsity;
+  std::string precision = "fp32";
+  bool master = false;
+  std::string rounding = "nearest";
+  std::string loss_scale;    // empty: dynamic for fp16, else none
+  LossScaling scaling;       // its settings, where it is dynamic
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
@@ -53,10 +60,14 @@ struct CommonFlags {
   uint64_t seed = 1;
   bool json = false;
 
+  void resolve_precision(Recipe& recipe) const;
   // One model, how to plan it, and add_step_to.
   void add_to(CLI::App& command);
   // What the step is and where it runs: device, model, optimizer, data.
   void add_step_to(CLI::App& command);
+
+ private:
+  void add_precision_to(CLI::App& command);
 };
 
 // A check for flags: a finite number, not below zero.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
@@ -65,6 +66,8 @@ void print_explanation(const PlannedStepProgram& planned) {
 
 int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.common, false);
+  user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
+             "--sweep makes many plans and shows none of them: leave out --save and --explain");
   if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;

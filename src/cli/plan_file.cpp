@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-2";
+constexpr const char* kFormat = "thimble-plan-4";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -34,6 +34,12 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"clip_two_pass", o.clip_two_pass},
           {"codec", name_of(recipe.codec.codec)},
           {"codec_only", recipe.codec.only},
+          {"density", recipe.sparsity.density},
+          {"sparse", recipe.sparsity.weights},
+          {"precision", name_of(m.storage)},
+          {"master", m.master},
+          {"rounding", name_of(o.rounding)},
+          {"loss_scale", name_of(o.scaling)},
           {"device", recipe.device},
           {"threads", recipe.threads},
           {"planner", recipe.planner},
@@ -64,6 +70,12 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.clip_two_pass = json.at("clip_two_pass").get<bool>();
   recipe.codec.codec = parse_codec(json.at("codec").get<std::string>());
   recipe.codec.only = json.at("codec_only").get<std::vector<std::string>>();
+  recipe.sparsity.density = json.at("density").get<double>();
+  recipe.sparsity.weights = json.at("sparse").get<std::vector<std::string>>();
+  m.storage = parse_dtype(json.at("precision").get<std::string>());
+  m.master = json.at("master").get<bool>();
+  recipe.optimizer.rounding = parse_rounding(json.at("rounding").get<std::string>());
+  recipe.optimizer.scaling = parse_loss_scaling(json.at("loss_scale").get<std::string>());
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);

@@ -68,13 +68,16 @@ void ProgressDisplay::show(const Progress& p) {
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
   const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);
   const std::string figures = fmt::format("loss {:.4f}  acc {:5.2f}%", p.loss, 100 * p.accuracy);
+  const std::string scale =
+      p.loss_scale == 0 ? ""
+                        : fmt::format("  loss scale {:g}, {} skipped", p.loss_scale, p.skipped);
   const std::string pace = fmt::format("{:.0f}/s  ETA {}  arena {}", p.rows_per_second,
                                        duration(p.seconds_left), to_string(p.arena));
   if (p.evaluated) {
-    line_.print(fmt::format("{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}", where, figures,
-                            100 * p.test_accuracy, p.test_loss, p.rate));
+    line_.print(fmt::format("{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}{}", where, figures,
+                            100 * p.test_accuracy, p.test_loss, p.rate, scale));
   } else if (!line_.terminal() || last) {
-    line_.print(fmt::format("{}  {}  {}", where, figures, pace));
+    line_.print(fmt::format("{}  {}  {}{}", where, figures, pace, scale));
   }
   if (!last) {
     line_.redraw(static_cast<double>(p.step) / static_cast<double>(p.steps),

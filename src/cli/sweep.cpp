@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/options.h"
 #include "plan/make_plan.h"
+#include "plan/optimal_planner.h"
 #include "plan/policy.h"
 #include "plan/verify_plan.h"
 #include "report/frontier.h"
@@ -29,42 +30,42 @@ class Sweep {
 
   std::vector<FrontierPoint> run() {
     for (const Policy* policy : all_policies()) {
-      if (policy->name != "optimal") plan(std::string(policy->name), {});
+      if (policy->name == "optimal") continue;
+      const PlanRequest request = request_for(policy->name);
+      add(std::get<Plan>(make_plan(request)), {});
     }
-    Bytes most;  // with this, `optimal` keeps everything
-    for (const FrontierPoint& point : points_) {
-      if (point.policy == "keep_all") most = point.arena;
-    }
-    const Bytes floor = plan("optimal", Bytes(1));  // refused, and says how little would do
+    const PlanRequest request = request_for("optimal");
+    OptimalPlanner planner(request);  // one for all budgets
+    const Bytes floor = planner.choose(Bytes(1)).arena;
+    const Bytes most = planner.choose({}).arena;  // with this, everything is kept
     const double ratio = static_cast<double>(most.count) / static_cast<double>(floor.count);
     for (int i = 0; i <= kBudgets; ++i) {
       const double scale = std::pow(ratio, static_cast<double>(i) / kBudgets);
-      plan("optimal", std::max(floor, Bytes(static_cast<int64_t>(
-                                          static_cast<double>(floor.count) * scale))));
+      const auto asked = static_cast<int64_t>(static_cast<double>(floor.count) * scale);
+      const Bytes budget = std::clamp(Bytes(asked), floor, most);
+      add(lay_out(request, *planner.choose(budget).schedule), budget);
     }
     return points_;
   }
 
  private:
-  // Adds the plan's point, and returns its arena; of an infeasible one, the least that would do.
-  Bytes plan(const std::string& policy, std::optional<Bytes> budget) {
-    const PlanResult result = make_plan({.graph = graph(),
-                                         .costs = costs_,
-                                         .budget = budget,
-                                         .policy = policy,
-                                         .microbatches = graphs_.microbatches.count()});
-    if (const auto* infeasible = std::get_if<Infeasible>(&result)) return infeasible->min_bytes;
-    const Plan& found = std::get<Plan>(result);
-    verify_plan(graph(), costs_, found);
+  PlanRequest request_for(std::string_view policy) const {
+    return {.graph = graph(),
+            .costs = costs_,
+            .policy = std::string(policy),
+            .microbatches = graphs_.microbatches.count()};
+  }
+
+  void add(const Plan& plan, std::optional<Bytes> budget) {
+    verify_plan(graph(), costs_, plan);
     FrontierPoint point;
-    point.policy = policy;
+    point.policy = plan.policy;
     point.budget = budget.value_or(Bytes());
-    point.arena = found.arena;
-    point.milliseconds = found.predicted_seconds * 1e3;
-    const double once = found.flops - found.extra_flops;
-    point.extra_flops_ratio = once > 0 ? found.extra_flops / once : 0;
+    point.arena = plan.arena;
+    point.milliseconds = plan.predicted_seconds * 1e3;
+    const double once = plan.flops - plan.extra_flops;
+    point.extra_flops_ratio = once > 0 ? plan.extra_flops / once : 0;
     points_.push_back(point);
-    return found.arena;
   }
 
   std::unique_ptr<Backend> backend_;

@@ -33,6 +33,7 @@ struct Flags {
   bool overwrite = false;
   double save_every = 1;            // epochs
   double evaluate_every = 1;        // epochs
+  int64_t reallocate_every = 0;     // steps; 0: the usual schedule
   std::string weights;
   std::string export_initial;
   std::string export_batches;
@@ -88,6 +89,11 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
   options.steps = flags.steps > 0 ? flags.steps : in_steps(flags.epochs, per_epoch);
   options.save_every = in_steps(flags.save_every, per_epoch);
   options.evaluate_every = in_steps(flags.evaluate_every, per_epoch);
+  user_check(flags.reallocate_every >= 0, "--reallocate-every cannot be {}",
+             flags.reallocate_every);
+  user_check(flags.reallocate_every == 0 || resolved.recipe.sparsity.enabled(),
+             "--reallocate-every says nothing without --density, the share of nonzeros");
+  options.reallocate_every = flags.reallocate_every;
   options.rate.kind = parse_schedule(flags.schedule);
   const bool adam = resolved.recipe.optimizer.kind != OptimizerSpec::Kind::sgd;
   options.rate.base = flags.rate >= 0 ? flags.rate : adam ? 1e-3 : 0.1;
@@ -126,10 +132,15 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"measured_arena_bytes", result.measured_arena.count},
                {"evaluation_arena_bytes", result.evaluation_arena.count},
                {"step_ms", result.step_ms},
+               {"loss_scale", result.loss_scale},
+               {"skipped_steps", result.skipped},
                {"weights_sha256", result.weights_sha256},
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
                {"checkpoint", result.checkpoint}});
+  if (planned.training->sparsity.enabled()) {
+    json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
+  }
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
@@ -216,6 +227,11 @@ Command add_train(CLI::App& app) {
       ->type_name("X")
       ->check(finite_not_negative);
   command->add_option("--warmup", flags->warmup, "Epochs of linear warm-up (0)")->type_name("X");
+
+  command
+      ->add_option("--reallocate-every", flags->reallocate_every,
+                   "Steps between moves of nonzeros (100, then 200, 400, 800)")
+      ->type_name("N");
 
   defaults.group("Checkpoints and tests");
   command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)")

@@ -149,4 +149,14 @@ std::span<std::byte> Program::bytes_of(ValueId value) {
   return {arena_.base() + address_of(value).count, static_cast<size_t>(graph_[value].type.bytes().count)};
 }
 
+std::span<std::byte> Program::free_between_steps() {
+  Bytes taken;
+  for (size_t v = 0; v < graph_.values.size(); ++v) {
+    const Value& value = graph_.values[v];
+    if (value.producer.valid() || !is_persistent(value.role)) continue;
+    taken = std::max(taken, align_up(plan_.sources[v] + value.type.bytes()));
+  }
+  return {arena_.base() + taken.count, static_cast<size_t>((plan_.arena - taken).count)};
+}
+
 }  // namespace thimble

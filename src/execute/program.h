@@ -31,6 +31,8 @@ class Program {
   // Where a value is before a step begins (inputs, persistent values) or after it (results).
   std::span<std::byte> bytes_of(ValueId value);
   Bytes address_of(ValueId value) const;
+  // The part of the arena that holds nothing from one step to the next.
+  std::span<std::byte> free_between_steps();
   template <class T>
   std::span<T> view(ValueId value) {
     const std::span<std::byte> bytes = bytes_of(value);

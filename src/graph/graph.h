@@ -41,8 +41,10 @@ enum class Mark : uint8_t { automatic, keep, recompute };
 
 // How a persistent value starts.
 struct Init {
-  enum class Kind : uint8_t { zeros, constant, normal, uniform } kind = Kind::zeros;
-  double scale = 0;  // constant: the value; normal: the deviation; uniform: in [-scale, scale)
+  // mask: a bitmap (base/bits.h) with ones at random places.
+  enum class Kind : uint8_t { zeros, constant, normal, uniform, mask } kind = Kind::zeros;
+  // constant: the value; normal: the deviation; uniform: in [-scale, scale); mask: how many ones
+  double scale = 0;
   bool operator==(const Init&) const = default;
 };
 

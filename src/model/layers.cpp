@@ -23,13 +23,24 @@ ValueId Layers::images() {
   model_.pixel_mean = builder_.statistic("pixel.mean", channel);
   model_.pixel_inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
   return builder_.op("normalize_image",
-                     {model_.pixels, model_.pixel_mean, model_.pixel_inverse_deviation});
+                     {model_.pixels, model_.pixel_mean, model_.pixel_inverse_deviation},
+                     {{"dtype", std::string(name_of(options_.storage))}});
 }
 
 ValueId Layers::sequence(int64_t features) {
   model_.sequence =
       builder_.input("sequence", {{options_.length, options_.batch, features}, DType::f32});
-  return model_.sequence;
+  return stored(model_.sequence);
+}
+
+ValueId Layers::stored(ValueId value) {
+  if (builder_.type(value).dtype == options_.storage) return value;
+  return builder_.op("cast", {value}, {{"dtype", std::string(name_of(options_.storage))}});
+}
+
+ValueId Layers::weight(std::string_view name, const Shape& shape, Init init) {
+  return stored(
+      builder_.weight(name, {shape, options_.master ? DType::f32 : options_.storage}, init));
 }
 
 ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride,
@@ -37,10 +48,9 @@ ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kern
   const Builder::Scope scope(builder_, name);
   if (pad < 0) pad = kernel / 2;
   const double deviation = std::sqrt(2.0 / static_cast<double>(kernel * kernel * out));
-  const ValueId weight =
-      builder_.weight("weight", {{out, kernel, kernel, builder_.shape(x).back()}, DType::f32},
-                      {Init::Kind::normal, deviation});
-  return builder_.op("conv2d", {x, weight}, {{"stride", stride}, {"pad", pad}, {"groups", int64_t{1}}});
+  const ValueId w = weight("weight", {out, kernel, kernel, builder_.shape(x).back()},
+                           {Init::Kind::normal, deviation});
+  return builder_.op("conv2d", {x, w}, {{"stride", stride}, {"pad", pad}, {"groups", int64_t{1}}});
 }
 
 ValueId Layers::norm(std::string_view name, ValueId x, std::string_view act) {
@@ -85,11 +95,10 @@ ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::strin
   const int64_t in = builder_.shape(x).back();
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   // [out, in], as PyTorch keeps it.
-  const ValueId weight =
-      builder_.weight("weight", {{out, in}, DType::f32}, {Init::Kind::uniform, bound});
-  const ValueId bias = builder_.weight("bias", {{out}, DType::f32}, {});
+  const ValueId w = weight("weight", {out, in}, {Init::Kind::uniform, bound});
+  const ValueId bias = weight("bias", {out}, {});
   const ValueId product =
-      builder_.op("matmul", {x, weight}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
+      builder_.op("matmul", {x, w}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
   return builder_.op("bias_act", {product, bias}, {{"act", std::string(act)}});
 }
 

@@ -24,6 +24,8 @@ class Layers {
   // x [N, I] -> [N, out]; act as of bias_act, fused.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
   ValueId dropout(ValueId x);
+  // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
+  ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes the model: logits [N, classes] -> loss, correct count.
   Model finish(ValueId logits);
 
@@ -31,6 +33,8 @@ class Layers {
   bool training() const { return options_.training; }
 
  private:
+  // The value in the storage type, through a cast where it is of another.
+  ValueId stored(ValueId value);
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
   ValueId group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
 

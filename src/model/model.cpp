@@ -29,6 +29,13 @@ Norm parse_norm(std::string_view name) {
   user_error("there is no normalisation '{}'; known: {}", name, fmt::join(kNorms, ", "));
 }
 
+DType parse_precision(std::string_view name) {
+  if (name == "fp32") return DType::f32;
+  if (name == "fp16") return DType::f16;
+  if (name == "bf16") return DType::bf16;
+  user_error("there is no precision '{}'; known: fp32, fp16, bf16", name);
+}
+
 const ModelFamily& find_model_family(std::string_view name) {
   std::vector<std::string_view> patterns;
   for (const ModelFamily* family : all_model_families()) {

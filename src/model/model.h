@@ -23,6 +23,9 @@ std::string_view name_of(Norm norm);
 // UserError for another name.
 Norm parse_norm(std::string_view name);
 
+// "fp32", "fp16", "bf16": what weights and activations are stored in. UserError for another name.
+DType parse_precision(std::string_view name);
+
 // What the caller may choose about a model; zero or empty: the family's own default.
 struct ModelOptions {
   std::string name;             // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm", "unet"
@@ -35,6 +38,8 @@ struct ModelOptions {
   int64_t layers = 0;           // mlp, lstm; unet: how often the image is halved
   int64_t hidden = 0;           // mlp, lstm; unet, resnet: channels of the first stage
   int64_t length = 0;           // lstm: time steps
+  DType storage = DType::f32;   // of weights and activations; statistics and losses are always f32
+  bool master = false;          // weights are kept in f32 and cast to `storage` where they are used
   bool training = true;         // false: running statistics, no dropout
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
   // name would pick. Batch, image and classes have no defaults then.

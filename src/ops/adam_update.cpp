@@ -1,53 +1,27 @@
-// adam_update(w, g, m, v, lr f32 [1], step f32 [1]) -> (w, m, v)
-// attrs beta1 (0.9), beta2 (0.999), epsilon (1e-8), weight_decay (0), decoupled (0).
-//   decoupled (AdamW): w shrinks by lr weight_decay w first; else g gains weight_decay w
-//   m' = beta1 m + (1 - beta1) g;  v' = beta2 v + (1 - beta2) g^2
-//   w' = w - lr / (1 - beta1^step) m' / (sqrt(v') / sqrt(1 - beta2^step) + epsilon)
-// As PyTorch's Adam and AdamW. step counts from 1.
-#include <cmath>
-
-#include "ops/checks.h"
-#include "ops/reference.h"
+// adam_update(w, g, m, v, lr f32 [1], step f32 [1], ...) -> (w, m, v)
+// attrs beta1 (0.9), beta2 (0.999), epsilon (1e-8), weight_decay (0), decoupled (0); see
+// ops/adam_step.h, and ops/update.h for what may follow.
+#include "ops/adam_step.h"
 
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("adam_update", inputs, 6);
-  check_floating("adam_update", "weight", inputs[0]);
-  check_type("adam_update", "gradient", inputs[1], inputs[0]);
-  check_type("adam_update", "first moment", inputs[2], inputs[0]);
-  check_type("adam_update", "second moment", inputs[3], inputs[0]);
-  check_type("adam_update", "learning rate", inputs[4], {{1}, DType::f32});
-  check_type("adam_update", "step", inputs[5], {{1}, DType::f32});
+constexpr size_t kOwnInputs = 6;
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_update("adam_update", inputs, 4, kOwnInputs, attrs);
   return {inputs[0], inputs[2], inputs[3]};
 }
 
 void reference(const KernelArgs& args) {
-  const double beta1 = args.attrs->real("beta1", 0.9);
-  const double beta2 = args.attrs->real("beta2", 0.999);
-  const double lr = static_cast<double>(*args.inputs[4].as<float>());
-  const double step = static_cast<double>(*args.inputs[5].as<float>());
-  const double decay = args.attrs->real("weight_decay", 0);
-  const bool decoupled = args.attrs->integer("decoupled", 0) != 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    const auto real = [](double value) { return static_cast<Real>(value); };
-    const Real shrink = decoupled ? real(1 - lr * decay) : Real{1};
-    const Real penalty = decoupled ? Real{0} : real(decay);
-    const Real step_size = real(lr / (1 - std::pow(beta1, step)));
-    const Real root_correction = real(std::sqrt(1 - std::pow(beta2, step)));
-    const Real epsilon = real(args.attrs->real("epsilon", 1e-8));
+  run_update(args, kOwnInputs, [&](const auto& elements) {
+    const AdamStep step(elements, args, 4);
     for (int64_t i = 0; i < args.inputs[0].elements(); ++i) {
-      const Real w = widen(args.inputs[0].as<T>()[i]);
-      const Real g = widen(args.inputs[1].as<T>()[i]) + penalty * w;
-      const Real m = real(beta1) * widen(args.inputs[2].as<T>()[i]) + real(1 - beta1) * g;
-      const Real v = real(beta2) * widen(args.inputs[3].as<T>()[i]) + real(1 - beta2) * g * g;
-      const Real denominator = std::sqrt(v) / root_correction + epsilon;
-      store(args.outputs[0].as<T>(), i, shrink * w - step_size * m / denominator);
-      store(args.outputs[1].as<T>(), i, m);
-      store(args.outputs[2].as<T>(), i, v);
+      const auto after =
+          step(elements.read(0, i), elements.gradient(i), elements.read(2, i), elements.read(3, i));
+      elements.write(0, i, after.w);
+      elements.write(1, i, after.m);
+      elements.write(2, i, after.v);
     }
   });
 }

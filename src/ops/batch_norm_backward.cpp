@@ -45,8 +45,8 @@ void reference(const KernelArgs& args) {
         store(args.outputs[0].as<T>(), at, channel.gamma * channel.rstd * (masked(at) - through),
               args.adds_into(0));
       }
-      store(args.outputs[1].as<T>(), c, static_cast<Real>(sum_normalized), args.adds_into(1));
-      store(args.outputs[2].as<T>(), c, static_cast<Real>(sum), args.adds_into(2));
+      store(args.outputs[1].as<Real>(), c, static_cast<Real>(sum_normalized), args.adds_into(1));
+      store(args.outputs[2].as<Real>(), c, static_cast<Real>(sum), args.adds_into(2));
     }
   });
 }

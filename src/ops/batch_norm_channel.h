@@ -15,8 +15,8 @@ inline void check_batch_norm(std::string_view op, std::span<const TensorType> in
   const TensorType statistics = channels_of(inputs[0], statistics_dtype(inputs[0].dtype));
   check_type(op, "mean", inputs[1], statistics);
   check_type(op, "var", inputs[2], statistics);
-  check_channels(op, "gamma", inputs[3], inputs[0]);
-  check_channels(op, "beta", inputs[4], inputs[0]);
+  check_scales(op, "gamma", inputs[3], inputs[0]);
+  check_scales(op, "beta", inputs[4], inputs[0]);
 }
 
 template <class Real>
@@ -34,7 +34,7 @@ NormChannel<Accumulator<T>> norm_channel(const KernelArgs& args, int64_t c) {
   const Real variance = args.inputs[2].as<Real>()[c];
   return {args.inputs[1].as<Real>()[c],
           1 / std::sqrt(variance + static_cast<Real>(args.attrs->real("epsilon", 1e-5))),
-          widen(args.inputs[3].as<T>()[c]), widen(args.inputs[4].as<T>()[c])};
+          args.inputs[3].as<Real>()[c], args.inputs[4].as<Real>()[c]};
 }
 
 }  // namespace thimble

@@ -11,8 +11,8 @@ namespace {
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("group_norm", inputs, 3);
   const GroupGeometry g = group_geometry("group_norm", inputs[0], attrs);
-  check_channels("group_norm", "gamma", inputs[1], inputs[0]);
-  check_channels("group_norm", "beta", inputs[2], inputs[0]);
+  check_scales("group_norm", "gamma", inputs[1], inputs[0]);
+  check_scales("group_norm", "beta", inputs[2], inputs[0]);
   const TensorType per_group = group_statistics_type(g, inputs[0].dtype);
   return {inputs[0], per_group, per_group};
 }
@@ -32,8 +32,8 @@ void reference(const KernelArgs& args) {
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
-    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const T>(),
-                     args.inputs[2].as<const T>(), args.attrs->real("epsilon", 1e-5),
+    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
+                     args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
                      args.outputs[0].as<T>(), args.outputs[1].as<Real>(),
                      args.outputs[2].as<Real>());
   });

@@ -11,8 +11,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   const TensorType per_group = group_statistics_type(g, inputs[0].dtype);
   check_type("group_norm_backward", "mean", inputs[1], per_group);
   check_type("group_norm_backward", "rstd", inputs[2], per_group);
-  check_channels("group_norm_backward", "gamma", inputs[3], inputs[0]);
-  check_channels("group_norm_backward", "beta", inputs[4], inputs[0]);
+  check_scales("group_norm_backward", "gamma", inputs[3], inputs[0]);
+  check_scales("group_norm_backward", "beta", inputs[4], inputs[0]);
   check_type("group_norm_backward", "gradient", inputs[5], inputs[0]);
   return {inputs[0], inputs[3], inputs[4]};
 }
@@ -24,8 +24,8 @@ void reference(const KernelArgs& args) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
     normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
-                                 args.inputs[2].as<Real>(), args.inputs[3].as<T>(),
-                                 args.inputs[4].as<T>(), args.inputs[5].as<T>(), args);
+                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(),
+                                 args.inputs[4].as<Real>(), args.inputs[5].as<T>(), args);
   });
 }
 

@@ -32,8 +32,9 @@ struct GroupGeometry {
 
 // y may be x.
 template <class T>
-void normalize_groups(const GroupGeometry& g, const T* x, const T* gamma, const T* beta,
-                      double epsilon, T* y, Accumulator<T>* mean, Accumulator<T>* rstd) {
+void normalize_groups(const GroupGeometry& g, const T* x, const Accumulator<T>* gamma,
+                      const Accumulator<T>* beta, double epsilon, T* y, Accumulator<T>* mean,
+                      Accumulator<T>* rstd) {
   using Real = Accumulator<T>;
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t group = 0; group < g.groups; ++group) {
@@ -49,7 +50,7 @@ void normalize_groups(const GroupGeometry& g, const T* x, const T* gamma, const 
       mean[k] = static_cast<Real>(center);
       rstd[k] = static_cast<Real>(1 / std::sqrt(squares / g.group_size() + epsilon));
       g.for_each_in_group(n, group, [&](int64_t at, int64_t c) {
-        const Real z = (widen(x[at]) - mean[k]) * rstd[k] * widen(gamma[c]) + widen(beta[c]);
+        const Real z = (widen(x[at]) - mean[k]) * rstd[k] * gamma[c] + beta[c];
         store(y, at, g.relu && z <= 0 ? 0 : z);
       });
     }
@@ -60,12 +61,12 @@ void normalize_groups(const GroupGeometry& g, const T* x, const T* gamma, const 
 // mask of a relu is computed again from x; beta is read for nothing else and may be null without.
 template <class T>
 void normalize_groups_backward(const GroupGeometry& g, const T* x, const Accumulator<T>* mean,
-                               const Accumulator<T>* rstd, const T* gamma, const T* beta,
-                               const T* dy, const KernelArgs& args) {
+                               const Accumulator<T>* rstd, const Accumulator<T>* gamma,
+                               const Accumulator<T>* beta, const T* dy, const KernelArgs& args) {
   using Real = Accumulator<T>;
   const auto normalized = [&](int64_t k, int64_t at) { return (widen(x[at]) - mean[k]) * rstd[k]; };
   const auto masked = [&](int64_t k, int64_t at, int64_t c) {
-    const bool off = g.relu && normalized(k, at) * widen(gamma[c]) + widen(beta[c]) <= 0;
+    const bool off = g.relu && normalized(k, at) * gamma[c] + beta[c] <= 0;
     return off ? Real{0} : widen(dy[at]);
   };
   for (int64_t c = 0; c < g.channels; ++c) {
@@ -79,22 +80,22 @@ void normalize_groups_backward(const GroupGeometry& g, const T* x, const Accumul
         dbeta += static_cast<double>(d);
       }
     }
-    store(args.outputs[1].as<T>(), c, static_cast<Real>(dgamma), args.adds_into(1));
-    store(args.outputs[2].as<T>(), c, static_cast<Real>(dbeta), args.adds_into(2));
+    store(args.outputs[1].as<Real>(), c, static_cast<Real>(dgamma), args.adds_into(1));
+    store(args.outputs[2].as<Real>(), c, static_cast<Real>(dbeta), args.adds_into(2));
   }
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t group = 0; group < g.groups; ++group) {
       const int64_t k = n * g.groups + group;
       double sum = 0, sum_normalized = 0;
       g.for_each_in_group(n, group, [&](int64_t at, int64_t c) {
-        const Real d = masked(k, at, c) * widen(gamma[c]);
+        const Real d = masked(k, at, c) * gamma[c];
         sum += static_cast<double>(d);
         sum_normalized += static_cast<double>(d * normalized(k, at));
       });
       const Real mean_d = static_cast<Real>(sum / g.group_size());
       const Real mean_d_normalized = static_cast<Real>(sum_normalized / g.group_size());
       g.for_each_in_group(n, group, [&](int64_t at, int64_t c) {
-        const Real d = masked(k, at, c) * widen(gamma[c]);
+        const Real d = masked(k, at, c) * gamma[c];
         store(args.outputs[0].as<T>(), at,
               rstd[k] * (d - mean_d - normalized(k, at) * mean_d_normalized), args.adds_into(0));
       });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/checks.h"
+#include "ops/reference.h"
 
 namespace thimble {
 
@@ -29,6 +30,12 @@ inline TensorType channels_of(const TensorType& x, DType dtype) {
 inline void check_channels(std::string_view op, std::string_view what, const TensorType& got,
                            const TensorType& x) {
   check_type(op, what, got, channels_of(x, x.dtype));
+}
+
+// Scales and shifts of normalisations: as few as statistics, and of their dtype.
+inline void check_scales(std::string_view op, std::string_view what, const TensorType& got,
+                         const TensorType& x) {
+  check_type(op, what, got, channels_of(x, statistics_dtype(x.dtype)));
 }
 
 // Work of an op that does `flops` operations per element of its first input.

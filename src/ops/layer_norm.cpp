@@ -11,8 +11,8 @@ namespace {
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
   check_inputs("layer_norm", inputs, 3);
   check_rows("layer_norm", inputs[0]);
-  check_channels("layer_norm", "gamma", inputs[1], inputs[0]);
-  check_channels("layer_norm", "beta", inputs[2], inputs[0]);
+  check_scales("layer_norm", "gamma", inputs[1], inputs[0]);
+  check_scales("layer_norm", "beta", inputs[2], inputs[0]);
   const TensorType per_row = {{rows_of(inputs[0].shape).count}, statistics_dtype(inputs[0].dtype)};
   return {inputs[0], per_row, per_row};
 }
@@ -32,8 +32,8 @@ void reference(const KernelArgs& args) {
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
-    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const T>(),
-                     args.inputs[2].as<const T>(), args.attrs->real("epsilon", 1e-5),
+    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
+                     args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
                      args.outputs[0].as<T>(), args.outputs[1].as<Real>(),
                      args.outputs[2].as<Real>());
   });

@@ -11,7 +11,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
   const TensorType per_row = {{rows_of(inputs[0].shape).count}, statistics_dtype(inputs[0].dtype)};
   check_type("layer_norm_backward", "mean", inputs[1], per_row);
   check_type("layer_norm_backward", "rstd", inputs[2], per_row);
-  check_channels("layer_norm_backward", "gamma", inputs[3], inputs[0]);
+  check_scales("layer_norm_backward", "gamma", inputs[3], inputs[0]);
   check_type("layer_norm_backward", "gradient", inputs[4], inputs[0]);
   return {inputs[0], inputs[3], inputs[3]};
 }
@@ -23,7 +23,7 @@ void reference(const KernelArgs& args) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
     normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
-                                 args.inputs[2].as<Real>(), args.inputs[3].as<T>(), nullptr,
+                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(), nullptr,
                                  args.inputs[4].as<T>(), args);
   });
 }

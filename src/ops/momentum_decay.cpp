@@ -1,29 +1,23 @@
 // momentum_decay(m, w) -> m' = momentum m + weight_decay w; attrs momentum, weight_decay (0).
 // What heavy-ball SGD does to its momentum before the gradients: they are then added into m', and
 // w moves along it. No tensor holds a gradient (transform/optimizer.h).
-#include "ops/checks.h"
-#include "ops/reference.h"
+#include "ops/update.h"
 
 namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("momentum_decay", inputs, 2);
-  check_floating("momentum_decay", "momentum", inputs[0]);
-  check_type("momentum_decay", "weight", inputs[1], inputs[0]);
+  check_update("momentum_decay", inputs, 2, 2, {});
   attrs.real("momentum");
   return {inputs[0]};
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    const Real momentum = static_cast<Real>(args.attrs->real("momentum"));
-    const Real decay = static_cast<Real>(args.attrs->real("weight_decay", 0));
+  run_update(args, 2, [&](const auto& elements) {
+    const auto momentum = elements.attr("momentum", 0), decay = elements.attr("weight_decay", 0);
     for (int64_t i = 0; i < args.inputs[0].elements(); ++i) {
-      store(args.outputs[0].as<T>(), i,
-            momentum * widen(args.inputs[0].as<T>()[i]) + decay * widen(args.inputs[1].as<T>()[i]));
+      elements.write(0, i, momentum * elements.read(0, i) + decay * elements.read(1, i));
     }
   });
 }

@@ -1,27 +1,23 @@
-// sgd_plain_update(w, g, lr f32 [1]) -> w - lr (g + weight_decay w); attr weight_decay (0).
-#include "ops/checks.h"
-#include "ops/reference.h"
+// sgd_plain_update(w, g, lr f32 [1], ...) -> w - lr (g + weight_decay w); attr weight_decay (0);
+// see ops/update.h for what may follow.
+#include "ops/update.h"
 
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("sgd_plain_update", inputs, 3);
-  check_floating("sgd_plain_update", "weight", inputs[0]);
-  check_type("sgd_plain_update", "gradient", inputs[1], inputs[0]);
-  check_type("sgd_plain_update", "learning rate", inputs[2], {{1}, DType::f32});
+constexpr size_t kOwnInputs = 3;
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_update("sgd_plain_update", inputs, 2, kOwnInputs, attrs);
   return {inputs[0]};
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    const Real decay = static_cast<Real>(args.attrs->real("weight_decay", 0));
-    const Real lr = static_cast<Real>(*args.inputs[2].as<float>());
+  run_update(args, kOwnInputs, [&](const auto& elements) {
+    const auto decay = elements.attr("weight_decay", 0), rate = elements.scalar(2);
     for (int64_t i = 0; i < args.inputs[0].elements(); ++i) {
-      const Real w = widen(args.inputs[0].as<T>()[i]);
-      store(args.outputs[0].as<T>(), i, w - lr * (widen(args.inputs[1].as<T>()[i]) + decay * w));
+      const auto w = elements.read(0, i);
+      elements.write(0, i, w - rate * (elements.gradient(i) + decay * w));
     }
   });
 }

@@ -1,6 +1,8 @@
 #include "plan/chain.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 namespace thimble {
 namespace {
@@ -52,6 +54,41 @@ std::vector<int> candidate_cuts(const ForwardPass& pass, const std::vector<Bytes
   return cuts;
 }
 
+// By position: until where everything that crosses behind it goes on crossing.
+std::vector<int> crossing_together(const ForwardPass& pass) {
+  const std::vector<int> last = last_readers(pass);
+  std::priority_queue<int, std::vector<int>, std::greater<>> ends;  // of what crosses
+  std::vector<int> together;
+  for (size_t p = 0; p < pass.size(); ++p) {
+    for (const ValueId output : pass.graph[pass.nodes[p]].outputs) {
+      if (owns_bytes(pass, output.at())) ends.push(last[output.at()]);
+    }
+    while (!ends.empty() && ends.top() <= static_cast<int>(p)) ends.pop();
+    together.push_back(ends.empty() ? static_cast<int>(p) : ends.top());
+  }
+  return together;
+}
+
+// Leaves out cuts inside a residual block, where the skip crosses as well as the branch: whatever
+// crosses the cut before still does, and soon no more does again.
+std::vector<int> without_inner(const ForwardPass& pass, const std::vector<int>& cuts,
+                               const std::vector<Bytes>& crossing) {
+  constexpr int kSoon = 16;  // nodes
+  const std::vector<int> together = crossing_together(pass);
+  const auto bytes = [&](int cut) { return crossing[static_cast<size_t>(cut)]; };
+  std::vector<int> kept;
+  int inner_until = -1;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i] < inner_until) continue;
+    kept.push_back(cuts[i]);
+    const int end = together[static_cast<size_t>(cuts[i])];
+    const auto next = std::lower_bound(cuts.begin(), cuts.end(), end);
+    const bool block = end - cuts[i] <= kSoon && next != cuts.end() && bytes(*next) <= bytes(cuts[i]);
+    inner_until = block ? end : -1;
+  }
+  return kept;
+}
+
 size_t kind_of(const ForwardPass& pass, const Block& block) {
   size_t kind = 1469598103934665603u;
   const auto mix = [&](size_t value) { kind = (kind ^ value) * 1099511628211u; };
@@ -62,6 +99,7 @@ size_t kind_of(const ForwardPass& pass, const Block& block) {
       if (signature.attrs.has(name)) signature.attrs.set(name, int64_t{0});
     }
     mix(SignatureHash{}(signature));
+    mix(static_cast<size_t>(pass.graph[pass.nodes[static_cast<size_t>(p)]].mark));
   }
   return kind;
 }
@@ -127,14 +165,23 @@ std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) 
     for (Block& block : blocks) describe(pass, costs, block);
   };
   std::vector<int> ends;
-  for (const int p : candidate_cuts(pass, crossing)) ends.push_back(p + 1);
+  for (const int p : without_inner(pass, candidate_cuts(pass, crossing), crossing)) ends.push_back(p + 1);
   cut(ends);
   // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
   const size_t period = period_of(blocks);
   if (period > 1) {
-    std::vector<int> sparse;
-    for (size_t i = period - 1; i + 1 < blocks.size(); i += period) sparse.push_back(blocks[i].end);
-    cut(sparse);
+    std::vector<int> best;
+    int64_t least = INT64_MAX;
+    for (size_t phase = 0; phase < period; ++phase) {
+      std::vector<int> sparse;
+      int64_t total = 0;
+      for (size_t i = phase; i + 1 < blocks.size(); i += period) {
+        sparse.push_back(blocks[i].end);
+        total += crossing[static_cast<size_t>(blocks[i].end) - 1].count;
+      }
+      if (total < least) best = sparse, least = total;
+    }
+    cut(best);
   }
 
   // Who enters each block.

@@ -21,7 +21,7 @@ struct Block {
   Bytes made;                      // all results of its nodes, views apart
   double seconds = 0;              // of its nodes
   double flops = 0;
-  size_t kind = 0;                 // equal for blocks of the same ops and shapes
+  size_t kind = 0;                 // equal for blocks of the same ops, shapes and marks
 };
 
 std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs);

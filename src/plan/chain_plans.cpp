@@ -52,7 +52,7 @@ ChainPlans::ChainPlans(const ForwardPass& pass, const Costs& costs, const std::v
   for (size_t b = 0; b < blocks.size(); ++b) {
     // The block behind decides what leaves, so it belongs to the kind.
     const size_t next = b + 1 < blocks.size() ? blocks[b + 1].kind : 0;
-    auto [entry, fresh] = kinds_.try_emplace(blocks[b].kind * 31 + next);
+    auto [entry, fresh] = kinds_.try_emplace({blocks[b].kind, next});
     if (fresh) entry->second = block_options(pass, costs, blocks, b);
     options_.push_back(&entry->second);
   }

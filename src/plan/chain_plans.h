@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "plan/chain_search.h"
@@ -20,7 +21,7 @@ class ChainPlans {
  private:
   const ForwardPass& pass_;
   const std::vector<Block>& blocks_;
-  std::map<size_t, std::vector<BlockOption>> kinds_;
+  std::map<std::pair<size_t, size_t>, std::vector<BlockOption>> kinds_;  // by kind, and kind behind
   std::vector<const std::vector<BlockOption>*> options_;  // by block
   std::vector<ChainPoint> frontier_;
 };

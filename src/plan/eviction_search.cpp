@@ -49,9 +49,11 @@ struct UnitSet {
 
 // How hard to look. Work is counted in visits of units, so that results do not depend on clocks.
 struct Effort {
-  int budgets = 0;    // from keeping everything to the least
-  size_t beam = 0;    // partial plans kept behind each stage
-  size_t covers = 0;  // ways out tried when memory runs out
+  int first_budgets = 0;     // from keeping everything to the least
+  int budgets = 0;           // answers, at most
+  size_t beam = 0;           // partial plans kept behind each stage
+  size_t widest = 0;         // and when that led nowhere
+  size_t covers = 0;         // ways out tried when memory runs out
   bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
   int64_t work = 0;
 };
@@ -69,39 +71,42 @@ class Search {
       if (!memory.never_stays[u]) continue;
       for (size_t s = memory.forward - 1; s < dead_.size(); ++s) dead_[s].add(static_cast<int>(u));
     }
-    pinned_.resize(memory.stages.size());
     needed_.resize(memory.units.size());
     ran_.resize(memory.forward, -1);
   }
 
   // When it ends where some value cannot be computed again for want of memory, that value is pinned
-  // from where it was last at hand, and all starts over.
+  // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
   std::optional<EvictionPoint> solve(int64_t budget) {
-    constexpr int kRepairs = 8;
+    constexpr int kRepairs = 4;
+    budget_ = budget;
+    unpin();
     for (int i = 0; i < kRepairs; ++i) {
       dead_end_.reset();
-      if (auto found = search(budget)) return found;
+      if (auto found = search(effort_.beam)) return found;
       if (!dead_end_ || work_ > effort_.work || !pin_missing()) break;
     }
-    return std::nullopt;
+    if (effort_.widest <= effort_.beam) return std::nullopt;
+    unpin();
+    return search(effort_.widest);
   }
 
   int64_t work() const { return work_; }
 
  private:
-  std::optional<EvictionPoint> search(int64_t budget) {
-    budget_ = budget;
+  std::optional<EvictionPoint> search(size_t beam) {
     trail_.clear();
     std::vector<Label> labels = {Label{}};
     for (size_t s = 0; s < memory_.stages.size(); ++s) {
       std::vector<Label> next;
       for (const Label& label : labels) expand(label, s, next);
       if (next.empty()) {
-        dead_end_ = DeadEnd{labels.front().present.units, labels.front().trail, static_cast<int>(s)};
+        dead_end_ =
+            DeadEnd{labels.front().present.units, labels.front().trail, static_cast<int>(s)};
         return std::nullopt;
       }
       if (work_ > effort_.work) return std::nullopt;
-      thin(next);
+      thin(next, beam);
       for (Label& label : next) {
         trail_.push_back({label.present.units, label.trail});
         label.trail = static_cast<int>(trail_.size()) - 1;
@@ -133,6 +138,8 @@ class Search {
     Set present;
     int before = -1;
   };
+
+  void unpin() { pinned_.assign(memory_.stages.size(), Set{}); }
 
   // Pins what the dead end misses from where it was last at hand. False when that changes nothing.
   bool pin_missing() {
@@ -278,12 +285,14 @@ class Search {
       const bool replay = partial.at + 1 < run.steps.size();
       const UnitStep& now = step(run.steps[partial.at]);
       const Set& wanted = run.wanted_later[partial.at];
-      int64_t in_use = memory_.always[static_cast<size_t>(stage)].count + partial.present.bytes +
+      const auto& always = replay ? memory_.always_before : memory_.always;
+      int64_t in_use = always[static_cast<size_t>(stage)].count + partial.present.bytes +
                        now.scratch.count + (replay ? now.passing.count : 0);
       for (const int u : now.makes) {
         if (!partial.present.units.has(u)) in_use += bytes(u);
       }
-      // Overwriting a unit that is of no more use costs nothing; another one would have to be dropped.
+      // Overwriting a unit that is of no more use costs nothing; another one would have to be
+      // dropped.
       Set locked = wanted;
       for (const int u : now.reads) locked.add(u);
       for (const auto& overwrite : now.overwrites) {
@@ -295,10 +304,10 @@ class Search {
         }
       }
       if (in_use > budget_) {
-        std::vector<Set> ways =
-            covers(partial.present.units, locked, in_use - budget_, stage);
+        std::vector<Set> ways = covers(partial.present.units, locked, in_use - budget_, stage);
         // One shortage after the other would multiply the ways: the later, the fewer.
-        ways.resize(std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
+        ways.resize(
+            std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
         ++partial.shortages;
         for (const Set& cover : std::views::reverse(ways)) {  // the cheapest goes on first
           Partial other = partial;
@@ -321,7 +330,9 @@ class Search {
                    int64_t in_use) {
     work_ += 8;
     partial.peak = std::max(partial.peak, in_use);
-    for (const int u : now.makes) take(partial.present, u);
+    for (const int u : now.makes) {
+      if (wanted.has(u) || !useless_behind(u, stage)) take(partial.present, u);
+    }
     for (const int u : now.reads) {
       if (!wanted.has(u) && useless_behind(u, stage)) drop(partial.present, u);
     }
@@ -344,11 +355,14 @@ class Search {
     std::vector<Candidate> candidates;
     present.for_each([&](int u) {
       if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
-      const bool used = memory_.uses[static_cast<size_t>(u)].back() > stage;
+      const auto& uses = memory_.uses[static_cast<size_t>(u)];
+      const bool used = !uses.empty() && uses.back() > stage;
       const bool wanted = used || needed_[static_cast<size_t>(u)];
       candidates.push_back({u, wanted ? seconds_to_make(u, present) : 0.0});
     });
-    const auto rate = [&](const Candidate& c) { return c.price / static_cast<double>(bytes(c.unit)); };
+    const auto rate = [&](const Candidate& c) {
+      return c.price / static_cast<double>(bytes(c.unit));
+    };
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
     // The cheapest few that suffice several times over.
@@ -383,16 +397,21 @@ class Search {
       if (larger.size() > effort_.covers) larger.resize(effort_.covers);
       level = std::move(larger);
     }
+    const auto sort_by_price = [&] {
+      std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
+      });
+    };
+    sort_by_price();
     if (effort_.exact_prices) {
+      done.resize(std::min(done.size(), 2 * effort_.covers));
       for (Choice& choice : done) {
         Set without = present;
         without.remove(choice.dropped);
         choice.price = bound(without, stage);
       }
+      sort_by_price();
     }
-    std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
-    });
     std::vector<Set> sets;
     for (const Choice& choice : done) {
       if (sets.size() == effort_.covers) break;
@@ -422,7 +441,7 @@ class Search {
   }
 
   // Removes what another one makes useless, and beyond the beam the least promising.
-  void thin(std::vector<Label>& labels) const {
+  void thin(std::vector<Label>& labels, size_t beam) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::tuple(a.total(), a.seconds, a.peak) < std::tuple(b.total(), b.seconds, b.peak);
     });
@@ -432,7 +451,7 @@ class Search {
         return other.seconds <= label.seconds && other.present.units.contains(label.present.units);
       });
       if (!useless) best.push_back(label);
-      if (best.size() == effort_.beam) break;
+      if (best.size() == beam) break;
     }
     labels = std::move(best);
   }
@@ -452,7 +471,7 @@ class Search {
 
   const StageMemory& memory_;
   const Effort& effort_;
-  std::vector<Set> dead_;  // by stage: units of no more use behind it, or not to stay
+  std::vector<Set> dead_;    // by stage: units of no more use behind it, or not to stay
   std::vector<Set> pinned_;  // by stage: not to be dropped there
   std::optional<DeadEnd> dead_end_;
   int64_t budget_ = 0;
@@ -475,31 +494,139 @@ int64_t least_peak(const StageMemory& memory) {
   return least;
 }
 
-// Budget after budget, by equal ratios down to the least peak; where that fails, in between.
+// Asks for budget after budget: first by equal ratios from the top down, and in between where that
+// fails; then where most may lie hidden between two answers.
 template <size_t Words>
-std::vector<EvictionPoint> walk_down(const StageMemory& memory, const Effort& effort, Bytes below) {
-  constexpr int kBisections = 5;
-  std::vector<EvictionPoint> frontier;
-  Search<Words> search(memory, effort);
-  auto peak = static_cast<double>(below.count);
-  auto out_of_reach = static_cast<double>(least_peak(memory)) - 1;
-  if (peak <= out_of_reach) return frontier;
-  const double ratio = std::pow(out_of_reach / peak, 1.0 / effort.budgets);
-  int failures = 0;
-  while (failures < kBisections && search.work() < effort.work) {
-    const double next = failures == 0 ? peak * ratio : (peak + out_of_reach) / 2;
-    const double budget = std::min(std::floor(next), peak - 1);
-    if (budget <= out_of_reach) break;
-    auto found = search.solve(static_cast<int64_t>(budget));
-    if (found) {
-      peak = static_cast<double>(found->peak.count);
-      frontier.push_back(std::move(*found));
-    } else {
-      out_of_reach = budget;
-      ++failures;
+class Walk {
+ public:
+  Walk(const StageMemory& memory, const Effort& effort, Bytes everything)
+      : search_(memory, effort),
+        effort_(effort),
+        top_(static_cast<double>(everything.count)),
+        bottom_(static_cast<double>(least_peak(memory)) - 1) {}
+
+  std::vector<EvictionPoint> run() {
+    go_down();
+    while (points_.size() < static_cast<size_t>(effort_.budgets) && ask_between()) {
+    }
+    return std::move(points_);
+  }
+
+ private:
+  // Budgets in (low, high) are not known to have a better answer than that of `low`.
+  struct Gap {
+    double low = 0;
+    double high = 0;
+    double low_seconds = 0;
+    double high_seconds = 0;
+    // Narrow ones are not worth the effort.
+    double worth() const {
+      constexpr double kNarrow = 1e-3;
+      const double width = std::log(high / low);
+      return width < kNarrow ? 0 : (low_seconds - high_seconds) * width;
+    }
+  };
+
+  const EvictionPoint* ask(double budget) {
+    if (search_.work() > effort_.work) return nullptr;
+    auto found = search_.solve(static_cast<int64_t>(budget));
+    if (!found) return nullptr;
+    points_.push_back(std::move(*found));
+    return &points_.back();
+  }
+
+  void go_down() {
+    constexpr int kBisections = 5;
+    const double ratio = std::pow(bottom_ / top_, 1.0 / effort_.first_budgets);
+    double high = top_;
+    double high_seconds = 0;
+    double out_of_reach = bottom_;
+    for (int failures = 0; failures < kBisections;) {
+      const double next = failures == 0 ? high * ratio : (high + out_of_reach) / 2;
+      const double budget = std::min(std::floor(next), high - 1);
+      if (budget <= out_of_reach) break;
+      if (const EvictionPoint* point = ask(budget)) {
+        const auto peak = static_cast<double>(point->peak.count);
+        gaps_.push_back({budget, high, point->seconds, high_seconds});
+        high = peak;
+        high_seconds = point->seconds;
+      } else {
+        out_of_reach = budget;
+        ++failures;
+      }
     }
   }
-  return frontier;
+
+  // False when nothing is worth asking for any more.
+  bool ask_between() {
+    const auto widest =
+        std::max_element(gaps_.begin(), gaps_.end(),
+                         [](const Gap& a, const Gap& b) { return a.worth() < b.worth(); });
+    if (widest == gaps_.end() || widest->worth() <= 0) return false;
+    const Gap gap = *widest;
+    gaps_.erase(widest);
+    const double budget = std::floor(std::sqrt(gap.low * gap.high));
+    if (budget <= gap.low || budget >= gap.high - 1) return true;
+    const EvictionPoint* point = ask(budget);
+    if (point == nullptr) return search_.work() <= effort_.work;
+    if (point->seconds < gap.low_seconds) {
+      const auto peak = static_cast<double>(point->peak.count);
+      if (peak > gap.low) gaps_.push_back({gap.low, peak, gap.low_seconds, point->seconds});
+      gaps_.push_back({budget, gap.high, point->seconds, gap.high_seconds});
+    } else {
+      gaps_.push_back({budget, gap.high, gap.low_seconds, gap.high_seconds});
+    }
+    return true;
+  }
+
+  Search<Words> search_;
+  const Effort& effort_;
+  const double top_;
+  const double bottom_;
+  std::vector<EvictionPoint> points_;
+  std::vector<Gap> gaps_;
+};
+
+// Units that take next to no time to make from the step's inputs.
+std::vector<size_t> trifles(const StageMemory& memory) {
+  constexpr double kTrifle = 0.002;  // of the forward pass
+  double forward = 0;
+  for (size_t s = 0; s < memory.forward; ++s) forward += memory.steps[s].seconds;
+  std::vector<double> from_inputs(memory.units.size(), 0);  // seconds, shared parts counted twice
+  std::vector<size_t> found;
+  for (size_t u = 0; u < memory.units.size(); ++u) {
+    const UnitStep& maker = memory.steps[static_cast<size_t>(memory.maker[u])];
+    from_inputs[u] = maker.seconds;
+    for (const int input : maker.reads) from_inputs[u] += from_inputs[static_cast<size_t>(input)];
+    if (from_inputs[u] < kTrifle * forward) found.push_back(u);
+  }
+  return found;
+}
+
+// The leanest points once more, with no trifle kept behind any stage. What is gained lies below the
+// precision of StageMemory, so peaks are left as they are.
+void add_lean_copies(const StageMemory& memory, std::vector<EvictionPoint>& points) {
+  constexpr size_t kCopies = 4;
+  std::stable_sort(points.begin(), points.end(),
+                   [](const auto& a, const auto& b) { return a.peak > b.peak; });
+  const std::vector<size_t> dropped = trifles(memory);
+  const size_t count = points.size();
+  for (size_t i = count - std::min(count, kCopies); i < count; ++i) {
+    EvictionPoint lean = points[i];
+    for (const size_t u : dropped) {
+      for (size_t s = memory.forward; s < lean.drops.size(); ++s) {
+        lean.drops[s].push_back(memory.units[u]);
+      }
+    }
+    points.push_back(std::move(lean));
+  }
+}
+
+template <size_t Words>
+std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort, Bytes below) {
+  std::vector<EvictionPoint> points = Walk<Words>(memory, effort, below).run();
+  add_lean_copies(memory, points);
+  return points;
 }
 
 }  // namespace
@@ -509,19 +636,34 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
   const StageMemory memory(pass, costs);
   const size_t units = memory.units.size();
   if (units <= 64) {
-    return walk_down<1>(
-        memory, {.budgets = 400, .beam = 64, .covers = 24, .exact_prices = true, .work = 60'000'000},
-        below);
+    const Effort thorough{.first_budgets = 16,
+                          .budgets = 200,
+                          .beam = 48,
+                          .widest = 192,
+                          .covers = 12,
+                          .exact_prices = true,
+                          .work = 60'000'000};
+    return walk<1>(memory, thorough, below);
   }
   if (units <= 256) {
-    return walk_down<4>(
-        memory, {.budgets = 40, .beam = 6, .covers = 6, .exact_prices = false, .work = 60'000'000},
-        below);
+    const Effort quick{.first_budgets = 24,
+                       .budgets = 48,
+                       .beam = 6,
+                       .widest = 6,
+                       .covers = 6,
+                       .exact_prices = false,
+                       .work = 60'000'000};
+    return walk<4>(memory, quick, below);
   }
   if (units > kMostUnits) return {};
-  return walk_down<kMostUnits / 64>(
-      memory, {.budgets = 16, .beam = 2, .covers = 4, .exact_prices = false, .work = 60'000'000},
-      below);
+  const Effort hasty{.first_budgets = 12,
+                     .budgets = 16,
+                     .beam = 2,
+                     .widest = 2,
+                     .covers = 4,
+                     .exact_prices = false,
+                     .work = 60'000'000};
+  return walk<kMostUnits / 64>(memory, hasty, below);
 }
 
 }  // namespace thimble

@@ -86,15 +86,32 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
   }
 }
 
-void add_cost(const PlanRequest& request, Plan& plan) {
-  plan.costs = request.costs.source;
+// Of one run of a phase; of a plan's steps or of a schedule's.
+template <class Steps>
+PhaseCost cost_of_steps(const Graph& graph, const Costs& costs, const Steps& steps, Phase phase) {
+  PhaseCost sum;
+  for (const auto& step : steps) {
+    if (graph[step.node].phase != phase) continue;
+    const NodeCost& cost = costs.nodes[step.node.at()];
+    sum.seconds += cost.seconds;
+    sum.flops += cost.flops;
+    if (step.recompute) sum.extra_flops += cost.flops;
+  }
+  return sum;
+}
+
+// Of a step, all microbatches.
+template <class Steps>
+PhaseCost cost_of_all(const PlanRequest& request, const Steps& steps) {
+  PhaseCost sum;
   for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) {
     const double times = phase == Phase::each ? request.microbatches : 1;
-    const PhaseCost cost = cost_of(request.graph, request.costs, plan, phase);
-    plan.predicted_seconds += times * cost.seconds;
-    plan.flops += times * cost.flops;
-    plan.extra_flops += times * cost.extra_flops;
+    const PhaseCost cost = cost_of_steps(request.graph, request.costs, steps, phase);
+    sum.seconds += times * cost.seconds;
+    sum.flops += times * cost.flops;
+    sum.extra_flops += times * cost.extra_flops;
   }
+  return sum;
 }
 
 // What fills the arena when it is fullest: the largest roles, and the largest tensors among what is
@@ -151,19 +168,18 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
     plan.sources.push_back(buffer < 0 ? kNowhere : address(buffer));
   }
   measure_peak(buffers, plan);
-  add_cost(request, plan);
+  const PhaseCost cost = cost_of_all(request, plan.steps);
+  plan.costs = request.costs.source;
+  plan.predicted_seconds = cost.seconds;
+  plan.flops = cost.flops;
+  plan.extra_flops = cost.extra_flops;
   return plan;
 }
 
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers =
       assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  double seconds = 0;
-  for (const Step& step : schedule.steps) {
-    const int times = request.graph[step.node].phase == Phase::each ? request.microbatches : 1;
-    seconds += times * request.costs.nodes[step.node.at()].seconds;
-  }
-  return {live_peak(buffers.uses).bytes, seconds};
+  return {live_peak(buffers.uses).bytes, cost_of_all(request, schedule.steps).seconds};
 }
 
 PlanResult make_plan(const PlanRequest& asked) {
@@ -179,15 +195,7 @@ PlanResult make_plan(const PlanRequest& asked) {
 }
 
 PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase) {
-  PhaseCost sum;
-  for (const PlannedStep& step : plan.steps) {
-    if (graph[step.node].phase != phase) continue;
-    const NodeCost& cost = costs.nodes[step.node.at()];
-    sum.seconds += cost.seconds;
-    sum.flops += cost.flops;
-    if (step.recompute) sum.extra_flops += cost.flops;
-  }
-  return sum;
+  return cost_of_steps(graph, costs, plan.steps, phase);
 }
 
 Schedule schedule_of(const Plan& plan) {

@@ -29,8 +29,10 @@ bool is_lumpy(const std::vector<Block>& blocks) {
 }  // namespace
 
 OptimalPlanner::OptimalPlanner(const PlanRequest& request)
-    : request_(without_budget(request)), pass_(request.graph),
-      blocks_(cut_into_blocks(pass_, request.costs)), chain_(pass_, request.costs, blocks_),
+    : request_(without_budget(request)),
+      pass_(request.graph),
+      blocks_(cut_into_blocks(pass_, request.costs)),
+      chain_(pass_, request.costs, blocks_),
       pool_(request_) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
@@ -102,10 +104,10 @@ void OptimalPlanner::look_between(size_t anchor) {
     const size_t point = more.point + (less.point - more.point) * i / (count + 1);
     Schedule schedule = chain_.schedule(point);
     const ScheduleCost cost = cost_of(request_, schedule);
-    const bool between =
-        cost.live_peak > less.cost.live_peak && cost.live_peak < more.cost.live_peak &&
-        cost.seconds > more.cost.seconds && cost.seconds < less.cost.seconds;
-    if (between) pool_.add(std::move(schedule));
+    const bool between = cost.live_peak > less.cost.live_peak &&
+                         cost.live_peak < more.cost.live_peak && cost.seconds > more.cost.seconds &&
+                         cost.seconds < less.cost.seconds;
+    if (between) pool_.add(std::move(schedule), cost);
   }
 }
 

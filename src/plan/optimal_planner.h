@@ -21,6 +21,8 @@ class OptimalPlanner {
  public:
   // The request's budget is not looked at. What the request refers to must outlive the planner.
   explicit OptimalPlanner(const PlanRequest& request);
+  OptimalPlanner(const OptimalPlanner&) = delete;  // its parts refer to each other
+  OptimalPlanner& operator=(const OptimalPlanner&) = delete;
 
   // The fastest within the budget; where nothing is, the smallest. Good until the next call.
   SchedulePool::Pick choose(std::optional<Bytes> budget);

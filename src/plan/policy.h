@@ -21,8 +21,9 @@ struct PolicyNumber {
 struct Policy {
   std::string_view name;
   std::string_view summary;
-  // A schedule within the budget, where the policy heeds one and finds one; else its smallest. The
-  // caller lays it out and refuses what does not fit.
+  // A schedule within the budget, where the policy heeds one and finds one; else, and without a
+  // budget, its smallest (`optimal`: without one, its fastest). The caller lays it out and refuses what does
+  // not fit.
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
   Sharing sharing = Sharing::sharing;  // how far its layouts go
   PolicyNumber number = {};            // reaches the policy as PlanRequest::number

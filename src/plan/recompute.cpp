@@ -30,6 +30,9 @@ ForwardPass::ForwardPass(const Graph& g)
     for (const ValueId input : node.inputs) read_backward[input.at()] = true;
   }
   for (const ValueId result : g.results) read_backward[result.at()] = true;
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (read_backward[v]) read_backward[bytes_of[v].at()] = true;
+  }
 }
 
 bool can_recompute(const ForwardPass& pass, ValueId value) {

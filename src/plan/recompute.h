@@ -18,7 +18,7 @@ struct ForwardPass {
   std::vector<NodeId> nodes;            // by position
   std::vector<int> position;            // by node: position, or -1
   std::vector<NodeId> backward;         // the rest but updates, in order
-  std::vector<bool> read_backward;      // by value: some backward node or update reads it
+  std::vector<bool> read_backward;      // by value: some backward node or update reads it, or a view of it
   std::vector<bool> is_forward;         // by value: made by a forward node
   std::vector<int> last_forward_reader; // by value: position of its last forward reader, or -1
   // By value: the forward value at whose bytes it lies (itself, unless it is a view).

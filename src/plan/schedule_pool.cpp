@@ -6,8 +6,12 @@ namespace thimble {
 
 ScheduleCost SchedulePool::add(Schedule schedule) {
   const ScheduleCost cost = cost_of(request_, schedule);
-  entries_.push_back({std::move(schedule), cost, {}});
+  add(std::move(schedule), cost);
   return cost;
+}
+
+void SchedulePool::add(Schedule schedule, const ScheduleCost& known) {
+  entries_.push_back({std::move(schedule), known, {}});
 }
 
 Bytes SchedulePool::arena_of(Entry& entry) {

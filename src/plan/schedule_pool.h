@@ -14,6 +14,7 @@ class SchedulePool {
   explicit SchedulePool(const PlanRequest& request) : request_(request) {}
 
   ScheduleCost add(Schedule schedule);
+  void add(Schedule schedule, const ScheduleCost& known);
 
   // The one of least predicted time (then of least memory) whose arena is within `budget`.
   struct Pick {

@@ -39,13 +39,17 @@ class FixedValues {
   // `wanted_until`, by value: a stage up to which replays may read it.
   FixedValues(const ForwardPass& pass, const std::vector<NodeId>& stages,
               const std::vector<int>& unit_of, const std::vector<int>& wanted_until)
-      : graph_(pass.graph), unit_of_(unit_of), stage_of_(graph_.nodes.size(), -1),
-        last_read_(graph_.values.size(), 0), root_(graph_.values.size()),
+      : graph_(pass.graph),
+        unit_of_(unit_of),
+        stage_of_(graph_.nodes.size(), -1),
+        last_read_(graph_.values.size(), 0),
+        root_(graph_.values.size()),
         range_(graph_.values.size()) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = make_id<ValueId>(v);
     for (size_t s = 0; s < stages.size(); ++s) {
       stage_of_[stages[s].at()] = static_cast<int>(s);
-      for (const ValueId input : graph_[stages[s]].inputs) last_read_[input.at()] = static_cast<int>(s);
+      for (const ValueId input : graph_[stages[s]].inputs)
+        last_read_[input.at()] = static_cast<int>(s);
     }
     end_ = static_cast<int>(stages.size()) - 1;
     find_ranges();
@@ -53,21 +57,16 @@ class FixedValues {
       Range& range = range_[root_[v].at()];
       range.last = std::max(range.last, wanted_until[v]);
     }
+    range_before_ = range_;
+    for (size_t v = 0; v < range_.size(); ++v) {
+      if (graph_.values[v].producer.valid()) ++range_before_[v].first;
+    }
     share_in_place(stages);
   }
 
-  void add_to(Occupancy& occupancy) const {
-    for (size_t v = 0; v < range_.size(); ++v) {
-      const ValueId value = make_id<ValueId>(v);
-      if (root_[v] != value || unit_of_[v] >= 0) continue;
-      const bool source = !graph_[value].producer.valid();
-      if (source && is_persistent(graph_[value].role)) {
-        occupancy.add(0, end_, aligned_bytes(graph_, value));
-      } else if (range_[v].first <= range_[v].last) {
-        occupancy.add(range_[v].first, range_[v].last, aligned_bytes(graph_, value));
-      }
-    }
-  }
+  // Bytes by stage, while its node runs and while replays run in front of it.
+  std::vector<Bytes> during() const { return sum(range_); }
+  std::vector<Bytes> before() const { return sum(range_before_); }
 
  private:
   struct Range {
@@ -75,8 +74,23 @@ class FixedValues {
     int last = -1;
   };
 
-  // The stage in which a node runs; an update runs right behind the stage that makes its gradient, or
-  // that reads what it overwrites for the last time.
+  std::vector<Bytes> sum(const std::vector<Range>& ranges) const {
+    Occupancy occupancy(static_cast<size_t>(end_) + 1);
+    for (size_t v = 0; v < ranges.size(); ++v) {
+      const ValueId value = make_id<ValueId>(v);
+      if (root_[v] != value || unit_of_[v] >= 0) continue;
+      const bool source = !graph_[value].producer.valid();
+      if (source && is_persistent(graph_[value].role)) {
+        occupancy.add(0, end_, aligned_bytes(graph_, value));
+      } else if (ranges[v].first <= ranges[v].last) {
+        occupancy.add(ranges[v].first, ranges[v].last, aligned_bytes(graph_, value));
+      }
+    }
+    return occupancy.by_stage();
+  }
+
+  // The stage in which a node runs; an update runs right behind the stage that makes its gradient,
+  // or that reads what it overwrites for the last time.
   int stage_of(NodeId id) const {
     const int stage = stage_of_[id.at()];
     if (stage >= 0) return stage;
@@ -140,10 +154,11 @@ class FixedValues {
 
   const Graph& graph_;
   const std::vector<int>& unit_of_;
-  std::vector<int> stage_of_;     // by node, or -1
-  std::vector<int> last_read_;    // by value: the last stage that reads it
-  std::vector<ValueId> root_;     // by value: whose bytes it has
-  std::vector<Range> range_;      // by root
+  std::vector<int> stage_of_;        // by node, or -1
+  std::vector<int> last_read_;       // by value: the last stage that reads it
+  std::vector<ValueId> root_;        // by value: whose bytes it has
+  std::vector<Range> range_;         // by root: stages while whose node runs it is live
+  std::vector<Range> range_before_;  // by root: stages in front of which it is
   int end_ = 0;
 };
 
@@ -221,9 +236,9 @@ StageMemory::StageMemory(const ForwardPass& pass, const Costs& costs)
       }
     }
   }
-  Occupancy occupancy(stages.size());
-  FixedValues(pass, stages, unit_of, wanted_until).add_to(occupancy);
-  always = occupancy.by_stage();
+  const FixedValues fixed(pass, stages, unit_of, wanted_until);
+  always = fixed.during();
+  always_before = fixed.before();
 }
 
 }  // namespace thimble

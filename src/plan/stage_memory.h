@@ -31,7 +31,8 @@ struct StageMemory {
 
   std::vector<NodeId> stages;
   std::vector<UnitStep> steps;        // by stage; those of the forward pass come first
-  std::vector<Bytes> always;          // by stage: live whatever is dropped
+  std::vector<Bytes> always;          // by stage: live when its node runs, whatever is dropped
+  std::vector<Bytes> always_before;   // by stage: the same while replays run in front of the node
   size_t forward = 0;                 // stages of the forward pass
 
   std::vector<ValueId> units;         // by unit: the value

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "train/model_tensors.h"
 #include "train/safetensors.h"
 
 namespace thimble {
@@ -38,13 +39,29 @@ std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
   return values;
 }
 
+void write_model(const std::string& path, const Graph& graph,
+                 std::span<const TensorToWrite> tensors) {
+  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", graph.name}});
+}
+
 void write_tensors(const std::string& path, Program& program, const std::vector<ValueId>& values) {
   std::vector<TensorToWrite> tensors;
   for (const ValueId value : values) {
     const Value& v = program.graph()[value];
     tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
   }
-  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", program.graph().name}});
+  write_model(path, program.graph(), tensors);
+}
+
+// The bytes of a tensor through a small buffer: body(offset, chunk), in order.
+template <class Body>
+void for_each_chunk(const TensorType& type, const Body& body) {
+  std::array<std::byte, 65536> buffer;  // whole elements of any type
+  const int64_t total = type.bytes().count;
+  for (int64_t at = 0; at < total; at += std::ssize(buffer)) {
+    body(at, std::span(buffer).first(
+                 static_cast<size_t>(std::min<int64_t>(std::ssize(buffer), total - at))));
+  }
 }
 
 std::string file_sha256(const std::string& path) {
@@ -215,26 +232,45 @@ Position load_checkpoint(const std::string& folder, Program& program,
 void load_weights(const std::string& path, Program& program) {
   const SafetensorsFile file(path);
   const Graph& graph = program.graph();
-  const auto weights = persistent_values(graph, [](Role r) { return r == Role::weight; });
-  check_tensors(file, graph, weights);
-  auto statistics = persistent_values(graph, [](Role r) { return r == Role::statistic; });
-  std::erase_if(statistics, [&](ValueId v) { return file.find(graph[v].name) == nullptr; });
-  check_tensors(file, graph, statistics);
-  read_tensors(file, program, weights);
-  read_tensors(file, program, statistics);
+  std::vector<ModelTensor> tensors = model_tensors(graph);
+  std::erase_if(tensors, [&](const ModelTensor& tensor) {
+    const Value& value = graph[tensor.value];
+    return value.role == Role::statistic && file.find(value.name) == nullptr;
+  });
+  std::vector<ValueId> values;
+  for (const ModelTensor& tensor : tensors) values.push_back(tensor.value);
+  check_tensors(file, graph, values);
+  for (const ModelTensor& tensor : tensors) {
+    const StoredTensor& stored = file.at(graph[tensor.value].name);
+    for_each_chunk(stored.type, [&](int64_t at, std::span<std::byte> chunk) {
+      file.read_part(stored, at, chunk);
+      write_model_tensor(program, tensor, at, chunk);
+    });
+  }
 }
 
 void save_weights(const std::string& path, Program& program) {
-  write_tensors(path, program, persistent_values(program.graph(), is_model_role));
+  std::vector<TensorToWrite> tensors;
+  for (const ModelTensor& tensor : model_tensors(program.graph())) {
+    const Value& value = program.graph()[tensor.value];
+    tensors.push_back({value.name, value.type, {}, [&program, tensor](int64_t at, auto out) {
+                         read_model_tensor(program, tensor, at, out);
+                       }});
+  }
+  write_model(path, program.graph(), tensors);
 }
 
 std::string weights_sha256(Program& program) {
   Sha256 hash;
   const Graph& graph = program.graph();
-  for (const ValueId value : persistent_values(graph, is_model_role)) {
-    const std::string label = fmt::format("{} {}\n", graph[value].name, to_string(graph[value].type));
+  for (const ModelTensor& tensor : model_tensors(graph)) {
+    const Value& value = graph[tensor.value];
+    const std::string label = fmt::format("{} {}\n", value.name, to_string(value.type));
     hash.update(std::as_bytes(std::span(label)));
-    hash.update(program.bytes_of(value));
+    for_each_chunk(value.type, [&](int64_t at, std::span<std::byte> chunk) {
+      read_model_tensor(program, tensor, at, chunk);
+      hash.update(chunk);
+    });
   }
   return hash.hex();
 }

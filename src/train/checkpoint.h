@@ -36,12 +36,14 @@ std::optional<std::string> latest_checkpoint(const std::string& out);
 Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe);
 
 // Loads weights (and, where present, statistics) from any safetensors file that holds this model's.
+// Sparse weights take what lies at their nonzeros.
 void load_weights(const std::string& path, Program& program);
 
-// Weights and statistics as one safetensors file.
+// Weights and statistics as one safetensors file, sparse weights in full.
 void save_weights(const std::string& path, Program& program);
 
-// Over names, types and bytes of all weights and statistics, in graph order.
+// Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
+// full.
 std::string weights_sha256(Program& program);
 
 }  // namespace thimble

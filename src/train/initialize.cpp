@@ -1,10 +1,14 @@
 #include "train/initialize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "train/random_choice.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -20,6 +24,7 @@ std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
 double draw(const Init& init, PhiloxKey key, uint64_t stream, int64_t element) {
   switch (init.kind) {
     case Init::Kind::zeros:
+    case Init::Kind::mask:
       return 0;
     case Init::Kind::constant:
       return init.scale;
@@ -40,6 +45,34 @@ double draw(const Init& init, PhiloxKey key, uint64_t stream, int64_t element) {
   return 0;
 }
 
+// Ones of the masks at random places, and at each the number that the dense weight would start
+// with.
+void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t seed) {
+  const Graph& graph = program.graph();
+  int64_t next = 0;
+  for (const SparseWeight& weight : sparse.weights) {
+    const Value& dense = graph[weight.dense];
+    const int64_t elements = dense.type.elements();
+    const std::span<uint8_t> mask = program.view<uint8_t>(weight.mask);
+    std::fill(mask.begin(), mask.end(), uint8_t{0});
+    RandomChoice choice(random_choice_key(seed, dense.name, "mask"), 0,
+                        static_cast<int64_t>(graph[weight.mask].init.scale), elements);
+    for (int64_t i = 0; i < elements; ++i) {
+      if (choice.take()) set_bit(mask.data(), i);
+    }
+    program.view<int64_t>(weight.first)[0] = next;
+    const uint64_t stream = stable_hash(dense.name);
+    with_float_type(dense.type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const std::span<T> values = program.view<T>(sparse.values);
+      for_each_one(mask.data(), 0, elements, [&](int64_t at) {
+        values[static_cast<size_t>(next++)] =
+            static_cast<T>(draw(dense.init, philox_key(seed), stream, at));
+      });
+    });
+  }
+}
+
 }  // namespace
 
 void initialize(Program& program, uint64_t seed, const std::function<bool(ValueId)>& chosen) {
@@ -50,6 +83,8 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     const ValueId id = make_id<ValueId>(v);
     if (value.producer.valid() || !is_persistent(value.role)) continue;
     if (chosen && !chosen(id)) continue;
+    const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
+    if (places) continue;  // of sparse weights, below
     const uint64_t stream = stable_hash(value.name);
     with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -58,6 +93,10 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
         elements[i] = static_cast<T>(draw(value.init, key, stream, static_cast<int64_t>(i)));
       }
     });
+  }
+  const ValueId pool = graph.find(kSparseValues);
+  if (pool.valid() && (!chosen || chosen(pool))) {
+    initialize_sparse(program, find_sparse_weights(graph), seed);
   }
 }
 

@@ -42,7 +42,20 @@ Bytes TrainingStep::touched() const {
 void TrainingStep::feed_scalars(int64_t step, double rate) {
   const OptimizerInputs& scalars = first().training->scalars;
   program().view<float>(scalars.learning_rate)[0] = static_cast<float>(rate);
-  if (scalars.step.valid()) program().view<float>(scalars.step)[0] = static_cast<float>(step + 1);
+  if (scalars.step.valid()) {
+    program().view<float>(scalars.step)[0] = static_cast<float>(step + 1 - skipped_);
+  }
+  if (scalars.loss_scale.valid()) program().view<float>(scalars.loss_scale)[0] = loss_scale_;
+  if (scalars.rounding_key.valid()) {
+    const std::span<int64_t> key = program().view<int64_t>(scalars.rounding_key);
+    key[0] = static_cast<int64_t>(seed_);
+    key[1] = step;
+  }
+}
+
+bool TrainingStep::overflowed() {
+  const ValueId overflow = first().training->scalars.overflow;
+  return overflow.valid() && program().view<float>(overflow)[0] > 0;
 }
 
 void TrainingStep::feed_rows(MicrobatchId which) {
@@ -54,6 +67,8 @@ void TrainingStep::feed_rows(MicrobatchId which) {
                          .batch = planned_.microbatches.batch,
                          .first = which.number * planned_.microbatches.rows});
   if (&part != &parts_.front()) initialize(program, seed_, is_own_constant_);
+  const ValueId loss_scale = part.training->scalars.loss_scale;
+  if (loss_scale.valid()) program.view<float>(loss_scale)[0] = loss_scale_;
   if (!model.rng.valid()) return;
   const std::span<int64_t> rng = program.view<int64_t>(model.rng);
   rng[0] = static_cast<int64_t>(seed_);

@@ -41,12 +41,22 @@ class TrainingStep {
   // Called in every microbatch right behind its loss, as Program::watch.
   void watch_loss(const std::function<void()>& check);
 
+  // What the loss is multiplied by from now on, where that is dynamic, and how many steps have been
+  // skipped so far: they do not count as steps of the optimizer.
+  void set_loss_scale(double scale, int64_t skipped) {
+    loss_scale_ = static_cast<float>(scale);
+    skipped_ = skipped;
+  }
+
   // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`.
   void run(int64_t step, double rate, bool traced = false);
 
   // Of the last step: means over the batch and rows that were right.
   float loss() { return program().view<float>(first().training->model.loss)[0]; }
   float correct() { return program().view<float>(first().training->model.correct)[0]; }
+
+  // Whether gradients overflowed, so that the last step changed no weight.
+  bool overflowed();
 
   // Puts everything in place that the microbatch reads and the step has not made.
   void feed(MicrobatchId which, double rate);
@@ -77,6 +87,8 @@ class TrainingStep {
   std::function<bool(ValueId)> is_own_constant_;
   Look look_;
   MicrobatchId current_;
+  float loss_scale_ = 1;
+  int64_t skipped_ = 0;
 };
 
 }  // namespace thimble

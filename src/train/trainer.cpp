@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -35,6 +36,13 @@ bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
       return std::isfinite(static_cast<Accumulator<T>>(value));
     });
   });
+}
+
+nlohmann::json to_json(const SparsitySpec& spec, int64_t reallocate_every) {
+  if (!spec.enabled()) return nullptr;
+  return {{"density", spec.density},        {"weights", spec.weights},
+          {"method", name_of(spec.method)}, {"threshold", spec.threshold},
+          {"target", spec.target},          {"reallocate_every", reallocate_every}};
 }
 
 }  // namespace
@@ -66,8 +74,11 @@ struct Trainer::Meter {
 };
 
 Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options)
-    : planned_(planned), feeder_(feeder), options_(std::move(options)),
-      meter_(std::make_unique<Meter>()) {
+    : planned_(planned),
+      feeder_(feeder),
+      options_(std::move(options)),
+      meter_(std::make_unique<Meter>()),
+      scaler_(options_.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
   user_check(batch <= feeder_.train_count(), "a batch of {} is more than the {} training records",
              batch, feeder_.train_count());
@@ -107,6 +118,11 @@ nlohmann::json Trainer::recipe_json() const {
           {"clip_two_pass", optimizer.clip_two_pass},
           {"codec", name_of(options_.recipe.codec.codec)},
           {"codec_only", options_.recipe.codec.only},
+          {"sparsity", to_json(planned_.training->sparsity, options_.reallocate_every)},
+          {"precision", name_of(model.storage)},
+          {"master", model.master},
+          {"rounding", name_of(optimizer.rounding)},
+          {"loss_scale", name_of(optimizer.scaling)},
           {"lr", options_.rate.base},
           {"schedule", name_of(options_.rate.kind)},
           {"warmup_steps", options_.rate.warmup_steps},
@@ -129,9 +145,18 @@ void Trainer::start() {
     result_.checkpoint = *folder;
     user_check(meter_->from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
+    user_check(!scaler_.dynamic() ||
+                   scaler_.from_json(position.progress.value("loss_scale", nlohmann::json())),
+               "the checkpoint in '{}' is damaged: its loss scale is not what was saved", *folder);
     user_check(position.step <= options_.steps,
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, options_.steps);
+  }
+  const SparsitySpec& sparsity = planned_.training->sparsity;
+  if (sparsity.enabled() && sparsity.method != SparseMethod::fixed) {
+    reallocator_ = std::make_unique<Reallocator>(program(), sparsity, options_.seed);
+    reallocations_ =
+        reallocation_schedule(options_.reallocate_every, steps_per_epoch(), options_.steps);
   }
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
   // The check runs between the forward pass and the first update of a weight, so that a bad step
@@ -164,10 +189,12 @@ std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at
 void Trainer::explain_non_finite() {
   const MicrobatchId which = step_->current();
   const auto name_fault = [&](std::string_view where) {
+    const bool scaled = options_.recipe.optimizer.scaling.kind == LossScaling::Kind::fixed;
     throw UserError(fmt::format(
-        "the loss is not finite at step {}: {} is the first value that is not; {}; try a lower "
+        "the loss is not finite at step {}: {} is the first value that is not; {}; try {}a lower "
         "--lr, a warm-up (--warmup), or another --seed",
-        which.step + 1, where, kept()));
+        which.step + 1, where, kept(),
+        scaled ? "a lower --loss-scale (gradients may have overflowed) or a dynamic one, " : ""));
   };
   // Weights first: they are as the step before left them. Running statistics have seen this forward
   // pass already, so they say nothing about where it went wrong.
@@ -190,12 +217,22 @@ void Trainer::explain_non_finite() {
 }
 
 void Trainer::step(int64_t step) {
+  if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
   step_->run(step, rate_at(options_.rate, step));
+  scaler_.step_done(step_->overflowed());
   const double loss = static_cast<double>(step_->loss());
   result_.losses.push_back(loss);
   meter_->loss_sum += loss;
   meter_->correct_sum += static_cast<double>(step_->correct());
   ++meter_->count;
+  if (reallocator_ && reallocations_.due(step + 1)) {
+    reallocator_->run(step + 1);
+    ++result_.reallocations;
+  }
+}
+
+int64_t Trainer::steps_per_epoch() const {
+  return std::max<int64_t>(1, feeder_.train_count() / planned_.microbatches.batch);
 }
 
 void Trainer::evaluate() {
@@ -233,12 +270,13 @@ void Trainer::save() {
   position.step = result_.steps;
   position.recipe = recipe_json();
   position.progress = meter_->to_json();
+  if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint = save_checkpoint(options_.out, program(), position);
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   const int64_t batch = planned_.microbatches.batch;
-  const int64_t per_epoch = std::max<int64_t>(1, feeder_.train_count() / batch);
+  const int64_t per_epoch = steps_per_epoch();
   const int64_t first = result_.resumed_at;
   const size_t todo = static_cast<size_t>(options_.steps - first);
   result_.seconds.reserve(todo);
@@ -270,6 +308,8 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
     progress.rate = rate_at(options_.rate, step);
     progress.rows_per_second = static_cast<double>(batch) * done / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(options_.steps - step - 1);
+    if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
+    progress.skipped = scaler_.skipped();
     progress.arena = planned_.plan.arena;
     progress.test_loss = result_.test_loss;
     progress.test_accuracy = result_.test_accuracy;
@@ -286,7 +326,12 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
                                : std::max(step_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
+  if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
+  result_.skipped = scaler_.skipped();
   result_.weights_sha256 = weights_sha256(program());
+  if (reallocator_) {
+    result_.threshold = program().view<double>(program().graph().find(kSparseThreshold))[0];
+  }
   return result_;
 }
 

@@ -9,6 +9,8 @@
 #include "execute/program.h"
 #include "pipeline.h"
 #include "train/feeder.h"
+#include "train/loss_scaler.h"
+#include "train/reallocate.h"
 #include "train/schedule.h"
 #include "train/step.h"
 
@@ -21,6 +23,7 @@ struct TrainOptions {
   int64_t steps = 0;              // total; counts from the start of the run, resumed or not
   int64_t save_every = 0;         // steps; 0: only at the end
   int64_t evaluate_every = 0;     // steps; 0: only at the end
+  int64_t reallocate_every = 0;   // steps between moves of nonzeros; 0: reallocation_schedule's own
   bool evaluate = true;           // false: never
   std::string out;                // empty: no checkpoints
   bool resume = false;            // continue from out's latest checkpoint, if there is one
@@ -38,6 +41,8 @@ struct Progress {
   double loss = 0;                // mean since the last epoch began
   double accuracy = 0;            // likewise, on training data
   double rate = 0;                // learning rate
+  double loss_scale = 0;          // 0: not dynamic
+  int64_t skipped = 0;            // steps in all, because gradients overflowed
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
@@ -59,8 +64,12 @@ struct TrainResult {
   double step_ms = 0;             // median
   std::vector<double> losses;     // of every step of this process
   std::vector<double> seconds;    // likewise, feeding included
+  double loss_scale = 0;          // at the end; 0: not dynamic
+  int64_t skipped = 0;            // steps in all, because gradients overflowed
   std::string weights_sha256;
   std::string checkpoint;         // folder; empty: none
+  int64_t reallocations = 0;      // of nonzeros, in this process
+  double threshold = 0;           // that the next one would prune below; 0: none would
   int64_t resumed_at = 0;
 };
 
@@ -82,6 +91,7 @@ class Trainer {
 
   void start();
   void step(int64_t step);
+  int64_t steps_per_epoch() const;
   void evaluate();
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
@@ -97,7 +107,10 @@ class Trainer {
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<EvaluationPlan> evaluation_;
   std::unique_ptr<Program> evaluator_;
+  std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
+  ReallocationSchedule reallocations_;
   std::unique_ptr<Meter> meter_;
+  LossScaler scaler_;
   TrainResult result_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/phases.h"
+#include "graph/order.h"
 
 namespace thimble {
 

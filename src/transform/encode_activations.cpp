@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
-#include "graph/phases.h"
+#include "graph/order.h"
 
 namespace thimble {
 namespace {
@@ -31,6 +31,7 @@ class Encoder {
 
   ValueId run() {
     first_ = graph_.nodes.size();
+    find_activations();
     const std::vector<std::vector<Read>> reads = backward_reads();
     for (size_t v = 0; v < reads.size(); ++v) {
       if (!reads[v].empty()) encode(make_id<ValueId>(v), reads[v]);
@@ -44,6 +45,20 @@ class Encoder {
   }
 
  private:
+  // Weights that are cast or expanded for their readers are none: what follows from them alone is
+  // made again from them.
+  void find_activations() {
+    is_activation_.assign(graph_.values.size(), false);
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      is_activation_[v] = graph_.values[v].role == Role::input;
+    }
+    for (const Node& node : graph_.nodes) {
+      const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                       [&](ValueId input) { return is_activation_[input.at()]; });
+      for (const ValueId output : node.outputs) is_activation_[output.at()] = follows;
+    }
+  }
+
   // By value: where the backward pass reads it, if it may be encoded at all.
   std::vector<std::vector<Read>> backward_reads() const {
     std::vector<std::vector<Read>> reads(graph_.values.size());
@@ -60,6 +75,7 @@ class Encoder {
     const auto& results = graph_.results;
     if (std::find(results.begin(), results.end(), value) != results.end()) return false;
     const TensorType& type = graph_[value].type;
+    if (!is_activation_[value.at()]) return false;
     if (!is_floating(type.dtype) || type.elements() < kWorthEncoding) return false;
     for (NodeId maker = graph_[value].producer;; maker = graph_[graph_[maker].inputs[0]].producer) {
       if (!maker.valid() || graph_[maker].backward || !graph_[maker].op->updates.empty())
@@ -129,9 +145,10 @@ class Encoder {
   Builder builder_;
   const CodecSpec& spec_;
   ValueId rng_;
-  std::vector<bool> used_;     // by pattern: it chose something
-  size_t first_ = 0;           // where the nodes of this file begin
-  std::vector<size_t> slots_;  // by those nodes: the node in front of which they belong
+  std::vector<bool> used_;           // by pattern: it chose something
+  std::vector<bool> is_activation_;  // by value: it depends on what the step is given
+  size_t first_ = 0;                 // where the nodes of this file begin
+  std::vector<size_t> slots_;        // by those nodes: the node in front of which they belong
 };
 
 }  // namespace

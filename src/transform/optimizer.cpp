@@ -1,5 +1,6 @@
 #include "transform/optimizer.h"
 
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -12,20 +13,55 @@ namespace thimble {
 namespace {
 
 using Kind = OptimizerSpec::Kind;
+constexpr std::array<std::string_view, 3> kRoundings = {"nearest", "stochastic", "kahan"};
 
-ValueId add_momentum(Builder& b, ValueId w) {
-  return b.state(b.graph()[w].name + ".momentum", b.type(w));
+ValueId add_momentum(Builder& b, ValueId w, ValueId g) {
+  return b.state(b.graph()[w].name + ".momentum", b.type(g));
 }
 
-void add_sgd(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
-             const OptimizerInputs& scalars) {
-  if (spec.fold) {  // g is the new momentum, weight decay included
-    b.apply("sgd_plain_update", {w, g, scalars.learning_rate}, {{"weight_decay", 0.0}});
-    return;
+// One update node: what the rounding and the scale of the loss add to its inputs and settings.
+class UpdateNode {
+ public:
+  UpdateNode(Builder& b, ValueId w, const OptimizerSpec& spec, const OptimizerInputs& scalars,
+             ValueId factor)
+      : b_(b), w_(w), scalars_(scalars), factor_(factor) {
+    const DType dtype = b.type(w).dtype;
+    if (dtype == DType::f16 || dtype == DType::bf16) rounding_ = spec.rounding;
   }
-  if (spec.momentum == 0) {
-    b.apply("sgd_plain_update", {w, g, scalars.learning_rate},
-            {{"weight_decay", spec.weight_decay}});
+
+  // op(tensors..., scalars...), or kahan_op(tensors..., compensation, scalars...).
+  void add(std::string_view op, std::string_view kahan_op, std::vector<ValueId> inputs,
+           const std::vector<ValueId>& scalars, Attrs attrs) {
+    if (rounding_ == Rounding::kahan) {
+      inputs.push_back(b_.state(b_.graph()[w_].name + ".compensation", b_.type(w_)));
+    }
+    inputs.insert(inputs.end(), scalars.begin(), scalars.end());
+    if (factor_.valid()) {
+      inputs.push_back(factor_);
+      attrs.set("scaled", int64_t{1});
+    }
+    if (rounding_ == Rounding::stochastic) {
+      inputs.push_back(scalars_.rounding_key);
+      attrs.set("rounding", std::string("stochastic"));
+      attrs.set("stream", b_.next_random_stream());
+    }
+    b_.apply(rounding_ == Rounding::kahan ? kahan_op : op, std::move(inputs), std::move(attrs));
+  }
+
+ private:
+  Builder& b_;
+  const ValueId w_;
+  const OptimizerInputs& scalars_;
+  const ValueId factor_;
+  Rounding rounding_ = Rounding::nearest;
+};
+
+void add_sgd(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
+             const OptimizerInputs& scalars) {
+  if (spec.fold || spec.momentum == 0) {  // folded, g is the new momentum, weight decay included
+    const double decay = spec.fold ? 0 : spec.weight_decay;
+    node.add("sgd_plain_update", "sgd_plain_kahan_update", {w, g}, {scalars.learning_rate},
+             {{"weight_decay", decay}});
     return;
   }
   const Attrs attrs = {{"momentum", spec.momentum},
@@ -34,20 +70,25 @@ void add_sgd(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
   if (wants_8bit_state(b, w, spec)) {
     const BlockState m = add_block_state(b, w, "momentum");
     b.apply("sgd_update_8bit", {w, g, m.codes, m.scales, scalars.learning_rate}, attrs);
-  } else {
-    b.apply("sgd_update", {w, g, add_momentum(b, w), scalars.learning_rate}, attrs);
+    return;
   }
+  node.add("sgd_update", "sgd_kahan_update", {w, g, add_momentum(b, w, g)}, {scalars.learning_rate},
+           attrs);
 }
 
-// What the gradient of w is added into: the momentum, as far as it outlives the step before.
-ValueId fold_start(Builder& b, ValueId w, const OptimizerSpec& spec, const std::string& name) {
-  const ValueId start = b.op("momentum_decay", {add_momentum(b, w), w},
-                             {{"momentum", spec.momentum}, {"weight_decay", spec.weight_decay}});
+// What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
+// the loss is scaled, so is all of the momentum.
+ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+                   const std::string& name) {
+  const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
+  const double decay = spec.weight_decay * (scaled ? spec.scaling.start : 1);
+  const ValueId start = b.op("momentum_decay", {add_momentum(b, w, g), w},
+                             {{"momentum", spec.momentum}, {"weight_decay", decay}});
   b.graph()[start].name = name;
   return start;
 }
 
-void add_adam(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
               const OptimizerInputs& scalars) {
   const Attrs attrs = {{"beta1", spec.beta1},
                        {"beta2", spec.beta2},
@@ -65,9 +106,11 @@ void add_adam(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
     return;
   }
   const std::string name = b.graph()[w].name;
-  const ValueId m = b.state(name + ".first_moment", b.type(w));
-  const ValueId v = b.state(name + ".second_moment", b.type(w));
-  b.apply("adam_update", {w, g, m, v, scalars.learning_rate, scalars.step}, attrs);
+  const TensorType moment = {b.shape(w), DType::f32};
+  const ValueId m = b.state(name + ".first_moment", moment);
+  const ValueId v = b.state(name + ".second_moment", moment);
+  node.add("adam_update", "adam_kahan_update", {w, g, m, v}, {scalars.learning_rate, scalars.step},
+           attrs);
 }
 
 void add_adafactor(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
@@ -98,6 +141,32 @@ void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const Val
     b.set_phase(several_microbatches ? Phase::end : Phase::each);
     b.apply("sgd_folded_update_8bit", {weights[i], m.codes, m.scales, scalars.learning_rate});
   }
+}
+
+// Updates that read gradients as they are and round to the nearest.
+void check_plain_updates(const OptimizerSpec& spec) {
+  const char* what = spec.state_bits == 8           ? "optimizer state in 8 bits"
+                     : spec.kind == Kind::adafactor ? "adafactor"
+                     : spec.clip_norm > 0           ? "clipping by a norm"
+                                                    : nullptr;
+  if (what == nullptr) return;
+  user_check(spec.scaling.kind == LossScaling::Kind::none,
+             "{} wants gradients of a loss that is not scaled; choose --precision bf16, or "
+             "--loss-scale none",
+             what);
+  user_check(spec.rounding == Rounding::nearest,
+             "{} does not go with {} rounding of weights; leave --rounding out", what,
+             name_of(spec.rounding));
+}
+
+// Those read weight and gradient as one type, which master weights and their gradients are not.
+void check_one_type(const Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec) {
+  if (!wants_8bit_state(b, w, spec) && spec.kind != Kind::adafactor) return;
+  user_check(b.type(w).dtype == b.type(g).dtype,
+             "{} does not go with master weights, whose gradients are of another type; leave "
+             "--master out{}",
+             spec.kind == Kind::adafactor ? "adafactor" : "optimizer state in 8 bits",
+             spec.kind == Kind::sgd && !spec.nesterov ? ", or choose --fold" : "");
 }
 
 }  // namespace
@@ -135,12 +204,18 @@ void check_fold(const OptimizerSpec& spec) {
       "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
       "--optimizer sgd (heavy ball), or leave --fold out",
       name_of(spec));
+  user_check(
+      spec.scaling.kind != LossScaling::Kind::dynamic,
+      "a step with folded gradients cannot be skipped, since the momentum has changed already "
+      "when they overflow; choose a --loss-scale that is a number, --precision bf16, or leave "
+      "--fold out");
   user_check(spec.momentum > 0,
              "without momentum there is nothing to fold gradients into; give --momentum, or leave "
              "--fold out");
 }
 
 void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
+  check_plain_updates(spec);
   check_fold(spec);
   user_check(spec.state_bits == 32 || spec.state_bits == 8,
              "optimizer state takes 32 bits a number or 8, not {}; choose --state-bits 8 or 32",
@@ -167,9 +242,29 @@ void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
              "without --microbatch");
 }
 
+std::string_view name_of(Rounding rounding) { return kRoundings[static_cast<size_t>(rounding)]; }
+
+Rounding parse_rounding(std::string_view name) {
+  for (size_t r = 0; r < kRoundings.size(); ++r) {
+    if (kRoundings[r] == name) return static_cast<Rounding>(r);
+  }
+  user_error("there is no rounding '{}'; known: nearest, stochastic, kahan", name);
+}
+
+std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId> weights) {
+  const std::vector<std::vector<NodeId>> readers = readers_of(graph);
+  std::vector<ValueId> values;
+  for (const ValueId w : weights) {
+    const auto& nodes = readers[w.at()];
+    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->name == "cast";
+    values.push_back(copied ? graph[nodes[0]].outputs[0] : w);
+  }
+  return values;
+}
+
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches, ValueId rng) {
+                            bool several_microbatches, ValueId loss_scale, ValueId rng) {
   check_optimizer(spec, several_microbatches);
   Builder b(graph);
   b.set_backward(true);
@@ -177,6 +272,9 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   scalars.learning_rate = b.input("learning_rate", {{1}, DType::f32});
   if (spec.kind != Kind::sgd) scalars.step = b.input("step", {{1}, DType::f32});
   scalars.rng = rng;
+  if (spec.rounding == Rounding::stochastic) {
+    scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
+  }
   const Builder::Scope scope(b, "update");
 
   std::vector<ValueId> trained, complete;
@@ -197,9 +295,9 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
         folded[i] = add_fold_start(b, w, spec, name);
         continue;
       }
+      const ValueId g = complete[i];
       grown.push_back(i);
-      sums.push_back({spec.fold ? fold_start(b, w, spec, name) : add_zero(graph, complete[i], name),
-                      complete[i]});
+      sums.push_back({spec.fold ? fold_start(b, w, g, spec, name) : add_zero(graph, g, name), g});
     }
     const std::vector<ValueId> totals = accumulate_into(graph, sums);
     for (size_t s = 0; s < grown.size(); ++s) complete[grown[s]] = totals[s];
@@ -209,15 +307,19 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   if (spec.clip_norm > 0 && !spec.clip_two_pass) {
     complete = scaled_by(b, complete, add_clip_factor(b, complete, spec.clip_norm));
   }
+  const Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
+  if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
+  scalars.overflow = unscaling.overflow;
   for (size_t i = 0; i < trained.size(); ++i) {
     if (folded[i].codes.valid()) continue;
-    if (spec.kind == Kind::sgd) {
-      add_sgd(b, trained[i], complete[i], spec, scalars);
-    } else if (spec.kind == Kind::adafactor) {
+    check_one_type(b, trained[i], complete[i], spec);
+    if (spec.kind == Kind::adafactor) {
       add_adafactor(b, trained[i], complete[i], spec, scalars);
-    } else {
-      add_adam(b, trained[i], complete[i], spec, scalars);
+      continue;
     }
+    const UpdateNode node(b, trained[i], spec, scalars, unscaling.factor);
+    const auto add = spec.kind == Kind::sgd ? add_sgd : add_adam;
+    add(b, node, trained[i], complete[i], spec, scalars);
   }
   return scalars;
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -14,6 +15,12 @@ constexpr std::array<std::string_view, 3> kNames = {"exact", "equivalent", "appr
 bool mixes_rows(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](const Node& node) { return node.op->name == "batch_norm_stats"; });
+}
+
+bool stores_sixteen_bits(const Graph& graph) {
+  return std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) {
+    return value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
+  });
 }
 
 }  // namespace
@@ -28,17 +35,27 @@ Tier parse_tier(std::string_view name) {
 }
 
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
+  if (stores_sixteen_bits(graph) || sparsity_of(graph).density() < 1) return Tier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
   if (optimizer.state_bits < 32) return Tier::approximate;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
 }
 
-void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer) {
+void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches,
+                   const OptimizerSpec& optimizer) {
   if (tier <= allowed) return;
+  if (stores_sixteen_bits(graph)) {
+    user_error("16-bit numbers are approximate, and --allow is {}; choose --precision fp32",
+               name_of(allowed));
+  }
   if (tier == Tier::approximate && optimizer.state_bits < 32) {
     user_error(
         "optimizer state in {} bits is approximate, and --allow is {}; leave --state-bits out",
         optimizer.state_bits, name_of(allowed));
+  }
+  if (sparsity_of(graph).density() < 1) {
+    user_error("sparse weights are approximate, and --allow is {}; leave --density out",
+               name_of(allowed));
   }
   if (tier == Tier::approximate) {
     user_error(

@@ -11,7 +11,9 @@ namespace thimble {
 enum class Tier : uint8_t {
   exact,        // the bits of the plan that keeps everything
   equivalent,   // the same maths, rounded otherwise
-  approximate,  // other maths: statistics of a microbatch in place of the batch's, 8-bit state
+  // Other maths: statistics of a microbatch for the batch's, 16-bit numbers, 8-bit state, sparse
+  // weights, lossy codecs.
+  approximate,
 };
 
 std::string_view name_of(Tier tier);
@@ -22,6 +24,7 @@ Tier parse_tier(std::string_view name);
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer);
 
 // UserError, naming what goes beyond and what to choose instead, when the tier is above `allowed`.
-void check_allowed(Tier tier, Tier allowed, int microbatches, const OptimizerSpec& optimizer);
+void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches,
+                   const OptimizerSpec& optimizer);
 
 }  // namespace thimble

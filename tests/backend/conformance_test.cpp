@@ -41,6 +41,28 @@ TEST_P(CpuConformance, IsNearTheReference) {
   });
 }
 
+// Inputs are the same 16-bit numbers for both kernels; results are rounded to 16 bits after sums in
+// another order, so that some end at the neighbour: a unit in the last place (2^-10, 2^-7) of the
+// largest.
+TEST_P(CpuConformance, IsNearTheReferenceInSixteenBits) {
+  const std::pair<DType, double> cases[] = {{DType::f16, 1e-3}, {DType::bf16, 8e-3}};
+  for (const auto& [dtype, tolerance] : cases) {
+    for_each_sample([&](const Sample& sample) {
+      SCOPED_TRACE(name_of(dtype));
+      const std::vector<TensorType> types = switched_types(op(), sample, dtype);
+      const OpCase op_case = make_case(op(), sample, types, dtype);
+      const auto expected = run_case(op_case);
+      const auto got = run_case(op_case, {.backend = backend()});
+      const auto moved = run_case(op_case, {.backend = backend(), .shift = 3});
+      for (size_t k = 0; k < expected.size(); ++k) {
+        SCOPED_TRACE(k);
+        expect_near(got[k], expected[k], std::max(tolerance, op().tolerance));
+        EXPECT_TRUE(same_bits(got[k], moved[k])) << "differs at other addresses";
+      }
+    });
+  }
+}
+
 TEST_P(CpuConformance, RepeatsToTheBit) {
   for_each_sample([&](const Sample& sample) { check_repeats(op(), sample, backend()); });
 }

@@ -15,6 +15,12 @@ struct Case {
 
 TensorType f32(Shape shape) { return {shape}; }
 
+// The same case with 16-bit numbers, wherever the op takes them.
+Case in_sixteen_bits(Case c, DType dtype) {
+  c.sample.inputs = switched_types(*find_op(c.op), c.sample, dtype);
+  return c;
+}
+
 Case conv(std::string op, Shape x, Shape w, int64_t stride, uint32_t accumulate = 0) {
   const int64_t pad = w[1] / 2;
   const Shape y = {x[0], (x[1] + 2 * pad - w[1]) / stride + 1, (x[2] + 2 * pad - w[2]) / stride + 1,
@@ -94,6 +100,27 @@ std::vector<Case> cases() {
        {.inputs = {f32({400, 333}), f32({400}), f32({400}), f32({333}), f32({400, 333})},
         .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
         .accumulate = 7}});
+  // 16-bit numbers go through the workspace in slices of images and blocks of channels.
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
+      result.push_back(in_sixteen_bits(conv(op, {4, 8, 8, 128}, {128, 3, 3, 128}, 1), dtype));
+    }
+  }
+  for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
+    result.push_back(in_sixteen_bits(conv(op, {3, 16, 16, 96}, {160, 1, 1, 96}, 2, 1), DType::f16));
+    result.push_back(in_sixteen_bits(conv(op, {3, 4, 4, 64}, {192, 3, 3, 64}, 1, 1), DType::f16));
+  }
+  result.push_back(
+      in_sixteen_bits(batch_norm("batch_norm_backward", {20, 16, 16, 32}, 0, 7), DType::f16));
+  result.push_back(in_sixteen_bits({"dropout",
+                                    {.inputs = {f32({32, 64}), {{3}, DType::i64}},
+                                     .attrs = {{"p", 0.3}, {"stream", int64_t{5}}},
+                                     .fills = {{}, {Fill::Kind::labels, 0, 1000}}}},
+                                   DType::bf16));
+  const Attrs across = {{"transpose_a", int64_t{1}}};
+  result.push_back(in_sixteen_bits(
+      {"matmul", {.inputs = {f32({900, 128}), f32({900, 10})}, .attrs = across, .accumulate = 1}},
+      DType::bf16));
   const Shape images = {6, 17, 19, 48};
   const Attrs groups = {{"groups", int64_t{8}}, {"act", std::string("relu")}};
   result.push_back(
@@ -144,7 +171,10 @@ TEST_P(CpuKernels, MatchTheReference) {
   const auto expected = run_case(op_case);
   for (size_t k = 0; k < got.size(); ++k) {
     SCOPED_TRACE(k);
-    expect_near(got[k], expected[k], op().tolerance);
+    // A unit in the last place of a 16-bit result: 2^-10 or 2^-7.
+    const DType dtype = got[k].type().dtype;
+    const double rounding = dtype == DType::f16 ? 1e-3 : dtype == DType::bf16 ? 8e-3 : 0;
+    expect_near(got[k], expected[k], std::max(op().tolerance, rounding));
   }
 }
 

@@ -82,8 +82,8 @@ void make_threads(Backend& backend) {
   backend.kernel(fill).run({.attrs = &fill.attrs, .outputs = {&output, 1}});
 }
 
-void expect_no_allocation(const std::string& model, int64_t batch, int64_t microbatch = 0) {
-  Recipe recipe;
+void expect_no_allocation(const std::string& model, int64_t batch, int64_t microbatch = 0,
+                          Recipe recipe = {}) {
   recipe.model.name = model;
   recipe.model.batch = batch;
   recipe.microbatch = microbatch;
@@ -110,6 +110,15 @@ TEST_F(StepHeap, RecurrentStepAllocatesNothing) { expect_no_allocation("lstm", 8
 TEST_F(StepHeap, MicrobatchesAllocateNothing) {
   expect_no_allocation("wrn-10-1", 4, 2);
   expect_no_allocation("lstm", 8, 4);
+}
+
+TEST_F(StepHeap, StagingAllocatesNothing) {
+  Recipe recipe;
+  recipe.model.storage = DType::f16;
+  recipe.optimizer.rounding = Rounding::stochastic;
+  recipe.optimizer.scaling.kind = LossScaling::Kind::dynamic;
+  expect_no_allocation("wrn-10-1", 4, 2, recipe);
+  expect_no_allocation("mlp", 16, 0, recipe);
 }
 
 TEST_F(StepHeap, SmallRequestsInsideAStepComeFromSlots) {

@@ -45,6 +45,27 @@ TEST_F(BadInput, Models) {
   }
 }
 
+TEST_F(BadInput, Sparsity) {
+  for (const char* command : {"train", "plan", "profile"}) {
+    const Words base = {command, "mlp"};
+    for (const char* density : {"0", "-0.5", "1.5", "nan", "inf"}) {
+      expect_refused(base + Words{"--density", density}, "--density", "1 at most");
+    }
+    expect_refused(base + Words{"--density", "half"}, "--density");
+    expect_refused(base + Words{"--sparsity", "static"}, "--sparsity", "--density");
+    expect_refused(base + Words{"--sparse", "*"}, "--sparse", "--density");
+    expect_refused(base + Words{"--density", "0.5", "--sparsity", "block"}, "'block'", "magnitude");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'", "hidden1.weight");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "two axes");
+    expect_refused(base + Words{"--density", "0.5", "--prune-target", "0"}, "above 0, not 0");
+    expect_refused(base + Words{"--density", "0.5", "--prune-threshold", "-1"}, "above 0, not -1");
+    expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
+                   "leave --density out");
+  }
+  expect_refused(train({"--reallocate-every", "5"}), "--reallocate-every", "--density");
+  expect_refused(train({"--density", "0.5", "--reallocate-every", "-5"}), "cannot be -5");
+}
+
 TEST_F(BadInput, Microbatches) {
   for (const char* command : {"train", "plan", "profile"}) {
     const Words base = {command, "mlp", "--batch", "20"};
@@ -63,6 +84,25 @@ TEST_F(BadInput, Microbatches) {
                    "leave --microbatch out");
     expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--allow", "exact"}, "equivalent",
                    "leave --fold out");
+    expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--precision", "fp16"},
+                   "cannot be skipped", "--loss-scale that is a number", "--precision bf16");
+    expect_refused(base + Words{"--precision", "fp8"}, "fp32, fp16, bf16");
+    expect_refused(base + Words{"--precision", "fp16", "--state-bits", "8"}, "--precision bf16",
+                   "--loss-scale none");
+    expect_refused(base + Words{"--precision", "bf16", "--rounding", "kahan", "--clip-norm", "1"},
+                   "leave --rounding out");
+    expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
+                   "leave --density out");
+    expect_refused(base + Words{"--precision", "bf16", "--allow", "equivalent"}, "approximate",
+                   "--precision fp32");
+    expect_refused(base + Words{"--master"}, "leave --master out");
+    expect_refused(base + Words{"--rounding", "kahan"}, "--precision fp16 or bf16");
+    expect_refused(base + Words{"--precision", "bf16", "--master", "--rounding", "stochastic"},
+                   "without --master");
+    expect_refused(base + Words{"--precision", "fp16", "--rounding", "up"}, "nearest, stochastic");
+    expect_refused(base + Words{"--precision", "fp16", "--loss-scale", "much"}, "dynamic, none");
+    expect_refused(base + Words{"--precision", "fp16", "--loss-scale-backoff", "2"},
+                   "between 0 and 1");
     expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'", "equivalent");
     expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
     expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",

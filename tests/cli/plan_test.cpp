@@ -266,8 +266,9 @@ TEST(Profile, MeasuresWhatWasPredicted) {
        {Words{"mlp", "--batch", "32"}, Words{"wrn-10-1", "--batch", "8", "--data", "digits"},
         Words{"lstm", "--batch", "4", "--length", "6"},
         Words{"wrn-10-1", "--batch", "8", "--data", "digits", "--microbatch", "3"},
-        Words{"lstm", "--batch", "4", "--length", "6", "--microbatch", "2", "--fold",
-              "--optimizer", "sgd"}}) {
+        Words{"wrn-10-1", "--batch", "8", "--data", "digits", "--density", "0.3"},
+        Words{"lstm", "--batch", "4", "--length", "6", "--microbatch", "2", "--fold", "--optimizer",
+              "sgd"}}) {
     const Outcome outcome = thimble_says(Words{"profile", "--json", "--steps", "2"} + words);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const nlohmann::json json = outcome.json();
@@ -278,6 +279,21 @@ TEST(Profile, MeasuresWhatWasPredicted) {
       EXPECT_EQ(bytes["measured"], bytes["predicted"]) << words[0] << " " << role;
     }
   }
+}
+
+TEST(PlanOfSparseWeights, CountsNonzerosAndCanBeVerified) {
+  const TemporaryFolder folder;
+  const nlohmann::json plan =
+      plan_json({"wrn-28-2", "--microbatch", "10", "--density", "0.3", "--save", folder / "plan"});
+  EXPECT_EQ(plan["sparse_elements"], 1'451'520);
+  EXPECT_EQ(plan["nonzeros"], 435'457);
+  EXPECT_NEAR(plan["density"].get<double>(), 0.3, 1e-6);
+  EXPECT_EQ(plan["tier"], "approximate");
+  EXPECT_GT(plan["recomputed_steps"], 0);  // dense weights, again for the backward pass
+  const Outcome verified = thimble_says({"verify", folder / "plan", "--json"});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_EQ(verified.json()["arena_bytes"], plan["arena_bytes"]);
+  EXPECT_FALSE(plan_json({"wrn-28-2"}).contains("nonzeros"));
 }
 
 }  // namespace

@@ -95,19 +95,19 @@ TEST_F(TrainCommand, LearnsTheDigits) {
 }
 
 TEST_F(TrainCommand, StaysInsideItsBudget) {
-  const nlohmann::json free = train({"mlp", "--steps", "2", "--no-eval", "--out", out("free")});
+  const Words net = {"wrn-10-1", "--steps", "2", "--no-eval"};
+  const nlohmann::json free = train(net + Words{"--out", out("free")});
   const std::string arena = std::to_string(free["arena_bytes"].get<int64_t>());
   const nlohmann::json exact =
-      train({"mlp", "--steps", "2", "--no-eval", "--memory", arena, "--out", out("exact")});
+      train(net + Words{"--memory", arena, "--out", out("exact")});
   EXPECT_EQ(exact["weights_sha256"], free["weights_sha256"]);
   const Outcome refused = thimble_says(
-      {"train", "mlp", "--threads", "2", "--json", "--memory", "64", "--out", out("less")});
+      {"train", "wrn-10-1", "--threads", "2", "--json", "--memory", "64", "--out", out("less")});
   EXPECT_EQ(refused.code, 3);
   EXPECT_FALSE(std::filesystem::exists(out("less")));
   const int64_t least = refused.json()["min_bytes"];
   EXPECT_LT(least, free["arena_bytes"].get<int64_t>());
-  const nlohmann::json tight = train({"mlp", "--steps", "2", "--no-eval", "--memory",
-                                      std::to_string(least), "--out", out("tight")});
+  const nlohmann::json tight = train(net + Words{"--memory", std::to_string(least), "--out", out("tight")});
   EXPECT_EQ(tight["measured_arena_bytes"], least);
   EXPECT_EQ(tight["weights_sha256"], free["weights_sha256"]);
 }

@@ -90,6 +90,14 @@ TEST_F(StepMemory, FeedingAndTrainingAConvolutionalNetAllocatesNothing) {
       recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov"), *feeder);
 }
 
+TEST_F(StepMemory, FeedingAndTrainingASparseNetInMicrobatchesAllocatesNothing) {
+  Digits digits;
+  const auto feeder = make_image_feeder(digits, {.seed = 3});
+  Recipe recipe = recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov", 6);
+  recipe.sparsity.density = 0.3;
+  expect_no_allocation(recipe, *feeder);
+}
+
 TEST_F(StepMemory, FeedingAndTrainingAnMlpWithDropoutAllocatesNothing) {
   Digits digits;
   const auto feeder = make_image_feeder(digits, {.seed = 3});

@@ -73,6 +73,44 @@ void check_adam(double weight_decay, bool decoupled) {
   }
 }
 
+// A weight of 1 and 4000 steps of 2^-12, where neighbours in bf16 are 2^-7 apart: plain rounding
+// never moves, the sum with compensation is right to one of them.
+TEST(Kahan, AddsUpStepsThatPlainRoundingLoses) {
+  const auto bf16 = [](double value) { return TestTensor{{{1}, DType::bf16}, {value}}; };
+  double plain = 1, w = 1, c = 0;
+  for (int step = 0; step < 4000; ++step) {
+    const TestTensor g = bf16(-0x1p-12);
+    plain = reference_call("sgd_plain_update", {bf16(plain), g, scalar(1)})[0][0];
+    const auto out = reference_call("sgd_plain_kahan_update", {bf16(w), g, bf16(c), scalar(1)});
+    w = out[0][0];
+    c = out[1][0];
+  }
+  EXPECT_EQ(plain, 1);
+  EXPECT_NEAR(w, 1 + 4000 * 0x1p-12, 0x1p-7);
+}
+
+TEST(Stochastic, MovesByTheRightAmountOnAverage) {
+  const int64_t count = 20'000;
+  const std::vector<double> ones(count, 1.0), steps(count, -0x1p-10);
+  const auto out = reference_call("sgd_plain_update",
+                                  {{{{count}, DType::bf16}, ones},
+                                   {{{count}, DType::bf16}, steps},
+                                   scalar(1),
+                                   {{{2}, DType::i64}, {3, 4}}},
+                                  {{"rounding", "stochastic"}, {"stream", int64_t{1}}});
+  double mean = 0;
+  for (const double w : out[0]) mean += w / count;
+  EXPECT_NEAR(mean, 1 + 0x1p-10, 5 * 0x1p-7 / (2 * std::sqrt(count)));  // five deviations
+}
+
+TEST(Update, SkipsAndUnscalesByItsFactor) {
+  const Attrs scaled = {{"scaled", int64_t{1}}};
+  const auto out =
+      reference_call("sgd_plain_update",
+                     {vector_of({2}), vector_of({64}), scalar(kRate), scalar(1.0 / 128)}, scaled);
+  expect_near(out[0], {2 - kRate * 0.5}, kExact);
+}
+
 TEST(Adam, FollowsThePaper) { check_adam(0, false); }
 TEST(Adam, PenalisesWeightsThroughTheGradient) { check_adam(0.1, false); }
 TEST(Adam, DecoupledDecaySkipsTheMoments) { check_adam(0.1, true); }

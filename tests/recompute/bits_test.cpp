@@ -139,6 +139,7 @@ std::vector<std::string> spellings() {
 struct Net {
   std::string label;
   ModelOptions options;
+  SparsitySpec sparsity = {};
 };
 
 std::vector<Net> nets() {
@@ -156,6 +157,11 @@ std::vector<Net> nets() {
                   .dropout = 0.1,
                   .layers = 3,
                   .hidden = 4}});
+  all.push_back(
+      {"sparse_wrn", {.name = "wrn-16-1", .batch = 3, .image = {8, 8, 3}}, {.density = 0.3}});
+  all.push_back({"sparse_lstm",
+                 {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12},
+                 {.density = 0.5}});
   return all;
 }
 
@@ -163,7 +169,8 @@ class Bits : public ::testing::TestWithParam<Net> {
  protected:
   Bits()
       : backend_(make_backend("cpu", 1)),
-        training_(make_training_graph(GetParam().options, parse_optimizer("nesterov"))),
+        training_(make_training_graph(GetParam().options, parse_optimizer("nesterov"), {}, 1,
+                                      GetParam().sparsity)),
         trial_(training_.model.graph, *backend_,
                [this](Program& program, int step) { fill(program, step); }) {}
 

@@ -11,6 +11,7 @@ Fill fill_of(const Value& value) {
   switch (value.init.kind) {
     case Init::Kind::zeros:
     case Init::Kind::constant:
+    case Init::Kind::mask:
       return {Fill::Kind::zeros};
     case Init::Kind::normal:
       return {Fill::Kind::normal};

@@ -53,6 +53,25 @@ TEST(Codecs, MasksChangeNoBit) {
                           [](const Node& node) { return node.op->name == "encode_signs"; }));
 }
 
+TEST(Codecs, LeaveCopiesOfWeightsAlone) {
+  RunSetup cast = coded_wrn(Codec::int8), expanded = cast;
+  cast.model.storage = DType::bf16;
+  cast.model.master = true;
+  expanded.sparsity = {.density = 0.5};
+  for (const RunSetup& run : {cast, expanded}) {
+    const TrainingRun training(run, {.steps = 1, .evaluate = false});
+    const Graph& graph = training.planned().training->model.graph;
+    int encoded = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.op->name != "encode_groups") continue;
+      ++encoded;
+      const Node& maker = graph[graph[node.inputs[0]].producer];
+      EXPECT_TRUE(maker.op->name != "expand" && maker.op->name != "cast") << maker.name;
+    }
+    EXPECT_GT(encoded, 0);
+  }
+}
+
 TEST(Codecs, PlannersKeepTheirBits) {
   for (const Codec codec : {Codec::mask, Codec::bf16, Codec::int4}) {
     for (RunSetup run : {wrn_run(), lstm_run(), mlp_run()}) {

@@ -75,6 +75,29 @@ TEST(EightBits, FoldGradientsOfManyMicrobatches) {
   }
 }
 
+TEST(EightBits, LearnFromSixteenBits) {
+  for (const DType storage : {DType::f16, DType::bf16}) {
+    SCOPED_TRACE(name_of(storage));
+    RunSetup run = digits_mlp("sgd", 8);
+    run.model.storage = storage;
+    run.fold = true;
+    run.microbatch = 16;
+    const TrainResult result = TrainingRun(run, {.steps = kSteps}).run();
+    EXPECT_GT(result.test_accuracy, 0.9);
+    EXPECT_LT(mean_of_last(result, 20), 0.2 * result.losses.front());
+  }
+}
+
+TEST(EightBits, OfSparseWeightsStayWhereTheyAre) {
+  RunSetup run = digits_mlp("sgd", 8);
+  run.sparsity = {.density = 0.3};
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] { TrainingRun(run, {.steps = 4, .reallocate_every = 2}).run(); }, "--sparsity static"));
+  run.sparsity.method = SparseMethod::fixed;
+  const TrainResult result = TrainingRun(run, {.steps = kSteps}).run();
+  EXPECT_LT(mean_of_last(result, 20), 0.2 * result.losses.front());
+}
+
 TEST(EightBits, SmallWeightsKeepTheirState) {
   const TrainingRun run(digits_mlp("adam", 8), {.steps = 1});
   const Graph& graph = run.planned().training->model.graph;
@@ -95,6 +118,21 @@ std::vector<RunSetup> combinations() {
     run.microbatch = 0, run.clip_norm = 0.5, run.clip_two_pass = true;
     all.push_back(run);
     run.fold = false, run.clip_two_pass = false, run.microbatch = 6;
+    all.push_back(run);
+    run.optimizer = "adafactor", run.state_bits = 32;
+    all.push_back(run);
+  }
+  for (const DType storage : {DType::f16, DType::bf16}) {  // in 16 bits, and sparse
+    RunSetup run = wrn_run();
+    run.model.storage = storage;
+    run.sparsity = {.density = 0.3, .method = SparseMethod::fixed};
+    run.optimizer = "sgd", run.state_bits = 8, run.fold = true, run.microbatch = 6;
+    all.push_back(run);
+    run.codec.codec = Codec::int4;
+    all.push_back(run);
+    run.microbatch = 0, run.clip_norm = 0.5, run.clip_two_pass = true;
+    all.push_back(run);
+    run.optimizer = "adam", run.fold = run.clip_two_pass = false, run.microbatch = 6;
     all.push_back(run);
     run.optimizer = "adafactor", run.state_bits = 32;
     all.push_back(run);
@@ -235,6 +273,22 @@ TEST(Optimizer, RefusesWhatDoesNotGoTogether) {
   refuses([](OptimizerSpec& s) { s.state_bits = 8, s.momentum = 0; }, "sgd", "--momentum");
   refuses([](OptimizerSpec& s) { s.clip_two_pass = true; }, "sgd", "--clip-norm");
   refuses([](OptimizerSpec& s) { s.fold = true; }, "adafactor", "--optimizer sgd");
+  for (const auto kind : {LossScaling::Kind::fixed, LossScaling::Kind::dynamic}) {
+    const auto scaled = [&](OptimizerSpec& s) { s.scaling.kind = kind; };
+    refuses([&](OptimizerSpec& s) { scaled(s), s.state_bits = 8; }, "sgd", "8 bits",
+            "--precision bf16", "--loss-scale none");
+    refuses([&](OptimizerSpec& s) { scaled(s), s.clip_norm = 1; }, "adam", "--loss-scale none");
+    refuses([&](OptimizerSpec& s) { scaled(s), s.state_bits = 8, s.fold = true; }, "sgd", "8 bits",
+            "--loss-scale none");
+    refuses(scaled, "adafactor", "adafactor", "--loss-scale none");
+  }
+  for (const Rounding rounding : {Rounding::stochastic, Rounding::kahan}) {
+    const auto rounded = [&](OptimizerSpec& s) { s.rounding = rounding; };
+    refuses([&](OptimizerSpec& s) { rounded(s), s.state_bits = 8; }, "adam",
+            "leave --rounding out");
+    refuses([&](OptimizerSpec& s) { rounded(s), s.clip_norm = 1; }, "sgd", "leave --rounding out");
+    refuses(rounded, "adafactor", "leave --rounding out");
+  }
   OptimizerSpec spec = parse_optimizer("sgd");
   spec.clip_norm = 1;
   spec.clip_two_pass = true;
@@ -248,6 +302,14 @@ TEST(Optimizer, RefusesWhatDoesNotGoTogether) {
   recipe.optimizer.state_bits = 8;
   recipe.allow = Tier::equivalent;
   EXPECT_TRUE(throws_saying<UserError>([&] { plan_training(recipe); }, "8 bits", "--state-bits"));
+  recipe.allow = Tier::approximate;
+  recipe.model.storage = DType::bf16;
+  recipe.model.master = true;
+  EXPECT_TRUE(throws_saying<UserError>([&] { plan_training(recipe); }, "leave --master out"));
+  recipe.optimizer = parse_optimizer("sgd");
+  recipe.optimizer.state_bits = 8;
+  recipe.optimizer.fold = true;
+  EXPECT_NO_THROW(plan_training(recipe));
 }
 
 }  // namespace

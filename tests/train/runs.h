@@ -25,6 +25,9 @@ struct RunSetup {
   double clip_norm = 0;
   bool clip_two_pass = false;
   CodecSpec codec = {};
+  SparsitySpec sparsity = {};
+  Rounding rounding = Rounding::nearest;
+  LossScaling scaling = {};
 };
 
 inline RunSetup mlp_run() {
@@ -56,9 +59,12 @@ class TrainingRun {
     recipe.optimizer.clip_norm = run.clip_norm;
     recipe.optimizer.clip_two_pass = run.clip_two_pass;
     recipe.codec = run.codec;
+    recipe.optimizer.rounding = run.rounding;
+    recipe.optimizer.scaling = run.scaling;
     recipe.microbatch = run.microbatch;
     recipe.planner = run.planner;
     recipe.memory = run.memory;
+    recipe.sparsity = run.sparsity;
     recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));

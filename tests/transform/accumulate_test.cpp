@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
-#include "graph/phases.h"
+#include "graph/order.h"
 #include "support/interpreter.h"
 
 namespace thimble {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/staged_rows.h"
 
 namespace thimble {
 namespace {
@@ -40,24 +40,31 @@ class BatchNorm final : public Kernel {
         rows_(s.inputs[0].elements() / columns_),
         relu_(s.attrs.text("act", "none") == "relu"),
         epsilon_(static_cast<float>(s.attrs.real("epsilon", 1e-5))),
+        rows_at_once_(staged_rows(s.inputs[0])),
         parts_(rows_, columns_) {
     name = "own";
-    workspace = Bytes(columns_ * static_cast<int64_t>(sizeof(float)));
+    workspace = Bytes((1 + parts_.count() * rows_at_once_) * columns_ *
+                      static_cast<int64_t>(sizeof(float)));
   }
 
   void run(const KernelArgs& args) override {
-    const float* x = args.inputs[0].as<const float>();
     const float* mean = args.inputs[1].as<const float>();
     const float* var = args.inputs[2].as<const float>();
     const float* gamma = args.inputs[3].as<const float>();
     const float* beta = args.inputs[4].as<const float>();
-    float* y = args.outputs[0].as<float>();
     auto* scale = reinterpret_cast<float*>(args.workspace);
     for (int64_t c = 0; c < columns_; ++c) scale[c] = gamma[c] / std::sqrt(var[c] + epsilon_);
-    parts_.run([&](int, int64_t begin, int64_t end) {
-      const int64_t at = begin * columns_;
-      (relu_ ? normalize_relu : normalize)(x + at, end - begin, columns_, mean, scale, beta,
-                                           y + at);
+    const auto apply = relu_ ? normalize_relu : normalize;
+    parts_.run([&](int part, int64_t begin, int64_t end) {
+      float* room = scale + columns_ + part * rows_at_once_ * columns_;
+      const int64_t step = rows_at_once_ > 0 ? rows_at_once_ : std::max<int64_t>(end - begin, 1);
+      for (int64_t row = begin; row < end; row += step) {
+        const int64_t rows = std::min(step, end - row), at = row * columns_;
+        const float* x = as_f32(args.inputs[0], at, rows * columns_, room);
+        float* y = room_for(args.outputs[0], at, room);
+        apply(x, rows, columns_, mean, scale, beta, y);
+        commit(y, args.outputs[0], at, rows * columns_);
+      }
     });
   }
 
@@ -65,11 +72,12 @@ class BatchNorm final : public Kernel {
   const int64_t columns_, rows_;
   const bool relu_;
   const float epsilon_;
+  const int64_t rows_at_once_;
   const Parts parts_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<BatchNorm>(s) : nullptr;
+  return normalisable(s) ? std::make_unique<BatchNorm>(s) : nullptr;
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 // The mask of a relu is computed again, with the operations of the forward kernel.
 #include <cmath>
 
-#include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/staged_rows.h"
 
 namespace thimble {
 namespace {
@@ -40,12 +39,11 @@ THIMBLE_INLINE void add_block(const float* x, const float* dy, int64_t rows, int
   }
 }
 
-// Sums are taken in float over blocks of rows, and in double over the blocks.
+// Adds to `into`. Sums are taken in float over blocks of rows, and in double over the blocks.
 template <bool kRelu>
 THIMBLE_INLINE void reduce_rows(const float* x, const float* dy, int64_t rows, int64_t columns,
                                 const Channels& channels, Sums into) {
   constexpr int64_t kBlock = 128;
-  for (int64_t c = 0; c < columns; ++c) into.gradient[c] = into.times_deviation[c] = 0;
   for (int64_t begin = 0; begin < rows; begin += kBlock) {
     const int64_t count = std::min(kBlock, rows - begin), at = begin * columns;
     for_each_tile<32>(
@@ -106,19 +104,18 @@ class BatchNormBackward final : public Kernel {
         relu_(s.attrs.text("act", "none") == "relu"),
         training_(s.attrs.integer("training", 1) != 0),
         epsilon_(static_cast<float>(s.attrs.real("epsilon", 1e-5))),
+        rows_at_once_(staged_rows(s.inputs[0])),
         parts_(rows_, columns_) {
     name = "own";
     const auto doubles = static_cast<int64_t>(sizeof(double));
     const auto floats = static_cast<int64_t>(sizeof(float));
-    workspace = Bytes((parts_.count() * 2 * doubles + 3 * floats) * columns_);
+    workspace = Bytes((parts_.count() * (2 * doubles + 3 * rows_at_once_ * floats) + 3 * floats) *
+                      columns_);
   }
 
   void run(const KernelArgs& args) override {
-    const float* x = args.inputs[0].as<const float>();
-    const float* dy = args.inputs[5].as<const float>();
     const float* var = args.inputs[2].as<const float>();
     const float* gamma = args.inputs[3].as<const float>();
-    float* dx = args.outputs[0].as<float>();
     auto* partial = reinterpret_cast<double*>(args.workspace);
     auto* floats = reinterpret_cast<float*>(partial + parts_.count() * 2 * columns_);
     const Channels channels = {args.inputs[1].as<const float>(), args.inputs[4].as<const float>(),
@@ -130,9 +127,12 @@ class BatchNormBackward final : public Kernel {
     for (int64_t c = 0; c < columns_; ++c) {
       channels.scale[c] = gamma[c] / std::sqrt(var[c] + epsilon_);
     }
+    float* rooms = floats + 3 * columns_;
     parts_.run([&](int part, int64_t begin, int64_t end) {
-      const int64_t at = begin * columns_;
-      (relu_ ? reduce_relu : reduce)(x + at, dy + at, end - begin, columns_, channels, sums(part));
+      std::fill_n(sums(part).gradient, 2 * columns_, 0.0);
+      for_each_slice(args, part, begin, end, rooms, [&](const Slice& s) {
+        (relu_ ? reduce_relu : reduce)(s.x, s.dy, s.rows, columns_, channels, sums(part));
+      });
     });
     const Sums all = sums(0);
     for (int part = 1; part < parts_.count(); ++part) {
@@ -150,13 +150,40 @@ class BatchNormBackward final : public Kernel {
       write(args, 1, c, static_cast<float>(dgamma));
       write(args, 2, c, static_cast<float>(all.gradient[c]));
     }
-    parts_.run([&](int, int64_t begin, int64_t end) {
-      const int64_t at = begin * columns_;
-      map(x + at, dy + at, end - begin, columns_, channels, relu_, args.adds_into(0), dx + at);
+    parts_.run([&](int part, int64_t begin, int64_t end) {
+      for_each_slice(args, part, begin, end, rooms, [&](const Slice& s) {
+        const TensorRef& to = args.outputs[0];
+        const bool add = args.adds_into(0);
+        float* dx = room_for(to, s.at, s.room);
+        if (add) as_f32(to, s.at, s.rows * columns_, s.room);
+        map(s.x, s.dy, s.rows, columns_, channels, relu_, add, dx);
+        commit(dx, to, s.at, s.rows * columns_);
+      });
     });
   }
 
  private:
+  struct Slice {
+    const float *x, *dy;
+    float* room;  // for dx
+    int64_t at, rows;
+  };
+
+  // Calls body(slice) for rows [begin, end): all of them at once in f32, else a few.
+  template <class Body>
+  void for_each_slice(const KernelArgs& args, int part, int64_t begin, int64_t end, float* rooms,
+                      const Body& body) const {
+    const int64_t size = rows_at_once_ * columns_;
+    float* room = rooms + part * 3 * size;
+    const int64_t step = rows_at_once_ > 0 ? rows_at_once_ : std::max<int64_t>(end - begin, 1);
+    for (int64_t row = begin; row < end; row += step) {
+      const int64_t rows = std::min(step, end - row), at = row * columns_;
+      body(Slice{as_f32(args.inputs[0], at, rows * columns_, room),
+                 as_f32(args.inputs[5], at, rows * columns_, room + size), room + 2 * size, at,
+                 rows});
+    }
+  }
+
   static void write(const KernelArgs& args, size_t output, int64_t at, float value) {
     float* to = args.outputs[output].as<float>() + at;
     *to = args.adds_into(output) ? *to + value : value;
@@ -165,11 +192,12 @@ class BatchNormBackward final : public Kernel {
   const int64_t columns_, rows_;
   const bool relu_, training_;
   const float epsilon_;
+  const int64_t rows_at_once_;
   const Parts parts_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<BatchNormBackward>(s) : nullptr;
+  return normalisable(s) ? std::make_unique<BatchNormBackward>(s) : nullptr;
 }
 
 }  // namespace

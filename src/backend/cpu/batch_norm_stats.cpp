@@ -1,8 +1,7 @@
 // batch_norm_stats: x is read once. A block of rows that fits the first cache gets its mean and its
 // sum of squared deviations in two sweeps; blocks are then merged in double (Chan, Golub and
 // LeVeque 1979), so a mean far from zero costs no digits of the variance.
-#include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/staged_rows.h"
 
 namespace thimble {
 namespace {
@@ -36,37 +35,45 @@ THIMBLE_INLINE void merge_block(const float* x, int64_t rows, int64_t columns, d
   }
 }
 
-THIMBLE_FOR_EACH_ISA void add_rows(const float* x, int64_t rows, int64_t columns, Moments into) {
-  const int64_t block = std::max<int64_t>(4096 / columns, 8);
-  for (int64_t c = 0; c < columns; ++c) into.mean[c] = into.squares[c] = 0;
-  for (int64_t begin = 0; begin < rows; begin += block) {
-    const int64_t count = std::min(block, rows - begin);
-    const float* from = x + begin * columns;
-    const auto before = static_cast<double>(begin);
-    for_each_tile<64>(
-        columns, [&](auto width, int64_t c) __attribute__((always_inline)) {
-          merge_block<width>(from + c, count, columns, before, into.mean + c, into.squares + c);
-        });
-  }
+// Merges a block of rows into the moments of the `before` rows above it.
+THIMBLE_FOR_EACH_ISA void add_block(const float* x, int64_t rows, int64_t columns, double before,
+                                    Moments into) {
+  for_each_tile<64>(
+      columns, [&](auto width, int64_t c) __attribute__((always_inline)) {
+        merge_block<width>(x + c, rows, columns, before, into.mean + c, into.squares + c);
+      });
 }
 
 class BatchNormStats final : public Kernel {
  public:
-  explicit BatchNormStats(const Shape& x)
-      : columns_(x.back()), rows_(x.elements() / columns_), parts_(rows_, columns_) {
+  explicit BatchNormStats(const TensorType& x)
+      : columns_(x.shape.back()),
+        rows_(x.elements() / columns_),
+        block_(std::max<int64_t>(4096 / columns_, 8)),
+        staged_(x.dtype != DType::f32),
+        parts_(rows_, columns_) {
     name = "own";
-    workspace = Bytes(parts_.count() * 2 * columns_ * static_cast<int64_t>(sizeof(double)));
+    const auto doubles = static_cast<int64_t>(sizeof(double));
+    const auto floats = static_cast<int64_t>(sizeof(float));
+    workspace = Bytes(parts_.count() * (2 * doubles + (staged_ ? block_ * floats : 0)) * columns_);
   }
 
   void run(const KernelArgs& args) override {
-    const float* x = args.inputs[0].as<const float>();
     auto* partial = reinterpret_cast<double*>(args.workspace);
     const auto moments = [&](int part) {
       double* mean = partial + part * 2 * columns_;
       return Moments{mean, mean + columns_};
     };
+    auto* rooms = reinterpret_cast<float*>(partial + parts_.count() * 2 * columns_);
     parts_.run([&](int part, int64_t begin, int64_t end) {
-      add_rows(x + begin * columns_, end - begin, columns_, moments(part));
+      const Moments into = moments(part);
+      std::fill_n(into.mean, 2 * columns_, 0.0);
+      for (int64_t row = begin; row < end; row += block_) {
+        const int64_t rows = std::min(block_, end - row);
+        const float* x = as_f32(args.inputs[0], row * columns_, rows * columns_,
+                                rooms + part * block_ * columns_);
+        add_block(x, rows, columns_, static_cast<double>(row - begin), into);
+      }
     });
     const Moments all = moments(0);
     for (int part = 1; part < parts_.count(); ++part) {
@@ -88,12 +95,13 @@ class BatchNormStats final : public Kernel {
   }
 
  private:
-  const int64_t columns_, rows_;
+  const int64_t columns_, rows_, block_;
+  const bool staged_;
   const Parts parts_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<BatchNormStats>(s.inputs[0].shape) : nullptr;
+  return normalisable(s) ? std::make_unique<BatchNormStats>(s.inputs[0]) : nullptr;
 }
 
 }  // namespace

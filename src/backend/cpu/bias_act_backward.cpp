@@ -18,28 +18,36 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 class BiasActBackward final : public Kernel {
  public:
-  explicit BiasActBackward(const Shape& x)
-      : parts_(x.elements(), 1), sums_(x.elements() / x.back(), x.back()) {
-    name = "own";
-    workspace = sums_.workspace();
+  explicit BiasActBackward(const Signature& s)
+      : map_(make_elementwise(map_alone(s), loop)),
+        sums_(s.outputs[0].dtype, rows_of(s), columns_of(s)) {
+    name = map_->name;
+    workspace = std::max(map_->workspace, sums_.workspace());
   }
 
   void run(const KernelArgs& args) override {
     // Without an activation, in place: nothing to write.
     if (args.inputs.size() > 1 || args.inputs[0].data != args.outputs[0].data) {
-      parts_.run([&](int, int64_t begin, int64_t end) { loop(args, begin, end); });
+      map_->run({args.attrs, args.inputs, args.outputs.first(1), 0, args.workspace});
     }
-    sums_.run(args.outputs[0].as<const float>(), args.workspace, 1, args.adds_into(1),
-              args.outputs[1].as<float>());
+    sums_.run(args.outputs[0], args.workspace, 1, args.adds_into(1), args.outputs[1]);
   }
 
  private:
-  const Parts parts_;
+  // Without the gradient of the bias.
+  static Signature map_alone(Signature s) {
+    s.outputs.resize(1);
+    return s;
+  }
+  static int64_t columns_of(const Signature& s) { return s.outputs[0].shape.back(); }
+  static int64_t rows_of(const Signature& s) { return s.outputs[0].elements() / columns_of(s); }
+
+  const std::unique_ptr<Kernel> map_;
   const ColumnSums sums_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<BiasActBackward>(s.inputs[0].shape) : nullptr;
+  return one_stageable_type(s) ? std::make_unique<BiasActBackward>(s) : nullptr;
 }
 
 }  // namespace

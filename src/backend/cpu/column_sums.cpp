@@ -12,33 +12,39 @@ THIMBLE_INLINE void add_block(const float* x, int64_t rows, int64_t columns, dou
   for (int c = 0; c < kColumns; ++c) into[c] += static_cast<double>(sum[c]);
 }
 
-// In float over blocks of rows, in double over the blocks.
 THIMBLE_FOR_EACH_ISA void add_rows(const float* x, int64_t rows, int64_t columns, double* into) {
-  constexpr int64_t kBlock = 64;
-  for (int64_t c = 0; c < columns; ++c) into[c] = 0;
-  for (int64_t begin = 0; begin < rows; begin += kBlock) {
-    const int64_t count = std::min(kBlock, rows - begin);
-    for_each_tile<64>(
-        columns, [&](auto width, int64_t c) __attribute__((always_inline)) {
-          add_block<width>(x + begin * columns + c, count, columns, into + c);
-        });
-  }
+  for_each_tile<64>(
+      columns, [&](auto width, int64_t c) __attribute__((always_inline)) {
+        add_block<width>(x + c, rows, columns, into + c);
+      });
 }
 
 }  // namespace
 
-void ColumnSums::run(const float* x, std::byte* workspace, double factor, bool add,
-                     float* to) const {
+// In float over blocks of rows, in double over the blocks.
+void ColumnSums::run(const TensorRef& x, std::byte* workspace, double factor, bool add,
+                     const TensorRef& to) const {
   auto* partial = reinterpret_cast<double*>(workspace);
+  auto* rooms = reinterpret_cast<float*>(partial + parts_.count() * columns_);
   parts_.run([&](int part, int64_t begin, int64_t end) {
-    add_rows(x + begin * columns_, end - begin, columns_, partial + part * columns_);
+    double* sums = partial + part * columns_;
+    std::fill_n(sums, columns_, 0.0);
+    for (int64_t row = begin; row < end; row += kBlock) {
+      const int64_t rows = std::min(kBlock, end - row);
+      add_rows(as_f32(x, row * columns_, rows * columns_, rooms + part * kBlock * columns_), rows,
+               columns_, sums);
+    }
   });
-  for (int64_t c = 0; c < columns_; ++c) {
-    double sum = 0;
-    for (int part = 0; part < parts_.count(); ++part) sum += partial[part * columns_ + c];
-    const auto value = static_cast<float>(factor * sum);
-    to[c] = add ? to[c] + value : value;
-  }
+  with_float_type(to.type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* sums = to.as<T>();
+    for (int64_t c = 0; c < columns_; ++c) {
+      double sum = 0;
+      for (int part = 0; part < parts_.count(); ++part) sum += partial[part * columns_ + c];
+      const auto value = static_cast<float>(factor * sum);
+      sums[c] = static_cast<T>(add ? static_cast<float>(sums[c]) + value : value);
+    }
+  });
 }
 
 }  // namespace thimble

@@ -1,6 +1,6 @@
 // What conv2d and its two gradients share on oneDNN: activations stay channels-last, weights are
-// brought from [O,kH,kW,C/groups] into the layout a primitive likes best at every call. That copy
-// is a thousandth of the work, and a second copy of all weights would cost memory for a whole step.
+// brought from [O,kH,kW,C/groups] into the layout a primitive likes best at every call
+// (packed_weights.h).
 #pragma once
 
 #include "backend/cpu/dnnl.h"
@@ -22,6 +22,13 @@ struct Convolution {
 
   dnnl::memory::dims strides() const { return {stride, stride}; }
   dnnl::memory::dims pads() const { return {pad, pad}; }
+  // Packed weights, in f32.
+  int64_t bytes_per_output() const {
+    return kernel_h * kernel_w * (in_c / groups) * static_cast<int64_t>(sizeof(float));
+  }
+  int64_t bytes_per_input() const {
+    return kernel_h * kernel_w * out_c * static_cast<int64_t>(sizeof(float));
+  }
   size_t weight_count() const {
     return static_cast<size_t>(out_c * kernel_h * kernel_w * (in_c / groups));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
+#include "backend/cpu/sixteen_bit.h"
 
 namespace thimble {
 
@@ -25,6 +26,16 @@ inline bool all_f32(const Signature& signature) {
     return type.dtype == DType::f32 && type.elements() > 0;
   };
   return std::ranges::all_of(signature.inputs, fits) &&
+         std::ranges::all_of(signature.outputs, fits);
+}
+
+// The same for kernels that can stage: f32 all over, or one 16-bit float type all over.
+inline bool one_stageable_type(const Signature& signature) {
+  const DType dtype = signature.outputs[0].dtype;
+  const auto fits = [dtype](const TensorType& type) {
+    return type.dtype == dtype && type.elements() > 0;
+  };
+  return is_stageable(dtype) && std::ranges::all_of(signature.inputs, fits) &&
          std::ranges::all_of(signature.outputs, fits);
 }
 

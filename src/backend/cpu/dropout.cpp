@@ -18,15 +18,15 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
     const float* x = args.inputs[0].as<const float>() + group * kRandomGroup;
     float* y = args.outputs[0].as<float>() + group * kRandomGroup;
     const uint32_t* word = words;
-    map_range(y, 0, std::min(kRandomGroup, elements - group * kRandomGroup), false, [=](int64_t i) {
-      return uniform_of(word[i]) >= p ? x[i] * scale : 0;
-    });
+    map_range(y, 0, std::min(kRandomGroup, elements - group * kRandomGroup), false,
+              [=](int64_t i) { return uniform_of(word[i]) >= p ? x[i] * scale : 0; });
   }
 }
 
 class Dropout final : public Kernel {
  public:
-  explicit Dropout(int64_t elements) : parts_((elements + kRandomGroup - 1) / kRandomGroup, kRandomGroup * 8) {
+  explicit Dropout(int64_t elements)
+      : parts_((elements + kRandomGroup - 1) / kRandomGroup, kRandomGroup * 8) {
     name = "own";
   }
   void run(const KernelArgs& args) override {
@@ -38,8 +38,12 @@ class Dropout final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
-  return fits && s.accumulate == 0 ? std::make_unique<Dropout>(s.inputs[0].elements()) : nullptr;
+  const int64_t elements = s.inputs[0].elements();
+  if (can_stage(s) && elements % kRandomGroup == 0) {
+    return std::make_unique<StagedLoop>(s, loop, elements / kRandomGroup, kRandomGroup * 8);
+  }
+  const bool fits = s.inputs[0].dtype == DType::f32 && elements > 0;
+  return fits && s.accumulate == 0 ? std::make_unique<Dropout>(elements) : nullptr;
 }
 
 }  // namespace

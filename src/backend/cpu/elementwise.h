@@ -3,11 +3,12 @@
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/staged_loop.h"
 
 namespace thimble {
 
 // Elements [begin, end) of the outputs.
-using RangeLoop = void (*)(const KernelArgs& args, int64_t begin, int64_t end);
+using RangeLoop = UnitLoop;
 
 class Elementwise final : public Kernel {
  public:
@@ -25,8 +26,15 @@ class Elementwise final : public Kernel {
   const Parts parts_;
 };
 
+// In f32, or staged. Inputs of another number of elements than the result are scalars and the like.
 inline std::unique_ptr<Kernel> make_elementwise(const Signature& s, RangeLoop loop,
                                                 int64_t cost = 1) {
+  const int64_t elements = s.outputs[0].elements();
+  uint32_t whole = 0;
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    if (s.inputs[i].elements() != elements) whole |= 1u << i;
+  }
+  if (can_stage(s)) return std::make_unique<StagedLoop>(s, loop, elements, cost, whole);
   return all_f32(s) ? std::make_unique<Elementwise>(s, loop, cost) : nullptr;
 }
 

@@ -27,9 +27,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 }
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  if (!all_f32(s)) return nullptr;
   const Shape& x = s.inputs[0].shape;
-  return std::make_unique<RowKernel>(x[0], x.product(1, 4), loop);
+  return make_row_kernel(s, x[0], x.product(1, 4), loop);
 }
 
 }  // namespace

@@ -20,9 +20,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 }
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  if (!all_f32(s)) return nullptr;
   const Shape& dx = s.outputs[0].shape;
-  return std::make_unique<RowKernel>(dx[0], dx.product(1, 4), loop);
+  return make_row_kernel(s, dx[0], dx.product(1, 4), loop);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class LstmCellBackward final : public Kernel {
       : hidden_(s.inputs[1].shape[1]),
         batch_(s.inputs[0].shape[0]),
         parts_(batch_, hidden_ * 32),
-        bias_(batch_, 4 * hidden_) {
+        bias_(DType::f32, batch_, 4 * hidden_) {
     const int64_t inputs = s.inputs[0].shape[1], rows = 4 * hidden_;
     const auto adds = [&](int output) { return ((s.accumulate >> output) & 1u) != 0; };
     to_h_ = Product({.m = batch_, .n = hidden_, .k = rows, .add = adds(0)});
@@ -69,7 +69,8 @@ class LstmCellBackward final : public Kernel {
     });
     to_w_x_.run(d_gates, in(0), args.outputs[2].data, scratch);
     to_w_h_.run(d_gates, in(1), args.outputs[3].data, scratch);
-    bias_.run(d_gates, scratch, 1, args.adds_into(4), args.outputs[4].as<float>());
+    const TensorType gates = {{batch_, 4 * hidden_}, DType::f32};
+    bias_.run({d_gates, gates}, scratch, 1, args.adds_into(4), args.outputs[4]);
     to_h_.run(d_gates, in(4), args.outputs[0].data, scratch);
     if (args.outputs.size() > 5) to_x_.run(d_gates, in(3), args.outputs[5].data, scratch);
   }

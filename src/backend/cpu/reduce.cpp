@@ -11,14 +11,13 @@ namespace {
 // Over the leading axes: sums of the columns of [rows, columns].
 class ReduceLeading final : public Kernel {
  public:
-  ReduceLeading(int64_t rows, int64_t columns, bool mean)
-      : factor_(mean ? 1 / static_cast<double>(rows) : 1), sums_(rows, columns) {
+  ReduceLeading(DType x, int64_t rows, int64_t columns, bool mean)
+      : factor_(mean ? 1 / static_cast<double>(rows) : 1), sums_(x, rows, columns) {
     name = "own";
     workspace = sums_.workspace();
   }
   void run(const KernelArgs& args) override {
-    sums_.run(args.inputs[0].as<const float>(), args.workspace, factor_, args.adds_into(0),
-              args.outputs[0].as<float>());
+    sums_.run(args.inputs[0], args.workspace, factor_, args.adds_into(0), args.outputs[0]);
   }
 
  private:
@@ -41,19 +40,19 @@ THIMBLE_FOR_EACH_ISA void sum_rows(const KernelArgs& args, int64_t begin, int64_
 
 std::unique_ptr<Kernel> make(const Signature& s) {
   const std::string_view kind = s.attrs.text("kind", "sum");
-  if (!all_f32(s) || (kind != "sum" && kind != "mean")) return nullptr;
+  if (!one_stageable_type(s) || (kind != "sum" && kind != "mean")) return nullptr;
   const Shape& x = s.inputs[0].shape;
   uint32_t reduced = 0;
   for (const int64_t axis : s.attrs.integers("axes")) reduced |= 1u << axis;
   const int count = static_cast<int>(s.attrs.integers("axes").size());
   const uint32_t leading = (1u << count) - 1;
   if (count > 0 && count < x.rank() && reduced == leading) {
-    return std::make_unique<ReduceLeading>(x.product(0, count), x.product(count, x.rank()),
-                                           kind == "mean");
+    return std::make_unique<ReduceLeading>(s.inputs[0].dtype, x.product(0, count),
+                                           x.product(count, x.rank()), kind == "mean");
   }
   if (count > 0 && reduced == leading << (x.rank() - count)) {
     const int64_t rows = x.product(0, x.rank() - count);
-    return std::make_unique<RowKernel>(rows, x.elements() / rows, sum_rows);
+    return make_row_kernel(s, rows, x.elements() / rows, sum_rows);
   }
   return nullptr;
 }

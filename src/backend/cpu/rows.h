@@ -4,10 +4,11 @@
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/staged_loop.h"
 
 namespace thimble {
 
-using RowLoop = void (*)(const KernelArgs& args, int64_t begin, int64_t end);
+using RowLoop = UnitLoop;
 
 class RowKernel final : public Kernel {
  public:
@@ -23,10 +24,21 @@ class RowKernel final : public Kernel {
   const Parts parts_;
 };
 
-// Rows are all axes but the last of `x`.
-inline std::unique_ptr<Kernel> make_rows(const Shape& x, RowLoop loop, int64_t cost_per_element) {
-  const int64_t columns = x.back();
-  return std::make_unique<RowKernel>(x.elements() / columns, columns * cost_per_element, loop);
+// In f32, or staged; bit i of `whole`: input i is not made of rows.
+inline std::unique_ptr<Kernel> make_row_kernel(const Signature& s, int64_t rows, int64_t cost,
+                                               RowLoop loop, uint32_t whole = 0) {
+  if (can_stage(s)) return std::make_unique<StagedLoop>(s, loop, rows, cost, whole);
+  const auto wide = [](const TensorType& type) { return type.dtype == DType::f64; };
+  if (std::ranges::any_of(s.inputs, wide) || s.outputs[0].elements() == 0) return nullptr;
+  return std::make_unique<RowKernel>(rows, cost, loop);
+}
+
+// Rows are all axes but the last of the first input.
+inline std::unique_ptr<Kernel> make_rows(const Signature& s, RowLoop loop, int64_t cost_per_element,
+                                         uint32_t whole = 0) {
+  const Shape& x = s.inputs[0].shape;
+  const int64_t rows = x.elements() / std::max<int64_t>(x.back(), 1);
+  return make_row_kernel(s, rows, x.back() * cost_per_element, loop, whole);
 }
 
 }  // namespace thimble

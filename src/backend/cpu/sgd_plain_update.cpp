@@ -1,16 +1,14 @@
 // sgd_plain_update: one pass over weight and gradient.
-#include "backend/cpu/elementwise.h"
+#include "backend/cpu/sgd_plain_loop.h"
 
 namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  const auto decay = static_cast<float>(args.attrs->real("weight_decay", 0));
-  const float rate = *args.inputs[2].as<const float>();
-  map_pairs(args, begin, end, [=](float w, float d) { return w - rate * (d + decay * w); });
+  sgd_plain_range<false>(args, begin, end);
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
+std::unique_ptr<Kernel> make(const Signature& s) { return make_update(s, loop, 3); }
 
 }  // namespace
 

@@ -13,9 +13,9 @@ struct Settings {
 };
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, const Settings& s, int64_t begin,
-                               int64_t end, double* losses) {
+                               int64_t end, float* room, double* losses) {
   for (int64_t r = begin; r < end; ++r) {
-    const float* x = args.inputs[0].as<const float>() + r * s.columns;
+    const float* x = as_f32(args.inputs[0], r * s.columns, s.columns, room);
     const int64_t label = args.inputs[1].as<const int32_t>()[r];
     const float largest = row_maximum(x, s.columns);
     const double sum = row_sum(s.columns, [=](int64_t c) { return vector_exp(x[c] - largest); });
@@ -41,12 +41,17 @@ class SoftmaxCrossEntropy final : public Kernel {
         rows_(s.inputs[0].shape[0]),
         parts_(rows_, settings_.columns * 8) {
     name = "own";
-    workspace = Bytes(rows_ * static_cast<int64_t>(sizeof(double)));
+    const int64_t room = s.inputs[0].dtype == DType::f32 ? 0 : settings_.columns;
+    workspace = Bytes(rows_ * static_cast<int64_t>(sizeof(double)) +
+                      parts_.count() * room * static_cast<int64_t>(sizeof(float)));
   }
 
   void run(const KernelArgs& args) override {
     auto* losses = reinterpret_cast<double*>(args.workspace);
-    parts_.run([&](int, int64_t begin, int64_t end) { loop(args, settings_, begin, end, losses); });
+    auto* rooms = reinterpret_cast<float*>(losses + rows_);
+    parts_.run([&](int part, int64_t begin, int64_t end) {
+      loop(args, settings_, begin, end, rooms + part * settings_.columns, losses);
+    });
     double loss = 0;
     for (int64_t r = 0; r < rows_; ++r) loss += losses[r];
     const auto normalizer = static_cast<double>(*args.inputs[2].as<const float>());
@@ -61,7 +66,7 @@ class SoftmaxCrossEntropy final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
+  const bool fits = is_stageable(s.inputs[0].dtype) && s.inputs[0].elements() > 0;
   return fits ? std::make_unique<SoftmaxCrossEntropy>(s) : nullptr;
 }
 

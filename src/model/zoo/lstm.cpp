@@ -26,14 +26,15 @@ struct Cell {
   ValueId h, c;              // [N, H], after the latest time step
 };
 
-Cell make_cell(Builder& b, const ModelOptions& options, int64_t layer, int64_t in) {
+Cell make_cell(Layers& net, const ModelOptions& options, int64_t layer, int64_t in) {
+  Builder& b = net.build();
   const Builder::Scope scope(b, fmt::format("layer{}", layer + 1));
   const int64_t hidden = options.hidden;
   const Init init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(hidden))};
-  const ValueId zero = b.constant(0, {{options.batch, hidden}, DType::f32});
-  return {b.weight("input.weight", {{4 * hidden, in}, DType::f32}, init),
-          b.weight("recurrent.weight", {{4 * hidden, hidden}, DType::f32}, init),
-          b.weight("bias", {{4 * hidden}, DType::f32}, init), zero, zero};
+  const ValueId zero = b.constant(0, {{options.batch, hidden}, options.storage});
+  return {net.weight("input.weight", {4 * hidden, in}, init),
+          net.weight("recurrent.weight", {4 * hidden, hidden}, init),
+          net.weight("bias", {4 * hidden}, init), zero, zero};
 }
 
 Model build(const ModelOptions& options) {
@@ -42,7 +43,7 @@ Model build(const ModelOptions& options) {
   const ValueId sequence = net.sequence(kFeatures);
   std::vector<Cell> cells;
   for (int64_t layer = 0; layer < options.layers; ++layer) {
-    cells.push_back(make_cell(b, options, layer, layer == 0 ? kFeatures : options.hidden));
+    cells.push_back(make_cell(net, options, layer, layer == 0 ? kFeatures : options.hidden));
   }
   for (int64_t t = 0; t < options.length; ++t) {
     const Builder::Scope scope(b, fmt::format("t{}", t));

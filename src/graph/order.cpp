@@ -1,20 +1,16 @@
-#include "graph/phases.h"
+#include "graph/order.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace thimble {
 
-namespace {
-
-// `order`, by new place: the old one. Ids change accordingly.
-void reorder(Graph& graph, const std::vector<size_t>& order) {
+void put_in_order(Graph& graph, const std::vector<NodeId>& order) {
   std::vector<NodeId> now_at(order.size());  // by old place
   std::vector<Node> nodes;
   nodes.reserve(order.size());
   for (size_t n = 0; n < order.size(); ++n) {
-    now_at[order[n]] = make_id<NodeId>(n);
-    nodes.push_back(std::move(graph.nodes[order[n]]));
+    now_at[order[n].at()] = make_id<NodeId>(n);
+    nodes.push_back(std::move(graph[order[n]]));
   }
   graph.nodes = std::move(nodes);
   const auto follow = [&](NodeId& id) {
@@ -24,29 +20,31 @@ void reorder(Graph& graph, const std::vector<size_t>& order) {
   for (Value& value : graph.values) follow(value.producer);
 }
 
-std::vector<size_t> as_they_are(const Graph& graph) {
-  std::vector<size_t> order(graph.nodes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+namespace {
+
+std::vector<NodeId> as_they_are(const Graph& graph) {
+  std::vector<NodeId> order;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) order.push_back(make_id<NodeId>(n));
   return order;
 }
 
 }  // namespace
 
 void sort_by_phase(Graph& graph) {
-  std::vector<size_t> order = as_they_are(graph);
+  std::vector<NodeId> order = as_they_are(graph);
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return graph.nodes[a].phase < graph.nodes[b].phase; });
-  reorder(graph, order);
+                   [&](NodeId a, NodeId b) { return graph[a].phase < graph[b].phase; });
+  put_in_order(graph, order);
 }
 
 void insert_nodes(Graph& graph, size_t first, const std::vector<size_t>& slots) {
-  const auto place = [&](size_t n) {
-    return n < first ? std::pair(n, true) : std::pair(slots[n - first], false);
+  const auto place = [&](NodeId n) {
+    return n.at() < first ? std::pair(n.at(), true) : std::pair(slots[n.at() - first], false);
   };
-  std::vector<size_t> order = as_they_are(graph);
+  std::vector<NodeId> order = as_they_are(graph);
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return place(a) < place(b); });
-  reorder(graph, order);
+                   [&](NodeId a, NodeId b) { return place(a) < place(b); });
+  put_in_order(graph, order);
 }
 
 void hoist_nodes(Graph& graph, size_t first) {

@@ -1,0 +1,43 @@
+// count_nonfinite(x) -> f32 [1]: elements that are infinite or NaN. Loss scaling adds it up over
+// all gradients.
+#include <cmath>
+
+#include "ops/checks.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("count_nonfinite", inputs, 1);
+  check_floating("count_nonfinite", "tensor", inputs[0]);
+  return {{{1}, DType::f32}};
+}
+
+void reference(const KernelArgs& args) {
+  int64_t count = 0;
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    for (int64_t i = 0; i < args.inputs[0].elements(); ++i) count += !std::isfinite(widen(x[i]));
+  });
+  store(args.outputs[0].as<float>(), 0, static_cast<float>(count), args.adds_into(0));
+}
+
+std::vector<Sample> samples() {
+  return {{.inputs = {{{5, 7}}}}, {.inputs = {{{3000}, DType::f16}}, .accumulate = 1}};
+}
+
+}  // namespace
+
+extern const OpDef op_count_nonfinite;
+const OpDef op_count_nonfinite{
+    .name = "count_nonfinite",
+    .summary = "number of elements that are infinite or NaN",
+    .infer = infer,
+    .reference = reference,
+    .samples = samples,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

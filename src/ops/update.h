@@ -1,0 +1,141 @@
+// What the optimizers' updates share. Behind the inputs that an update names itself come, in this
+// order and only where its attrs say so:
+//   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
+//   key i64 [2] = seed, step  rounding (nearest, stochastic): of the random bits; attr stream
+// Weight, gradient and state have one shape; each has a floating dtype of its own.
+#pragma once
+
+#include "base/philox.h"
+#include "base/stochastic_rounding.h"
+#include "ops/checks.h"
+#include "ops/reference.h"
+
+namespace thimble {
+
+// Where the extra inputs are; -1: not there.
+struct UpdateExtras {
+  int factor = -1, key = -1;
+};
+
+inline UpdateExtras update_extras(size_t own_inputs, const Attrs& attrs) {
+  UpdateExtras extras;
+  int next = static_cast<int>(own_inputs);
+  if (attrs.integer("scaled", 0) != 0) extras.factor = next++;
+  if (attrs.text("rounding", "nearest") == "stochastic") extras.key = next++;
+  return extras;
+}
+
+// Checks the first `tensors` inputs (weight, gradient, state), the f32 scalars up to `own_inputs`
+// and the extras behind them.
+inline void check_update(std::string_view op, std::span<const TensorType> inputs, size_t tensors,
+                         size_t own_inputs, const Attrs& attrs) {
+  const UpdateExtras extras = update_extras(own_inputs, attrs);
+  const size_t count = own_inputs + (extras.factor >= 0 ? 1 : 0) + (extras.key >= 0 ? 1 : 0);
+  check_inputs(op, inputs, count);
+  for (size_t i = 0; i < tensors; ++i) {
+    check_floating(op, "weight, gradient and state", inputs[i]);
+    check_type(op, "gradient and state like the weight:", inputs[i],
+               {inputs[0].shape, inputs[i].dtype});
+  }
+  for (size_t i = tensors; i < own_inputs; ++i) {
+    check_type(op, "a scalar", inputs[i], {{1}, DType::f32});
+  }
+  if (extras.factor >= 0) {
+    check_type(op, "factor", inputs[static_cast<size_t>(extras.factor)], {{1}, DType::f32});
+  }
+  if (extras.key >= 0) {
+    check_type(op, "key", inputs[static_cast<size_t>(extras.key)], {{2}, DType::i64});
+  }
+}
+
+// The random word of element i of output `output`: Philox with key = seed and
+// counter = { i / 4, stream, step, 16 + output }.
+struct RoundingKey {
+  PhiloxKey key;
+  uint32_t stream, step;
+
+  uint32_t word(int output, int64_t i) const {
+    const auto words = philox(
+        {static_cast<uint32_t>(i / 4), stream, step, 16u + static_cast<uint32_t>(output)}, key);
+    return words[static_cast<size_t>(i % 4)];
+  }
+};
+
+inline RoundingKey rounding_key(const int64_t* seed_and_step, const Attrs& attrs) {
+  return {philox_key(static_cast<uint64_t>(seed_and_step[0])),
+          static_cast<uint32_t>(attrs.integer("stream", 0)),
+          static_cast<uint32_t>(seed_and_step[1])};
+}
+
+// The plain kernels' way to elements of any dtype. Real: double where the weight is f64.
+template <class Real>
+class UpdateElements {
+ public:
+  UpdateElements(const KernelArgs& args, size_t own_inputs) : args_(args) {
+    const UpdateExtras extras = update_extras(own_inputs, *args.attrs);
+    if (extras.factor >= 0) {
+      factor_ = static_cast<Real>(*args.inputs[static_cast<size_t>(extras.factor)].as<float>());
+    }
+    stochastic_ = extras.key >= 0;
+    if (stochastic_) {
+      key_ = rounding_key(args.inputs[static_cast<size_t>(extras.key)].as<int64_t>(), *args.attrs);
+    }
+  }
+
+  bool skips() const { return factor_ == 0; }
+  Real scalar(size_t input) const { return static_cast<Real>(*args_.inputs[input].as<float>()); }
+  Real attr(std::string_view name, double usual) const {
+    return static_cast<Real>(args_.attrs->real(name, usual));
+  }
+  Real read(size_t input, int64_t i) const { return read(args_.inputs[input], i); }
+  // Of the loss itself, whatever it was scaled by.
+  Real gradient(int64_t i) const { return factor_ * read(1, i); }
+
+  void write(size_t output, int64_t i, Real value) const {
+    const TensorRef& to = args_.outputs[output];
+    with_float_type(to.type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (sizeof(T) == 2) {
+        if (stochastic_) {
+          to.as<T>()[i] = round_stochastically(static_cast<float>(value),
+                                               key_.word(static_cast<int>(output), i), tag);
+          return;
+        }
+      }
+      to.as<T>()[i] = static_cast<T>(value);
+    });
+  }
+  // Writes the weight, and what its rounding left over into output `rest`.
+  void write_compensated(size_t rest, int64_t i, Real wide) const {
+    write(0, i, wide);
+    write(rest, i, wide - read(args_.outputs[0], i));
+  }
+
+ private:
+  static Real read(const TensorRef& from, int64_t i) {
+    return with_float_type(from.type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return static_cast<Real>(from.as<T>()[i]);
+    });
+  }
+
+  const KernelArgs& args_;
+  Real factor_ = 1;
+  bool stochastic_ = false;
+  RoundingKey key_ = {};
+};
+
+// Calls body(elements) unless the step is skipped; `elements` computes in double for f64 weights.
+template <class Body>
+void run_update(const KernelArgs& args, size_t own_inputs, const Body& body) {
+  const auto run = [&](const auto& elements) {
+    if (!elements.skips()) body(elements);
+  };
+  if (args.inputs[0].type.dtype == DType::f64) {
+    run(UpdateElements<double>(args, own_inputs));
+  } else {
+    run(UpdateElements<float>(args, own_inputs));
+  }
+}
+
+}  // namespace thimble

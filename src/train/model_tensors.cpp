@@ -1,0 +1,76 @@
+#include "train/model_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bits.h"
+
+namespace thimble {
+namespace {
+
+// Calls body(place in the range, bytes in the pool) for every nonzero in a range of the dense
+// tensor.
+template <class Body>
+void for_each_nonzero(Program& program, const ModelTensor& tensor, int64_t offset, int64_t bytes,
+                      const Body& body) {
+  const int64_t size = size_of(program.graph()[tensor.value].type.dtype);
+  const int64_t begin = offset / size, end = (offset + bytes) / size;
+  const uint8_t* mask = program.view<uint8_t>(tensor.packed->mask).data();
+  const ValueId pool = find_sparse_weights(program.graph()).values;
+  const int64_t first = program.view<int64_t>(tensor.packed->first)[0];
+  std::byte* next = program.bytes_of(pool).data() + (first + count_ones(mask, 0, begin)) * size;
+  for_each_one(mask, begin, end, [&](int64_t at) {
+    body((at - begin) * size, std::span(next, static_cast<size_t>(size)));
+    next += size;
+  });
+}
+
+}  // namespace
+
+std::vector<ModelTensor> model_tensors(const Graph& graph) {
+  const SparseWeights sparse = find_sparse_weights(graph);
+  std::vector<std::optional<SparseWeight>> packed(graph.values.size());
+  std::vector<bool> storage(graph.values.size(), false);
+  for (const SparseWeight& weight : sparse.weights) {
+    packed[weight.dense.at()] = weight;
+    storage[weight.mask.at()] = storage[weight.first.at()] = true;
+  }
+  for (const ValueId shared : {sparse.values, sparse.threshold}) {
+    if (shared.valid()) storage[shared.at()] = true;
+  }
+  std::vector<ModelTensor> tensors;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    const bool kept = !value.producer.valid() && !storage[v] &&
+                      (value.role == Role::weight || value.role == Role::statistic);
+    if (kept || packed[v]) tensors.push_back({make_id<ValueId>(v), packed[v]});
+  }
+  return tensors;
+}
+
+void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
+                       std::span<std::byte> out) {
+  if (!tensor.packed) {
+    std::memcpy(out.data(), program.bytes_of(tensor.value).data() + offset, out.size());
+    return;
+  }
+  std::fill(out.begin(), out.end(), std::byte{0});
+  for_each_nonzero(program, tensor, offset, std::ssize(out),
+                   [&](int64_t at, std::span<std::byte> stored) {
+                     std::memcpy(out.data() + at, stored.data(), stored.size());
+                   });
+}
+
+void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
+                        std::span<const std::byte> in) {
+  if (!tensor.packed) {
+    std::memcpy(program.bytes_of(tensor.value).data() + offset, in.data(), in.size());
+    return;
+  }
+  for_each_nonzero(program, tensor, offset, std::ssize(in),
+                   [&](int64_t at, std::span<std::byte> stored) {
+                     std::memcpy(stored.data(), in.data() + at, stored.size());
+                   });
+}
+
+}  // namespace thimble

@@ -1,0 +1,50 @@
+// Sparse training: chosen weights are stored as packed nonzeros and a bitmap, so that values,
+// gradients and optimizer state exist for nonzeros only. The dense tensor is made by `expand` in
+// front of its readers and dropped behind them; its gradient goes to the nonzeros by `gather` at
+// once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace thimble {
+
+// Where nonzeros go in the course of training (train/reallocate.h).
+enum class SparseMethod : uint8_t {
+  dynamic,    // pruned below a global threshold, grown where the survivors are
+  fixed,      // "static": never
+  magnitude,  // each weight loses its smallest and grows as many
+};
+std::string_view name_of(SparseMethod method);
+// UserError for another name.
+SparseMethod parse_sparse_method(std::string_view name);
+
+struct SparsitySpec {
+  double density = 0;                // share of elements kept, in (0, 1]; 0: every weight is dense
+  std::vector<std::string> weights;  // shell patterns over weight names; empty: see sparsify()
+  SparseMethod method = SparseMethod::dynamic;
+  double threshold = 1e-3;  // the first one, of `dynamic`
+  double target = 0.05;     // to prune in a reallocation: from 1 on a count, below a share
+
+  bool enabled() const { return density > 0; }
+  bool operator==(const SparsitySpec&) const = default;
+};
+
+// UserError for numbers out of range.
+void check_sparsity(const SparsitySpec& spec);
+
+// Rewrites a forward graph; nothing when the spec is not enabled. A chosen weight keeps
+// round(density n), at least one, of its n elements. Chosen without patterns: every weight with two
+// axes or more, but for the stem (the first convolution), shortcuts and the last layer. UserError
+// when a pattern matches no such weight. Every graph of a net, for whatever rows, is rewritten
+// alike.
+void sparsify(Graph& graph, const SparsitySpec& spec);
+
+// Behind autodiff: moves every `gather` right behind what completes its gradient, so that the dense
+// gradient is gone before anything else happens.
+void gather_early(Graph& graph);
+
+}  // namespace thimble

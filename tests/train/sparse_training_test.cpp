@@ -1,0 +1,153 @@
+// Sparse nets, trained for real.
+#include <gtest/gtest.h>
+
+#include "../file_support.h"
+#include "base/error.h"
+#include "runs.h"
+#include "train/checkpoint.h"
+#include "train/safetensors.h"
+#include "transform/sparse_weights.h"
+
+namespace thimble {
+namespace {
+
+RunSetup sparse(RunSetup run, double density, SparseMethod method = SparseMethod::dynamic) {
+  run.sparsity = {.density = density, .method = method};
+  return run;
+}
+
+std::string trained(const RunSetup& run, TrainOptions options = {.steps = 6}) {
+  options.reallocate_every = 2;
+  return TrainingRun(run, options).run().weights_sha256;
+}
+
+// Over names, types and bytes in full, so it is the weights themselves that are equal.
+TEST(SparseTraining, AtDensityOneHasTheBitsOfTheDenseNet) {
+  for (RunSetup run : {mlp_run(), wrn_run(), lstm_run(), adam_run()}) {
+    SCOPED_TRACE(run.model.name + " " + run.optimizer);
+    EXPECT_EQ(trained(sparse(run, 1)), trained(run));
+  }
+  for (const bool fold : {false, true}) {
+    RunSetup run = wrn_run();
+    run.optimizer = "sgd";
+    run.microbatch = 6;  // the last has fewer rows
+    run.fold = fold;
+    EXPECT_EQ(trained(sparse(run, 1)), trained(run)) << fold;
+  }
+}
+
+TEST(SparseTraining, StartsWithTheDenseNetsNumbers) {
+  const TemporaryFolder folder;
+  TrainingRun dense(wrn_run(), {.steps = 1}), packed(sparse(wrn_run(), 0.3), {.steps = 1});
+  save_weights(folder / "dense", dense.program());
+  save_weights(folder / "sparse", packed.program());
+  const SafetensorsFile whole(folder / "dense"), part(folder / "sparse");
+  ASSERT_EQ(whole.tensors().size(), part.tensors().size());
+  const Graph& graph = packed.program().graph();
+  int64_t nonzeros = 0;
+  for (const SparseWeight& weight : find_sparse_weights(graph).weights) {
+    const auto elements = static_cast<size_t>(graph[weight.dense].type.elements());
+    std::vector<float> a(elements), b(elements);
+    whole.read_into(graph[weight.dense].name, std::as_writable_bytes(std::span(a)));
+    part.read_into(graph[weight.dense].name, std::as_writable_bytes(std::span(b)));
+    for (size_t i = 0; i < elements; ++i) {
+      if (b[i] == 0) continue;
+      ++nonzeros;
+      EXPECT_EQ(a[i], b[i]);
+    }
+  }
+  EXPECT_EQ(nonzeros, sparsity_of(graph).nonzeros);
+  // And the dense file starts a sparse net: its own places, the file's numbers.
+  TrainingRun loaded(sparse(wrn_run(), 0.3), {.steps = 1, .weights = folder / "dense"});
+  EXPECT_EQ(weights_sha256(loaded.program()), weights_sha256(packed.program()));
+}
+
+TEST(SparseTraining, KeepsItsNonzerosToTheElement) {
+  for (const SparseMethod method :
+       {SparseMethod::dynamic, SparseMethod::fixed, SparseMethod::magnitude}) {
+    TrainingRun run(sparse(wrn_run(), 0.3, method), {.steps = 40, .reallocate_every = 1});
+    const Graph& graph = run.program().graph();
+    const SparseWeights weights = find_sparse_weights(graph);
+    const auto masks = [&] {
+      std::string all;
+      for (const SparseWeight& weight : weights.weights) {
+        const auto mask = run.program().view<char>(weight.mask);
+        all.append(mask.begin(), mask.end());
+      }
+      return all;
+    };
+    const auto ones = [](const std::string& bytes) {
+      int64_t count = 0;
+      for (const char byte : bytes) count += std::popcount(static_cast<unsigned char>(byte));
+      return count;
+    };
+    const std::string before = masks();
+    const TrainResult result = run.run();
+    EXPECT_EQ(ones(before), sparsity_of(graph).nonzeros);
+    EXPECT_EQ(ones(masks()), sparsity_of(graph).nonzeros);
+    EXPECT_EQ(masks() == before, method == SparseMethod::fixed);
+    EXPECT_EQ(result.reallocations, method == SparseMethod::fixed ? 0 : 38);
+    EXPECT_EQ(result.measured_arena, run.planned().plan.arena);
+  }
+}
+
+// Every planner and budget: tests/recompute.
+TEST(SparseTraining, RecomputationChangesNoBitOfMicrobatches) {
+  RunSetup run = sparse(wrn_run(), 0.3);
+  run.microbatch = 6;
+  const std::string expected = trained(run);
+  for (const char* planner : {"none", "drop_cheap", "sqrt_segments", "mirror"}) {
+    run.planner = planner;
+    EXPECT_EQ(trained(run), expected) << planner;
+  }
+}
+
+TEST(SparseTraining, ResumesToTheBit) {
+  const TemporaryFolder folder;
+  RunSetup run = sparse(wrn_run(), 0.3);
+  run.microbatch = 6;
+  const auto options = [&](int64_t steps, bool resume) {
+    return TrainOptions{.steps = steps,
+                        .reallocate_every = 3,
+                        .evaluate = false,
+                        .out = folder / "out",
+                        .resume = resume};
+  };
+  TrainOptions unbroken = options(20, false);
+  unbroken.out = folder / "unbroken";
+  unbroken.save_every = 10;
+  TrainingRun whole(run, unbroken);
+  const std::string expected = whole.run().weights_sha256;
+  // The same run, ended after ten of its twenty steps.
+  TrainOptions first = options(20, false);
+  first.save_every = 10;
+  first.on_microbatch = [](MicrobatchId which, TrainingStep::Part&) {
+    if (which.step == 12) throw std::runtime_error("cut off");
+  };
+  TrainingRun cut(run, first);
+  EXPECT_THROW(cut.run(), std::runtime_error);
+  TrainingRun rest(run, options(20, true));
+  const TrainResult result = rest.run();
+  EXPECT_EQ(result.resumed_at, 10);
+  EXPECT_EQ(result.weights_sha256, expected);
+  EXPECT_EQ(persistent_bytes(rest.program()), persistent_bytes(whole.program()));
+  run.sparsity.method = SparseMethod::fixed;
+  EXPECT_THROW(TrainingRun(run, options(20, true)), UserError);
+}
+
+// Seeds are fixed, so these are figures of this machine's rounding: 0.98 to 1.0 are seen.
+TEST(SparseTraining, LearnsTheDigitsWithThreeTenths) {
+  const auto accuracy = [](const RunSetup& run) {
+    return TrainingRun(run, {.steps = 170, .reallocate_every = 20}).run().test_accuracy;
+  };
+  RunSetup run = {.model = {.name = "wrn-10-1", .batch = 32, .image = {8, 8, 1}}, .rate = 0.1};
+  const double dense = accuracy(run);
+  EXPECT_GT(dense, 0.97);
+  for (const SparseMethod method :
+       {SparseMethod::dynamic, SparseMethod::fixed, SparseMethod::magnitude}) {
+    EXPECT_GT(accuracy(sparse(run, 0.3, method)), dense - 0.02) << name_of(method);
+  }
+}
+
+}  // namespace
+}  // namespace thimble

@@ -14,6 +14,7 @@
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
+#include "transform/clip.h"
 #include "transform/lean_order.h"
 
 namespace thimble {
@@ -120,7 +121,7 @@ void order_for_memory(Graph& graph) {
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks, int microbatches,
-                                  const SparsitySpec& sparsity) {
+                                  const SparsitySpec& sparsity, const CodecSpec& codec) {
   TrainingGraph training;
   training.model = build_model(options);
   training.sparsity = sparsity;
@@ -131,12 +132,20 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
+  check_optimizer(optimizer, microbatches > 1);
+  const std::vector<ValueId> wanted = differentiated(graph, weights);
   const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
-  const std::vector<ValueId> gradients =
-      add_gradients(graph, {&root, 1}, differentiated(graph, weights));
+  std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
+  if (optimizer.clip_two_pass) {  // those were for the norm; the same again, for the updates
+    const GradientRoot clipped = {training.model.loss,
+                                  add_early_clip_factor(graph, gradients, optimizer.clip_norm)};
+    gradients = add_gradients(graph, {&clipped, 1}, wanted);
+  }
   if (sparsity.enabled()) gather_early(graph);
-  training.scalars =
-      add_updates(graph, weights, gradients, optimizer, microbatches > 1, root.upstream);
+  training.model.rng = encode_activations(graph, codec, training.model.rng);
+  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
+                                 root.upstream, training.model.rng);
+  training.model.rng = training.scalars.rng;
   if (microbatches > 1) {
     accumulate_results(graph);
     training.model.loss = graph.results[0];
@@ -165,7 +174,7 @@ StepGraphs make_step_graphs(const Recipe& recipe) {
   const auto make = [&](int64_t rows) {
     options.batch = rows;
     return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count(),
-                               recipe.sparsity);
+                               recipe.sparsity, recipe.codec);
   };
   graphs.full = make(graphs.microbatches.rows);
   if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
@@ -193,7 +202,8 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   result.microbatches = graphs.microbatches;
   result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
   const Graph& graph = result.training->model.graph;
-  result.tier = tier_of(graph, count, recipe.optimizer);
+  result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(recipe.codec));
+  check_allowed(recipe.codec, recipe.allow);
   check_allowed(graph, result.tier, recipe.allow, count, recipe.optimizer);
   result.costs = costs_of(recipe, graph, *result.backend);
 

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "transform/encode_activations.h"
 #include "transform/marks.h"
 #include "transform/microbatches.h"
 #include "transform/optimizer.h"
@@ -30,6 +31,7 @@ struct Recipe {
   std::string planner = "keep_all";
   std::optional<Bytes> memory;      // budget on the arena
   Marks marks;                      // what every planner must keep or compute again
+  CodecSpec codec;                  // how activations are kept
   std::string costs;                // file of measured kernel times; empty: modelled ones
 };
 
@@ -42,7 +44,7 @@ struct TrainingGraph {
 };
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks = {}, int microbatches = 1,
-                                  const SparsitySpec& sparsity = {});
+                                  const SparsitySpec& sparsity = {}, const CodecSpec& codec = {});
 
 // The graphs of a recipe's step: one for its full microbatches, one for a last that is smaller.
 struct StepGraphs {

@@ -65,7 +65,7 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
     one.model = model;
     const Recipe recipe = resolve(one, false).recipe;
     const TrainingGraph training =
-        make_training_graph(recipe.model, recipe.optimizer, {}, 1, recipe.sparsity);
+        make_training_graph(recipe.model, recipe.optimizer, {}, 1, recipe.sparsity, recipe.codec);
     for (KernelUse& use : kernels_of(training.model.graph, backend)) {
       const auto [at, fresh] = known.try_emplace(use.key, all.size());
       if (fresh) {

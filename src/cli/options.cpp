@@ -23,6 +23,11 @@ std::string at_least_one(const std::string& typed) {
   return whole && number >= 1 ? "" : fmt::format("wants a whole number from 1 on, not '{}'", typed);
 }
 
+std::string above_zero(const std::string& typed) {
+  const std::string fault = finite_not_negative(typed);
+  return !fault.empty() || std::stod(typed) > 0 ? fault : "wants a number above 0";
+}
+
 }  // namespace
 
 std::string finite_not_negative(const std::string& typed) {
@@ -57,9 +62,14 @@ void CommonFlags::add_to(CLI::App& command) {
       .add_option("--allow", allow,
                   "What may become of the numbers: exact, equivalent or approximate (approximate)")
       ->type_name("TIER");
+  command
+      .add_option("--codec", codec,
+                  "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2 (none)")
+      ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
-        std::tuple("--recompute", &recompute, "Results always computed again, by node name")}) {
+        std::tuple("--recompute", &recompute, "Results always computed again, by node name"),
+        std::tuple("--codec-only", &codec_only, "Results that --codec applies to (all large ones)")}) {
     command.add_option(flag, *list, text)
         ->type_name("GLOB")
         ->delimiter(',')
@@ -109,7 +119,8 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("P");
 
   defaults.group("Optimizer");
-  command.add_option("--optimizer", optimizer, "sgd, nesterov, adam or adamw (nesterov)")
+  command
+      .add_option("--optimizer", optimizer, "sgd, nesterov, adam, adamw or adafactor (nesterov)")
       ->type_name("NAME");
   command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")
       ->type_name("X")
@@ -118,6 +129,13 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("X")
       ->check(finite_not_negative);
 
+  command.add_option("--state-bits", state_bits, "Bits a number of optimizer state: 32 or 8 (32)")
+      ->type_name("N");
+  command.add_option("--clip-norm", clip_norm, "Most that the norm of all gradients may be (any)")
+      ->type_name("X")
+      ->check(above_zero);
+  command.add_flag("--clip-two-pass", clip_two_pass,
+                   "Compute gradients twice for --clip-norm, in place of keeping them");
   add_precision_to(command);
   sparsity.add_to(command);
 
@@ -236,7 +254,10 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
 
   flags.resolve_precision(resolved.recipe);
   optimizer.fold = flags.fold;
-  check_fold(optimizer);
+  optimizer.state_bits = flags.state_bits;
+  optimizer.clip_norm = flags.clip_norm;
+  optimizer.clip_two_pass = flags.clip_two_pass;
+  check_optimizer(optimizer, false);
   resolved.recipe.sparsity = flags.sparsity.spec();
 
   resolved.recipe.microbatch = flags.microbatch;
@@ -248,6 +269,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";
   resolved.recipe.marks = {flags.keep, flags.recompute};
+  resolved.recipe.codec = {parse_codec(flags.codec), flags.codec_only};
   resolved.recipe.costs = costs_to_read(flags.costs, flags.device);
   return resolved;
 }

@@ -41,6 +41,9 @@ struct CommonFlags {
   std::string optimizer = "nesterov";
   double momentum = -1;      // negative: the optimizer's own
   double weight_decay = -1;
+  int state_bits = 32;
+  double clip_norm = 0;      // 0: not clipped
+  bool clip_two_pass = false;
   SparsityFlags sparsity;
   std::string precision = "fp32";
   bool master = false;
@@ -50,6 +53,8 @@ struct CommonFlags {
   std::string planner;       // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
+  std::string codec = "none";
+  std::vector<std::string> codec_only;
   std::string memory;
   std::string costs = "auto";  // see cli/costs_path.h
   uint64_t seed = 1;

@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-3";
+constexpr const char* kFormat = "thimble-plan-4";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -29,6 +29,11 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},
+          {"state_bits", o.state_bits},
+          {"clip_norm", o.clip_norm},
+          {"clip_two_pass", o.clip_two_pass},
+          {"codec", name_of(recipe.codec.codec)},
+          {"codec_only", recipe.codec.only},
           {"density", recipe.sparsity.density},
           {"sparse", recipe.sparsity.weights},
           {"precision", name_of(m.storage)},
@@ -60,6 +65,11 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.momentum = json.at("momentum").get<double>();
   recipe.optimizer.fold = json.at("fold").get<bool>();
   recipe.optimizer.weight_decay = json.at("weight_decay").get<double>();
+  recipe.optimizer.state_bits = json.at("state_bits").get<int>();
+  recipe.optimizer.clip_norm = json.at("clip_norm").get<double>();
+  recipe.optimizer.clip_two_pass = json.at("clip_two_pass").get<bool>();
+  recipe.codec.codec = parse_codec(json.at("codec").get<std::string>());
+  recipe.codec.only = json.at("codec_only").get<std::vector<std::string>>();
   recipe.sparsity.density = json.at("density").get<double>();
   recipe.sparsity.weights = json.at("sparse").get<std::vector<std::string>>();
   m.storage = parse_dtype(json.at("precision").get<std::string>());

@@ -213,7 +213,7 @@ Command add_train(CLI::App& app) {
   command->add_option("--epochs", flags->epochs, "Passes over the training data (10)")
       ->type_name("X");
   command->add_option("--steps", flags->steps, "Training steps, instead of epochs")->type_name("N");
-  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw: 0.001)")
+  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw, adafactor: 0.001)")
       ->type_name("X")
       ->check(finite_not_negative);
   command->add_option("--schedule", flags->schedule,

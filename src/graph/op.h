@@ -113,6 +113,8 @@ struct OpDef {
   Recompute recompute = Recompute::cheap;
   std::vector<Alias> in_place = {};  // output may overwrite input, when this is its last reader
   std::vector<Alias> updates = {};   // output is the next version of input, at the same bytes
+  // Whether all that is read of input `input` is where it is above zero. Null: of none.
+  bool (*reads_sign)(const Attrs& attrs, size_t input) = nullptr;
   bool view = false;                 // output 0 is input 0 seen with another shape; nothing runs
   uint32_t accumulates = 0;          // bit k: output k can be added into
   double tolerance = 1e-5;  // backend against reference, relative to the largest element, f32

@@ -15,4 +15,12 @@ void put_in_order(Graph& graph, const std::vector<NodeId>& order);
 // where their phase belongs.
 void sort_by_phase(Graph& graph);
 
+// Moves the nodes from index `first` on, in order, to where `slots` says: in front of the node with
+// that index.
+void insert_nodes(Graph& graph, size_t first, const std::vector<size_t>& slots);
+
+// Moves the nodes from index `first` on to right behind the last of the nodes whose results they
+// read, so that what they read last can go early. REQUIRES: they overwrite nothing.
+void hoist_nodes(Graph& graph, size_t first);
+
 }  // namespace thimble

@@ -63,6 +63,12 @@ const OpDef op_bias_act_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .reads_sign =
+        [](const Attrs& attrs, size_t input) {
+          const Activation::Kind kind = activation_of("bias_act_backward", attrs).kind;
+          return input == 1 &&
+                 (kind == Activation::Kind::relu || kind == Activation::Kind::leaky_relu);
+        },
     .accumulates = 2,
 };
 

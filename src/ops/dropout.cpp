@@ -14,7 +14,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   check_inputs("dropout", inputs, 2);
   check_floating("dropout", "tensor", inputs[0]);
   check_type("dropout", "rng", inputs[1], {{3}, DType::i64});
-  user_check(inputs[0].elements() <= kMaxDropoutElements, "[dropout] {} has too many elements",
+  user_check(inputs[0].elements() <= kMaxRandomElements, "[dropout] {} has too many elements",
              to_string(inputs[0]));
   const double p = attrs.real("p");
   user_check(p >= 0 && p < 1, "[dropout] p lies in [0, 1), got {}", p);

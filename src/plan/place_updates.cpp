@@ -21,7 +21,8 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
   // By value: the last step that makes or reads its bytes; -1 for values present at the start.
   std::vector<int> last_touch(graph.values.size(), -1);
   std::vector<int> first_made(graph.values.size(), -1);
-  std::vector<int> phase_start = {0, static_cast<int>(steps.size()), static_cast<int>(steps.size())};
+  std::vector<int> phase_start = {0, static_cast<int>(steps.size()),
+                                  static_cast<int>(steps.size())};
   for (size_t s = 0; s < steps.size(); ++s) {
     const Node& node = graph[steps[s].node];
     const int now = static_cast<int>(s);
@@ -42,7 +43,9 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (!is_update(node)) continue;
-    int at = node.phase == Phase::end ? phase_start[2] : node.phase == Phase::each ? phase_start[1] : 0;
+    int at = node.phase == Phase::end    ? phase_start[2]
+             : node.phase == Phase::each ? phase_start[1]
+                                         : 0;
     // What it overwrites must have been read for the last time; what it only reads must be made.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool overwritten =
@@ -52,6 +55,11 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
       at = std::max(at, (overwritten ? last_touch[bytes_of[input]] : first_made[input]) + 1);
     }
     after[static_cast<size_t>(at)].push_back(make_id<NodeId>(n));
+    // Another update may go on from there, in graph order.
+    for (const ValueId output : node.outputs) {
+      first_made[output.at()] = at - 1;
+      last_touch[output.at()] = std::max(last_touch[output.at()], at - 1);
+    }
   }
   Schedule schedule;
   for (size_t s = 0; s <= steps.size(); ++s) {

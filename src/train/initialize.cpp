@@ -83,9 +83,10 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     const ValueId id = make_id<ValueId>(v);
     if (value.producer.valid() || !is_persistent(value.role)) continue;
     if (chosen && !chosen(id)) continue;
-    if (!is_floating(value.type.dtype)) continue;  // of sparse weights, below
+    const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
+    if (places) continue;  // of sparse weights, below
     const uint64_t stream = stable_hash(value.name);
-    with_float_type(value.type.dtype, [&](auto tag) {
+    with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const std::span<T> elements = program.view<T>(id);
       for (size_t i = 0; i < elements.size(); ++i) {

@@ -1,10 +1,13 @@
 #include "transform/optimizer.h"
 
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "graph/builder.h"
 #include "transform/accumulate.h"
+#include "transform/block_state.h"
+#include "transform/clip.h"
 
 namespace thimble {
 namespace {
@@ -61,10 +64,16 @@ void add_sgd(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerS
              {{"weight_decay", decay}});
     return;
   }
+  const Attrs attrs = {{"momentum", spec.momentum},
+                       {"nesterov", int64_t{spec.nesterov}},
+                       {"weight_decay", spec.weight_decay}};
+  if (wants_8bit_state(b, w, spec)) {
+    const BlockState m = add_block_state(b, w, "momentum");
+    b.apply("sgd_update_8bit", {w, g, m.codes, m.scales, scalars.learning_rate}, attrs);
+    return;
+  }
   node.add("sgd_update", "sgd_kahan_update", {w, g, add_momentum(b, w, g)}, {scalars.learning_rate},
-           {{"momentum", spec.momentum},
-            {"nesterov", int64_t{spec.nesterov}},
-            {"weight_decay", spec.weight_decay}});
+           attrs);
 }
 
 // What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
@@ -81,16 +90,83 @@ ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
 
 void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
               const OptimizerInputs& scalars) {
+  const Attrs attrs = {{"beta1", spec.beta1},
+                       {"beta2", spec.beta2},
+                       {"epsilon", spec.epsilon},
+                       {"weight_decay", spec.weight_decay},
+                       {"decoupled", int64_t{spec.kind == Kind::adamw}}};
+  if (wants_8bit_state(b, w, spec)) {
+    const BlockState m = add_block_state(b, w, "first_moment");
+    const BlockState v = add_block_state(b, w, "second_moment");
+    Attrs rounding = attrs;
+    rounding.set("stream", b.next_random_stream());
+    b.apply("adam_update_8bit",
+            {w, g, m.codes, m.scales, v.codes, v.scales, scalars.learning_rate, scalars.step},
+            rounding);
+    return;
+  }
   const std::string name = b.graph()[w].name;
   const TensorType moment = {b.shape(w), DType::f32};
   const ValueId m = b.state(name + ".first_moment", moment);
   const ValueId v = b.state(name + ".second_moment", moment);
   node.add("adam_update", "adam_kahan_update", {w, g, m, v}, {scalars.learning_rate, scalars.step},
-           {{"beta1", spec.beta1},
-            {"beta2", spec.beta2},
-            {"epsilon", spec.epsilon},
-            {"weight_decay", spec.weight_decay},
-            {"decoupled", int64_t{spec.kind == Kind::adamw}}});
+           attrs);
+}
+
+void add_adafactor(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+                   const OptimizerInputs& scalars) {
+  const std::string name = b.graph()[w].name;
+  const Shape shape = b.shape(w);
+  const Attrs attrs = {{"weight_decay", spec.weight_decay}};
+  if (shape.rank() < 2) {
+    const ValueId v = b.state(name + ".second_moment", {shape, DType::f32});
+    b.apply("adafactor_vector_update", {w, g, v, scalars.learning_rate, scalars.step}, attrs);
+    return;
+  }
+  const ValueId rows = b.state(name + ".rows", {{shape[0]}, DType::f32});
+  const ValueId columns = b.state(name + ".columns", {{shape.elements() / shape[0]}, DType::f32});
+  b.apply("adafactor_update", {w, g, rows, columns, scalars.learning_rate, scalars.step}, attrs);
+}
+
+// Folds gradients into momentum in 8 bits, where it is (the others' places hold nothing): each
+// gradient lives until it has been added.
+void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const ValueId> gradients,
+               std::span<const BlockState> starts, bool several_microbatches,
+               OptimizerInputs& scalars) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!starts[i].codes.valid()) continue;
+    if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
+    b.set_phase(Phase::each);
+    const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng);
+    b.set_phase(several_microbatches ? Phase::end : Phase::each);
+    b.apply("sgd_folded_update_8bit", {weights[i], m.codes, m.scales, scalars.learning_rate});
+  }
+}
+
+// Updates that read gradients as they are and round to the nearest.
+void check_plain_updates(const OptimizerSpec& spec) {
+  const char* what = spec.state_bits == 8           ? "optimizer state in 8 bits"
+                     : spec.kind == Kind::adafactor ? "adafactor"
+                     : spec.clip_norm > 0           ? "clipping by a norm"
+                                                    : nullptr;
+  if (what == nullptr) return;
+  user_check(spec.scaling.kind == LossScaling::Kind::none,
+             "{} wants gradients of a loss that is not scaled; choose --precision bf16, or "
+             "--loss-scale none",
+             what);
+  user_check(spec.rounding == Rounding::nearest,
+             "{} does not go with {} rounding of weights; leave --rounding out", what,
+             name_of(spec.rounding));
+}
+
+// Those read weight and gradient as one type, which master weights and their gradients are not.
+void check_one_type(const Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec) {
+  if (!wants_8bit_state(b, w, spec) && spec.kind != Kind::adafactor) return;
+  user_check(b.type(w).dtype == b.type(g).dtype,
+             "{} does not go with master weights, whose gradients are of another type; leave "
+             "--master out{}",
+             spec.kind == Kind::adafactor ? "adafactor" : "optimizer state in 8 bits",
+             spec.kind == Kind::sgd && !spec.nesterov ? ", or choose --fold" : "");
 }
 
 }  // namespace
@@ -107,21 +183,27 @@ OptimizerSpec parse_optimizer(std::string_view name) {
     if (name == "adamw") spec.weight_decay = 0.01;
     return spec;
   }
-  user_error("there is no optimizer '{}'; known: sgd, nesterov, adam, adamw", name);
+  if (name == "adafactor") {
+    spec.kind = Kind::adafactor;
+    return spec;
+  }
+  user_error("there is no optimizer '{}'; known: sgd, nesterov, adam, adamw, adafactor", name);
 }
 
 std::string name_of(const OptimizerSpec& spec) {
   if (spec.kind == Kind::adam) return "adam";
   if (spec.kind == Kind::adamw) return "adamw";
+  if (spec.kind == Kind::adafactor) return "adafactor";
   return spec.nesterov ? "nesterov" : "sgd";
 }
 
 void check_fold(const OptimizerSpec& spec) {
   if (!spec.fold) return;
-  user_check(spec.kind == Kind::sgd && !spec.nesterov,
-             "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
-             "--optimizer sgd (heavy ball), or leave --fold out",
-             name_of(spec));
+  user_check(
+      spec.kind == Kind::sgd && !spec.nesterov,
+      "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
+      "--optimizer sgd (heavy ball), or leave --fold out",
+      name_of(spec));
   user_check(
       spec.scaling.kind != LossScaling::Kind::dynamic,
       "a step with folded gradients cannot be skipped, since the momentum has changed already "
@@ -130,6 +212,34 @@ void check_fold(const OptimizerSpec& spec) {
   user_check(spec.momentum > 0,
              "without momentum there is nothing to fold gradients into; give --momentum, or leave "
              "--fold out");
+}
+
+void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
+  check_plain_updates(spec);
+  check_fold(spec);
+  user_check(spec.state_bits == 32 || spec.state_bits == 8,
+             "optimizer state takes 32 bits a number or 8, not {}; choose --state-bits 8 or 32",
+             spec.state_bits);
+  if (spec.state_bits == 8) {
+    user_check(spec.kind != Kind::adafactor,
+               "adafactor keeps too little state to be worth encoding; leave --state-bits out, or "
+               "choose --optimizer adam");
+    user_check(spec.kind != Kind::sgd || spec.momentum > 0,
+               "without momentum there is no state to keep in 8 bits; give --momentum, or leave "
+               "--state-bits out");
+  }
+  user_check(std::isfinite(spec.clip_norm) && spec.clip_norm >= 0,
+             "gradients are clipped to a norm above 0, not {}", spec.clip_norm);
+  if (spec.clip_two_pass) {
+    user_check(spec.clip_norm > 0, "--clip-two-pass is a way to clip: give --clip-norm as well");
+    user_check(!several_microbatches,
+               "the norm of a step in microbatches is known after the last of them, too late for a "
+               "second pass over the first; leave --clip-two-pass out, or --microbatch");
+  }
+  user_check(spec.clip_norm == 0 || spec.clip_two_pass || !spec.fold,
+             "gradients that are clipped by their common norm must all be there before the first "
+             "goes into the momentum; choose --microbatch without --fold, or --clip-two-pass "
+             "without --microbatch");
 }
 
 std::string_view name_of(Rounding rounding) { return kRoundings[static_cast<size_t>(rounding)]; }
@@ -154,13 +264,14 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches, ValueId loss_scale) {
-  check_fold(spec);
+                            bool several_microbatches, ValueId loss_scale, ValueId rng) {
+  check_optimizer(spec, several_microbatches);
   Builder b(graph);
   b.set_backward(true);
   OptimizerInputs scalars;
   scalars.learning_rate = b.input("learning_rate", {{1}, DType::f32});
   if (spec.kind != Kind::sgd) scalars.step = b.input("step", {{1}, DType::f32});
+  scalars.rng = rng;
   if (spec.rounding == Rounding::stochastic) {
     scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
   }
@@ -172,22 +283,40 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     trained.push_back(weights[i]);
     complete.push_back(gradients[i]);
   }
+  std::vector<BlockState> folded(trained.size());  // where the momentum is in 8 bits
   if (spec.fold || several_microbatches) {
     std::vector<Growth> sums;
+    std::vector<size_t> grown;  // by sum: the weight
     b.set_phase(Phase::begin);
     for (size_t i = 0; i < trained.size(); ++i) {
       const ValueId w = trained[i];
       const std::string name = graph[w].name + ".gradient";
+      if (spec.fold && wants_8bit_state(b, w, spec)) {
+        folded[i] = add_fold_start(b, w, spec, name);
+        continue;
+      }
       const ValueId g = complete[i];
+      grown.push_back(i);
       sums.push_back({spec.fold ? fold_start(b, w, g, spec, name) : add_zero(graph, g, name), g});
     }
-    complete = accumulate_into(graph, sums);
+    const std::vector<ValueId> totals = accumulate_into(graph, sums);
+    for (size_t s = 0; s < grown.size(); ++s) complete[grown[s]] = totals[s];
   }
+  fold_8bit(b, trained, complete, folded, several_microbatches, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  if (spec.clip_norm > 0 && !spec.clip_two_pass) {
+    complete = scaled_by(b, complete, add_clip_factor(b, complete, spec.clip_norm));
+  }
   const Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
   if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
   scalars.overflow = unscaling.overflow;
   for (size_t i = 0; i < trained.size(); ++i) {
+    if (folded[i].codes.valid()) continue;
+    check_one_type(b, trained[i], complete[i], spec);
+    if (spec.kind == Kind::adafactor) {
+      add_adafactor(b, trained[i], complete[i], spec, scalars);
+      continue;
+    }
     const UpdateNode node(b, trained[i], spec, scalars, unscaling.factor);
     const auto add = spec.kind == Kind::sgd ? add_sgd : add_adam;
     add(b, node, trained[i], complete[i], spec, scalars);

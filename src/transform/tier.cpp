@@ -37,6 +37,7 @@ Tier parse_tier(std::string_view name) {
 Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
   if (stores_sixteen_bits(graph) || sparsity_of(graph).density() < 1) return Tier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
+  if (optimizer.state_bits < 32) return Tier::approximate;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
 }
 
@@ -46,6 +47,11 @@ void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches
   if (stores_sixteen_bits(graph)) {
     user_error("16-bit numbers are approximate, and --allow is {}; choose --precision fp32",
                name_of(allowed));
+  }
+  if (tier == Tier::approximate && optimizer.state_bits < 32) {
+    user_error(
+        "optimizer state in {} bits is approximate, and --allow is {}; leave --state-bits out",
+        optimizer.state_bits, name_of(allowed));
   }
   if (sparsity_of(graph).density() < 1) {
     user_error("sparse weights are approximate, and --allow is {}; leave --density out",

@@ -11,7 +11,9 @@ namespace thimble {
 enum class Tier : uint8_t {
   exact,        // the bits of the plan that keeps everything
   equivalent,   // the same maths, rounded otherwise
-  approximate,  // other maths: statistics of a microbatch for the batch's, 16-bit numbers, sparse weights
+  // Other maths: statistics of a microbatch for the batch's, 16-bit numbers, 8-bit state, sparse
+  // weights, lossy codecs.
+  approximate,
 };
 
 std::string_view name_of(Tier tier);

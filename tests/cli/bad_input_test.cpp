@@ -87,6 +87,12 @@ TEST_F(BadInput, Microbatches) {
     expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--precision", "fp16"},
                    "cannot be skipped", "--loss-scale that is a number", "--precision bf16");
     expect_refused(base + Words{"--precision", "fp8"}, "fp32, fp16, bf16");
+    expect_refused(base + Words{"--precision", "fp16", "--state-bits", "8"}, "--precision bf16",
+                   "--loss-scale none");
+    expect_refused(base + Words{"--precision", "bf16", "--rounding", "kahan", "--clip-norm", "1"},
+                   "leave --rounding out");
+    expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
+                   "leave --density out");
     expect_refused(base + Words{"--precision", "bf16", "--allow", "equivalent"}, "approximate",
                    "--precision fp32");
     expect_refused(base + Words{"--master"}, "leave --master out");

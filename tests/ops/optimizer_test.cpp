@@ -122,5 +122,34 @@ TEST(Adam, FirstStepMovesByTheRateWhateverTheGradient) {
   expect_near(out[0], {-kRate, kRate}, kRate * 1e-5);  // epsilon 1e-8 beside a root of 1e-3
 }
 
+// Rows and columns of g^2, their product over the mean, and a step whose length is clipped.
+TEST(Adafactor, FactorsTheSecondMoment) {
+  const TestTensor w = {{{2, 2}, DType::f64}, {1, 1, 1, 1}};
+  const TestTensor g = {{{2, 2}, DType::f64}, {3, 1, 2, 0}};
+  const TestTensor none = {{{2}, DType::f32}, {0, 0}};
+  const auto out = reference_call("adafactor_update", {w, g, none, none, scalar(kRate), scalar(1)});
+  expect_near(out[1], {5, 2}, 1e-6);  // means of 9, 1 and of 4, 0: f32
+  expect_near(out[2], {6.5, 0.5}, 1e-6);
+  const double mean = 3.5;
+  std::vector<double> u, moved;
+  for (const double ratio : {3 / std::sqrt(5 * 6.5 / mean), 1 / std::sqrt(5 * 0.5 / mean),
+                             2 / std::sqrt(2 * 6.5 / mean), 0.0}) {
+    u.push_back(ratio);
+  }
+  double squares = 0;
+  for (const double x : u) squares += x * x;
+  const double length = kRate / std::max(1.0, std::sqrt(squares / 4));
+  for (const double x : u) moved.push_back(1 - length * x);
+  expect_near(out[0], moved, 1e-6);
+}
+
+TEST(Clipping, BringsANormDownAndNeverUp) {
+  for (const double norm : {0.5, 4.0}) {
+    const auto factor =
+        reference_call("clip_factor", {scalar(norm * norm)}, {{"max_norm", 2.0}})[0];
+    expect_near(factor, {std::min(1.0, 2 / norm)}, 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

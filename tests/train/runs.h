@@ -21,6 +21,10 @@ struct RunSetup {
   bool fold = false;
   std::string planner = "keep_all";
   std::optional<Bytes> memory = {};
+  int state_bits = 32;
+  double clip_norm = 0;
+  bool clip_two_pass = false;
+  CodecSpec codec = {};
   SparsitySpec sparsity = {};
   Rounding rounding = Rounding::nearest;
   LossScaling scaling = {};
@@ -51,6 +55,10 @@ class TrainingRun {
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
     recipe.optimizer.fold = run.fold;
+    recipe.optimizer.state_bits = run.state_bits;
+    recipe.optimizer.clip_norm = run.clip_norm;
+    recipe.optimizer.clip_two_pass = run.clip_two_pass;
+    recipe.codec = run.codec;
     recipe.optimizer.rounding = run.rounding;
     recipe.optimizer.scaling = run.scaling;
     recipe.microbatch = run.microbatch;

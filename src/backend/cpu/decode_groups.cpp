@@ -1,0 +1,46 @@
+// decode_groups: group by group, every thread a range of them.
+#include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/parallel.h"
+#include "base/group_code.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  const int64_t elements = args.outputs[0].elements();
+  with_bits(
+      args.attrs->integer("bits"), [&](auto bits) __attribute__((always_inline)) {
+        for (int64_t group = begin; group < end; ++group) {
+          const int64_t first = group * kCodeGroup;
+          const float* range = args.inputs[1].as<const float>() + 2 * group;
+          decode_group<bits>(args.inputs[0].as<const uint8_t>() + packed_bytes(first, bits),
+                             {range[0], range[1]}, std::min(kCodeGroup, elements - first),
+                             args.outputs[0].as<float>() + first);
+        }
+      });
+}
+
+class DecodeGroups final : public Kernel {
+ public:
+  explicit DecodeGroups(int64_t elements) : parts_(code_groups(elements), kCodeGroup) {
+    name = "own";
+  }
+  void run(const KernelArgs& args) override {
+    parts_.run([&](int, int64_t begin, int64_t end) { loop(args, begin, end); });
+  }
+
+ private:
+  const Parts parts_;
+};
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  const bool fits = s.outputs[0].dtype == DType::f32 && s.outputs[0].elements() > 0;
+  return fits ? std::make_unique<DecodeGroups>(s.outputs[0].elements()) : nullptr;
+}
+
+}  // namespace
+
+extern const CpuKernel cpu_decode_groups;
+const CpuKernel cpu_decode_groups{"decode_groups", make};
+
+}  // namespace thimble

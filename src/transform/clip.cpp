@@ -1,0 +1,39 @@
+#include "transform/clip.h"
+
+#include <algorithm>
+
+#include "graph/order.h"
+
+namespace thimble {
+
+ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm) {
+  ValueId squares;
+  for (const ValueId gradient : gradients) {
+    if (!gradient.valid()) continue;
+    squares = b.accumulate("sum_of_squares", {gradient}, {}, {squares}).front();
+  }
+  return b.op("clip_factor", {squares}, {{"max_norm", max_norm}});
+}
+
+ValueId add_early_clip_factor(Graph& graph, std::vector<ValueId> gradients, double max_norm) {
+  std::erase_if(gradients, [](ValueId gradient) { return !gradient.valid(); });
+  std::sort(gradients.begin(), gradients.end(),
+            [&](ValueId a, ValueId b) { return graph[a].producer.at() < graph[b].producer.at(); });
+  const size_t first = graph.nodes.size();
+  Builder b(graph);
+  b.set_backward(true);
+  const ValueId factor = add_clip_factor(b, gradients, max_norm);
+  hoist_nodes(graph, first);
+  return factor;
+}
+
+std::vector<ValueId> scaled_by(Builder& b, std::span<const ValueId> gradients, ValueId factor) {
+  std::vector<ValueId> scaled;
+  for (const ValueId gradient : gradients) {
+    scaled.push_back(gradient.valid() ? b.op("scale_by", {gradient, factor}) : ValueId{});
+    if (gradient.valid()) b.graph()[scaled.back()].role = b.graph()[gradient].role;
+  }
+  return scaled;
+}
+
+}  // namespace thimble

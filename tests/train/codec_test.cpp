@@ -1,0 +1,116 @@
+// Activations kept encoded, trained for real.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "../file_support.h"
+#include "base/error.h"
+#include "runs.h"
+
+namespace thimble {
+namespace {
+
+RunSetup coded_wrn(Codec codec) {
+  RunSetup run = wrn_run();
+  run.augment = false;
+  run.rate = 0.05;
+  run.codec.codec = codec;
+  return run;
+}
+
+double mean_of(const std::vector<double>& losses, size_t first, size_t count) {
+  const auto from = losses.begin() + static_cast<ptrdiff_t>(first);
+  return std::accumulate(from, from + static_cast<ptrdiff_t>(count), 0.0) /
+         static_cast<double>(count);
+}
+
+TEST(Codecs, TakeLessAndLessAndStillLearn) {
+  Bytes before = TrainingRun(coded_wrn(Codec::none), {.steps = 1}).planned().plan.arena;
+  for (const Codec codec : {Codec::fp16, Codec::int8, Codec::int4, Codec::int2}) {
+    SCOPED_TRACE(name_of(codec));
+    TrainingRun training(coded_wrn(codec), {.steps = 60, .evaluate = false});
+    const TrainResult result = training.run();
+    EXPECT_LT(training.planned().plan.arena, before);
+    before = training.planned().plan.arena;
+    EXPECT_EQ(result.measured_arena, before);
+    EXPECT_EQ(training.planned().tier, Tier::approximate);
+    for (const double loss : result.losses) ASSERT_TRUE(std::isfinite(loss));
+    EXPECT_LT(mean_of(result.losses, 50, 10), 0.8 * mean_of(result.losses, 0, 10));
+  }
+}
+
+TEST(Codecs, MasksChangeNoBit) {
+  RunSetup run = {.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .hidden = 64}};
+  TrainingRun plain(run, {.steps = 5, .evaluate = false});
+  run.codec.codec = Codec::mask;
+  TrainingRun masked(run, {.steps = 5, .evaluate = false});
+  EXPECT_EQ(masked.run().weights_sha256, plain.run().weights_sha256);
+  EXPECT_EQ(masked.planned().tier, Tier::exact);
+  const Graph& graph = masked.planned().training->model.graph;
+  EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                          [](const Node& node) { return node.op->name == "encode_signs"; }));
+}
+
+TEST(Codecs, LeaveCopiesOfWeightsAlone) {
+  RunSetup cast = coded_wrn(Codec::int8), expanded = cast;
+  cast.model.storage = DType::bf16;
+  cast.model.master = true;
+  expanded.sparsity = {.density = 0.5};
+  for (const RunSetup& run : {cast, expanded}) {
+    const TrainingRun training(run, {.steps = 1, .evaluate = false});
+    const Graph& graph = training.planned().training->model.graph;
+    int encoded = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.op->name != "encode_groups") continue;
+      ++encoded;
+      const Node& maker = graph[graph[node.inputs[0]].producer];
+      EXPECT_TRUE(maker.op->name != "expand" && maker.op->name != "cast") << maker.name;
+    }
+    EXPECT_GT(encoded, 0);
+  }
+}
+
+TEST(Codecs, PlannersKeepTheirBits) {
+  for (const Codec codec : {Codec::mask, Codec::bf16, Codec::int4}) {
+    for (RunSetup run : {wrn_run(), lstm_run(), mlp_run()}) {
+      SCOPED_TRACE(fmt::format("{} {}", run.model.name, name_of(codec)));
+      if (run.model.name == "lstm") run.model.hidden = 64;
+      run.codec.codec = codec;
+      run.microbatch = 7;
+      const std::string expected =
+          TrainingRun(run, {.steps = 2, .evaluate = false}).run().weights_sha256;
+      for (const char* planner : {"drop_cheap", "sqrt_segments", "log_recursive", "mirror"}) {
+        run.planner = planner;
+        EXPECT_EQ(TrainingRun(run, {.steps = 2, .evaluate = false}).run().weights_sha256, expected)
+            << planner;
+      }
+    }
+  }
+}
+
+TEST(Codecs, GoWhereThePatternsSay) {
+  RunSetup run = coded_wrn(Codec::int8);
+  run.codec.only = {"*conv2d#*"};
+  const TrainingRun some(run, {.steps = 1});
+  for (const Node& node : some.planned().training->model.graph.nodes) {
+    if (node.op->name != "encode_groups") continue;
+    const Graph& graph = some.planned().training->model.graph;
+    EXPECT_EQ(graph[graph[node.inputs[0]].producer].op->name, "conv2d");
+  }
+  run.codec.only = {"nothing*"};
+  EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "--codec-only"));
+  run.codec = {Codec::none, {"*"}};
+  EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "--codec as well"));
+}
+
+TEST(Codecs, LossyOnesAreApproximate) {
+  EXPECT_NO_THROW(check_allowed(CodecSpec{Codec::mask}, Tier::exact));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [] { check_allowed(CodecSpec{Codec::int4}, Tier::equivalent); }, "int4", "--codec mask"));
+  EXPECT_TRUE(throws_saying<UserError>([] { parse_codec("int3"); }, "int4"));
+}
+
+}  // namespace
+}  // namespace thimble

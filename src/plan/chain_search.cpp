@@ -43,7 +43,6 @@ class Frontier {
   static constexpr int kRooms = 14;
   static constexpr int kPrices = 16;
   static constexpr int kMixtures = 12;
-  static constexpr int kBuckets = 128;
 
   struct From {
     int16_t bucket = 0;
@@ -107,26 +106,26 @@ class Frontier {
       double cost = kNever;
       int64_t brought = 0;
     };
-    std::vector<State> states(kBuckets), next(kBuckets);
-    from_.resize(blocks_.size() * kBuckets);
+    std::vector<State> states(static_cast<size_t>(buckets_)), next(static_cast<size_t>(buckets_));
+    from_.resize(blocks_.size() * static_cast<size_t>(buckets_));
     states[0].cost = 0;
     for (size_t b = 0; b < blocks_.size(); ++b) {
       std::fill(next.begin(), next.end(), State{});
       const bool last = b + 1 == blocks_.size();
       const int64_t room = rooms_[b];
       const double leave_cost = price * static_cast<double>(leaving(b));
-      for (int k = 0; k < kBuckets; ++k) {
+      for (int k = 0; k < buckets_; ++k) {
         const State& state = states[static_cast<size_t>(k)];
         if (state.cost == kNever) continue;
         for (size_t o = 0; o < options_[b]->size(); ++o) {
           const BlockOption& choice = (*options_[b])[o];
           const double kept = price * static_cast<double>(choice.kept_bytes.count);
           const auto offer = [&](double cost, int64_t brought, bool ends) {
-            const auto bucket = static_cast<size_t>(brought * (kBuckets - 1) / (rooms_[0] + 1));
+            const auto bucket = static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
             State& held = next[bucket];
             if (cost >= held.cost) return;
             held = {cost, brought};
-            from_[b * kBuckets + bucket] = {static_cast<int16_t>(k), static_cast<int16_t>(o), ends};
+            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k), static_cast<int16_t>(o), ends};
           };
           if (state.brought + choice.alone_bytes.count <= room) {
             offer(state.cost + choice.alone_seconds + kept + leave_cost, 0, true);
@@ -144,7 +143,7 @@ class Frontier {
     Choices choices(blocks_.size());
     int k = 0;
     for (size_t b = blocks_.size(); b-- > 0;) {
-      const From& step = from_[b * kBuckets + static_cast<size_t>(k)];
+      const From& step = from_[b * static_cast<size_t>(buckets_) + static_cast<size_t>(k)];
       choices[b] = {step.option, step.ends};
       k = step.bucket;
     }
@@ -204,6 +203,8 @@ class Frontier {
   double total_bytes_ = 0;
   double total_seconds_ = 0;
   double least_room_ = 1;
+  // States of solve() at a block: coarser for very long chains, where segments are short.
+  const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
   std::vector<int64_t> rooms_;
   std::vector<From> from_;  // by block and bucket: how solve() got there
   std::vector<ChainPoint> points_;

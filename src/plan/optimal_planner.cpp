@@ -80,7 +80,7 @@ void OptimalPlanner::add_policies() {
 // Points of the chain frontier, evenly spaced in the logarithm of memory.
 void OptimalPlanner::add_anchors() {
   if (chain_.size() == 0) return;
-  const size_t count = affordable(8, 32);
+  const size_t count = affordable(7, 32);
   const auto log_peak = [&](size_t point) {
     return std::log(static_cast<double>(chain_.peak(point).count) + 1);
   };
@@ -113,7 +113,7 @@ void OptimalPlanner::look_between(size_t anchor) {
 
 // Segments whose insides are halved recursively, from two segments to many (one is log_recursive).
 void OptimalPlanner::add_halvings() {
-  const size_t count = affordable(4, 12);
+  const size_t count = affordable(3, 12);
   for (size_t i = 0; i < count; ++i) {
     const double exponent = 1 + 5.0 * static_cast<double>(i) / static_cast<double>(count - 1);
     const auto segments = static_cast<size_t>(std::pow(2.0, exponent) + 0.5);

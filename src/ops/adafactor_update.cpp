@@ -1,5 +1,6 @@
-// adafactor_update(w [R, ...], g, rows f32 [R], columns f32 [C], lr f32 [1], step f32 [1])
-//   -> (w, rows, columns); attrs in ops/adafactor.h. C: elements of a row.
+// adafactor_update(w [R, ...], g, rows f32 [R], columns f32 [C], lr f32 [1], step f32 [1], ...)
+//   -> (w, rows, columns); attrs in ops/adafactor.h; see ops/update.h for what may follow. C:
+// elements of a row.
 // The second moment of element (i, j) is rows_i columns_j / mean(rows), so that R + C numbers stand
 // for R C. Vectors have nothing to factor: adafactor_vector_update.
 #include "ops/adafactor.h"
@@ -7,23 +8,23 @@
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("adafactor_update", inputs, 6);
+constexpr size_t kOwnInputs = 6;
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_extras("adafactor_update", inputs, kOwnInputs, attrs);
+  check_like_weight("adafactor_update", inputs, 2);
   const TensorType& w = inputs[0];
-  check_floating("adafactor_update", "weight", w);
   user_check(w.shape.rank() >= 2 && w.elements() > 0,
              "[adafactor_update] wants a weight with two axes or more, got {}", to_string(w));
-  check_type("adafactor_update", "gradient", inputs[1], w);
   check_type("adafactor_update", "rows", inputs[2], {{w.shape[0]}, DType::f32});
   check_type("adafactor_update", "columns", inputs[3], {{w.elements() / w.shape[0]}, DType::f32});
-  check_type("adafactor_update", "learning rate", inputs[4], {{1}, DType::f32});
-  check_type("adafactor_update", "step", inputs[5], {{1}, DType::f32});
+  check_scalars("adafactor_update", inputs, 4, kOwnInputs);
   return {w, inputs[2], inputs[3]};
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    const AdafactorStep<typename decltype(tag)::type> step(args, 4, 5);
+  run_update(args, kOwnInputs, [&](const auto& elements) {
+    const AdafactorStep step(elements, args, 4, 5);
     const int64_t rows = args.outputs[1].elements(), columns = args.outputs[2].elements();
     float* by_row = args.outputs[1].template as<float>();
     float* by_column = args.outputs[2].template as<float>();
@@ -67,6 +68,10 @@ std::vector<Sample> samples() {
   };
   add({5, 7}, 7, 1, {});
   add({16, 3, 3, 8}, 72, 1000, {{"weight_decay", 0.1}, {"clip", 0.5}});
+  add({9, 4}, 4, 3, {{"scaled", int64_t{1}}, {"rounding", "stochastic"}});
+  result.back().inputs.insert(result.back().inputs.end(), {{{1}}, {{2}, DType::i64}});
+  result.back().fills.insert(result.back().fills.end(),
+                             {{Fill::Kind::uniform, 0.4, 0.6}, {Fill::Kind::labels, 0, 1000}});
   return result;
 }
 

@@ -1,23 +1,24 @@
-// adafactor_vector_update(w, g, v f32 like w, lr f32 [1], step f32 [1]) -> (w, v); attrs in
-// ops/adafactor.h. Adafactor for what has no rows and columns: a second moment per element.
+// adafactor_vector_update(w, g, v f32 like w, lr f32 [1], step f32 [1], ...) -> (w, v); attrs in
+// ops/adafactor.h; see ops/update.h for what may follow. Adafactor for what has no rows and
+// columns: a second moment per element.
 #include "ops/adafactor.h"
 
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("adafactor_vector_update", inputs, 5);
-  check_floating("adafactor_vector_update", "weight", inputs[0]);
-  check_type("adafactor_vector_update", "gradient", inputs[1], inputs[0]);
+constexpr size_t kOwnInputs = 5;
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_extras("adafactor_vector_update", inputs, kOwnInputs, attrs);
+  check_like_weight("adafactor_vector_update", inputs, 2);
   check_type("adafactor_vector_update", "second moment", inputs[2], {inputs[0].shape, DType::f32});
-  check_type("adafactor_vector_update", "learning rate", inputs[3], {{1}, DType::f32});
-  check_type("adafactor_vector_update", "step", inputs[4], {{1}, DType::f32});
+  check_scalars("adafactor_vector_update", inputs, 3, kOwnInputs);
   return {inputs[0], inputs[2]};
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    const AdafactorStep<typename decltype(tag)::type> step(args, 3, 4);
+  run_update(args, kOwnInputs, [&](const auto& elements) {
+    const AdafactorStep step(elements, args, 3, 4);
     float* v = args.outputs[1].template as<float>();
     for (int64_t i = 0; i < step.elements; ++i) {
       const double before = static_cast<double>(args.inputs[2].template as<float>()[i]);
@@ -42,6 +43,9 @@ std::vector<Sample> samples() {
   };
   add({37}, 1, {});
   add({64}, 10, {{"weight_decay", 0.1}});
+  add({64}, 10, {{"scaled", int64_t{1}}});
+  result.back().inputs.push_back({{1}});
+  result.back().fills.push_back({Fill::Kind::uniform, 0.4, 0.6});
   return result;
 }
 

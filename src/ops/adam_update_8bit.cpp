@@ -1,27 +1,26 @@
 // adam_update_8bit(w, g, m u8, m_scale f32 [blocks], v u8, v_scale f32 [blocks], lr f32 [1],
-//                  step f32 [1]) -> (w, m, m_scale, v, v_scale)
+//                  step f32 [1], ...) -> (w, m, m_scale, v, v_scale)
 // attrs beta1 (0.9), beta2 (0.999), epsilon (1e-8), weight_decay (0), decoupled (0), stream
-// (Builder::next_random_stream).
+// (Builder::next_random_stream); see ops/adam_step.h, and ops/update.h for what may follow.
 // adam_update with each moment in one byte a number (ops/block_state.h). The weight moves by the
 // moments as they are before they are encoded. A step changes the second moment by a thousandth,
 // far less than the distance of two levels: rounded to the nearest it would stand still, so its
 // rounding is stochastic, a function of step and stream.
-#include <cmath>
-
 #include "base/random_stream.h"
+#include "ops/adam_step.h"
 #include "ops/block_state.h"
 
 namespace thimble {
 namespace {
 
+constexpr size_t kOwnInputs = 8;
+
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("adam_update_8bit", inputs, 8);
-  check_floating("adam_update_8bit", "weight", inputs[0]);
-  check_type("adam_update_8bit", "gradient", inputs[1], inputs[0]);
+  check_extras("adam_update_8bit", inputs, kOwnInputs, attrs);
+  check_like_weight("adam_update_8bit", inputs, 2);
   check_block_state("adam_update_8bit", "first moment", inputs[2], inputs[3], inputs[0]);
   check_block_state("adam_update_8bit", "second moment", inputs[4], inputs[5], inputs[0]);
-  check_type("adam_update_8bit", "learning rate", inputs[6], {{1}, DType::f32});
-  check_type("adam_update_8bit", "step", inputs[7], {{1}, DType::f32});
+  check_scalars("adam_update_8bit", inputs, 6, kOwnInputs);
   user_check(inputs[0].elements() <= kMaxRandomElements,
              "[adam_update_8bit] {} has too many elements", to_string(inputs[0]));
   attrs.integer("stream");
@@ -29,23 +28,10 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 }
 
 void reference(const KernelArgs& args) {
-  const double beta1 = args.attrs->real("beta1", 0.9);
-  const double beta2 = args.attrs->real("beta2", 0.999);
-  const double lr = static_cast<double>(*args.inputs[6].as<float>());
-  const double step = static_cast<double>(*args.inputs[7].as<float>());
-  const double decay = args.attrs->real("weight_decay", 0);
-  const bool decoupled = args.attrs->integer("decoupled", 0) != 0;
-  const int64_t rng[] = {0, static_cast<int64_t>(step), 0};
+  const int64_t rng[] = {0, static_cast<int64_t>(*args.inputs[7].as<float>()), 0};
   const RandomStream random(rng, args.attrs->integer("stream"));
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    const auto real = [](auto value) { return static_cast<Real>(value); };
-    const Real shrink = decoupled ? real(1 - lr * decay) : Real{1};
-    const Real penalty = decoupled ? Real{0} : real(decay);
-    const Real step_size = real(lr / (1 - std::pow(beta1, step)));
-    const Real root_correction = real(std::sqrt(1 - std::pow(beta2, step)));
-    const Real epsilon = real(args.attrs->real("epsilon", 1e-8));
+  run_update(args, kOwnInputs, [&]<class Real>(const UpdateElements<Real>& elements) {
+    const AdamStep step(elements, args, 6);
     for_each_block(args.inputs[0].elements(), [&](int64_t block, int64_t first, int64_t count) {
       StateBlock first_moment, second_moment, thresholds;
       decode_block<SignedCode>(args.inputs[2].as<uint8_t>() + first,
@@ -53,15 +39,13 @@ void reference(const KernelArgs& args) {
       decode_block<UnsignedCode>(args.inputs[4].as<uint8_t>() + first,
                                  args.inputs[5].as<float>()[block], count, second_moment.data());
       for (int64_t i = 0; i < count; ++i) {
-        const size_t at = static_cast<size_t>(i);
-        const Real w = widen(args.inputs[0].as<T>()[first + i]);
-        const Real g = widen(args.inputs[1].as<T>()[first + i]) + penalty * w;
-        const Real m = real(beta1) * real(first_moment[at]) + real(1 - beta1) * g;
-        const Real v = real(beta2) * real(second_moment[at]) + real(1 - beta2) * g * g;
-        const Real denominator = std::sqrt(v) / root_correction + epsilon;
-        store(args.outputs[0].as<T>(), first + i, shrink * w - step_size * m / denominator);
-        first_moment[at] = static_cast<float>(m);
-        second_moment[at] = static_cast<float>(v);
+        float& m = first_moment[static_cast<size_t>(i)];
+        float& v = second_moment[static_cast<size_t>(i)];
+        const auto after = step(elements.read(0, first + i), elements.gradient(first + i),
+                                static_cast<Real>(m), static_cast<Real>(v));
+        elements.write(0, first + i, after.w);
+        m = static_cast<float>(after.m);
+        v = static_cast<float>(after.v);
       }
       args.outputs[2].as<float>()[block] = encode_block<SignedCode>(
           first_moment.data(), count, args.outputs[1].as<uint8_t>() + first);
@@ -94,6 +78,12 @@ std::vector<Sample> samples() {
   add({333}, 2, 10, {{"weight_decay", 0.01}, {"stream", int64_t{2}}});
   add({16, 3, 3, 8}, 5, 1000,
       {{"weight_decay", 0.1}, {"decoupled", int64_t{1}}, {"beta2", 0.95}, {"stream", int64_t{77}}});
+  add({7, 99}, 3, 5, {{"scaled", int64_t{1}}, {"rounding", "stochastic"}, {"stream", int64_t{4}}});
+  result.back().inputs[1].dtype = DType::f16;
+  for (const TensorType& extra : {TensorType{{1}}, TensorType{{2}, DType::i64}}) {
+    result.back().inputs.push_back(extra);
+  }
+  result.back().fills.insert(result.back().fills.end(), {kAnyFactor, kAnyKey});
   return result;
 }
 

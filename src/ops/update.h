@@ -25,27 +25,48 @@ inline UpdateExtras update_extras(size_t own_inputs, const Attrs& attrs) {
   return extras;
 }
 
-// Checks the first `tensors` inputs (weight, gradient, state), the f32 scalars up to `own_inputs`
-// and the extras behind them.
-inline void check_update(std::string_view op, std::span<const TensorType> inputs, size_t tensors,
-                         size_t own_inputs, const Attrs& attrs) {
+// Checks the number of inputs and the extras among them.
+inline void check_extras(std::string_view op, std::span<const TensorType> inputs, size_t own_inputs,
+                         const Attrs& attrs) {
   const UpdateExtras extras = update_extras(own_inputs, attrs);
-  const size_t count = own_inputs + (extras.factor >= 0 ? 1 : 0) + (extras.key >= 0 ? 1 : 0);
-  check_inputs(op, inputs, count);
-  for (size_t i = 0; i < tensors; ++i) {
-    check_floating(op, "weight, gradient and state", inputs[i]);
-    check_type(op, "gradient and state like the weight:", inputs[i],
-               {inputs[0].shape, inputs[i].dtype});
-  }
-  for (size_t i = tensors; i < own_inputs; ++i) {
-    check_type(op, "a scalar", inputs[i], {{1}, DType::f32});
-  }
+  check_inputs(op, inputs, own_inputs + (extras.factor >= 0 ? 1 : 0) + (extras.key >= 0 ? 1 : 0));
   if (extras.factor >= 0) {
     check_type(op, "factor", inputs[static_cast<size_t>(extras.factor)], {{1}, DType::f32});
   }
   if (extras.key >= 0) {
     check_type(op, "key", inputs[static_cast<size_t>(extras.key)], {{2}, DType::i64});
   }
+}
+
+// Checks tensors shaped like the weight, inputs [0, tensors).
+inline void check_like_weight(std::string_view op, std::span<const TensorType> inputs,
+                              size_t tensors) {
+  for (size_t i = 0; i < tensors; ++i) {
+    check_floating(op, "weight, gradient and state", inputs[i]);
+    check_type(op, "gradient and state like the weight:", inputs[i],
+               {inputs[0].shape, inputs[i].dtype});
+  }
+}
+
+// Checks f32 scalars, inputs [first, end).
+inline void check_scalars(std::string_view op, std::span<const TensorType> inputs, size_t first,
+                          size_t end) {
+  for (size_t i = first; i < end; ++i) check_type(op, "a scalar", inputs[i], {{1}, DType::f32});
+}
+
+// Checks the first `tensors` inputs (weight, gradient, state), the f32 scalars up to `own_inputs`
+// and the extras behind them.
+inline void check_update(std::string_view op, std::span<const TensorType> inputs, size_t tensors,
+                         size_t own_inputs, const Attrs& attrs) {
+  check_extras(op, inputs, own_inputs, attrs);
+  check_like_weight(op, inputs, tensors);
+  check_scalars(op, inputs, tensors, own_inputs);
+}
+
+// What gradients are multiplied by; 0: nothing changes.
+inline float factor_of(const KernelArgs& args, size_t own_inputs) {
+  const int at = update_extras(own_inputs, *args.attrs).factor;
+  return at < 0 ? 1 : *args.inputs[static_cast<size_t>(at)].as<float>();
 }
 
 // The random word of element i of output `output`: Philox with key = seed and
@@ -73,9 +94,7 @@ class UpdateElements {
  public:
   UpdateElements(const KernelArgs& args, size_t own_inputs) : args_(args) {
     const UpdateExtras extras = update_extras(own_inputs, *args.attrs);
-    if (extras.factor >= 0) {
-      factor_ = static_cast<Real>(*args.inputs[static_cast<size_t>(extras.factor)].as<float>());
-    }
+    factor_ = static_cast<Real>(factor_of(args, own_inputs));
     stochastic_ = extras.key >= 0;
     if (stochastic_) {
       key_ = rounding_key(args.inputs[static_cast<size_t>(extras.key)].as<int64_t>(), *args.attrs);

@@ -148,7 +148,15 @@ TEST(Clipping, BringsANormDownAndNeverUp) {
     const auto factor =
         reference_call("clip_factor", {scalar(norm * norm)}, {{"max_norm", 2.0}})[0];
     expect_near(factor, {std::min(1.0, 2 / norm)}, 1e-6);
+    // Of a loss that is scaled by 64, gradients of that norm.
+    const auto scaled = reference_call(
+        "clip_factor", {scalar(4096 * norm * norm), scalar(1.0 / 64)}, {{"max_norm", 2.0}})[0];
+    expect_near(scaled, {std::min(1.0, 2 / norm) / 64}, 1e-6 / 64);
   }
+  const double infinite = std::numeric_limits<double>::infinity();
+  const Attrs attrs = {{"max_norm", 2.0}};
+  EXPECT_TRUE(std::isnan(reference_call("clip_factor", {scalar(infinite)}, attrs)[0][0]));
+  EXPECT_EQ(reference_call("clip_factor", {scalar(infinite), scalar(0)}, attrs)[0][0], 0);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ inline std::vector<std::byte> stored(const TestTensor& tensor) {
   return bytes;
 }
 
-// The outputs of `name`, written (never added into), as doubles.
+// The outputs of `name`, written (never added into), as doubles. Next versions of an input begin as
+// that input, as in place.
 inline std::vector<std::vector<double>> reference_call(std::string_view name,
                                                        const std::vector<TestTensor>& inputs,
                                                        const Attrs& attrs = {}) {
@@ -40,6 +41,10 @@ inline std::vector<std::vector<double>> reference_call(std::string_view name,
   signature.outputs = op->infer(signature.inputs, attrs);
   for (const TensorType& type : signature.outputs) {
     storage.emplace_back(static_cast<size_t>(type.bytes().count));
+  }
+  for (const Alias& alias : op->updates) {
+    storage[inputs.size() + static_cast<size_t>(alias.output)] =
+        storage[static_cast<size_t>(alias.input)];
   }
   std::vector<TensorRef> refs;
   for (size_t i = 0; i < storage.size(); ++i) {

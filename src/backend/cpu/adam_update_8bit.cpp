@@ -6,6 +6,8 @@
 namespace thimble {
 namespace {
 
+constexpr size_t kOwnInputs = 8;
+
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
   const double beta1 = args.attrs->real("beta1", 0.9), beta2 = args.attrs->real("beta2", 0.999);
   const double rate = static_cast<double>(*args.inputs[6].as<const float>());
@@ -19,13 +21,15 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   const auto step_size = static_cast<float>(rate / (1 - std::pow(beta1, step)));
   const auto correction = static_cast<float>(std::sqrt(1 - std::pow(beta2, step)));
   const auto epsilon = static_cast<float>(args.attrs->real("epsilon", 1e-8));
+  const float factor = gradient_factor(args, kOwnInputs);
   const int64_t rng[] = {0, static_cast<int64_t>(step), 0};
   const RandomStream random(rng, args.attrs->integer("stream"));
   for (int64_t block = begin; block < end; ++block) {
     const auto [first, count] = BlockRange(block, args.inputs[0].elements());
-    const float* w_before = args.inputs[0].as<const float>() + first;
-    const float* gradient = args.inputs[1].as<const float>() + first;
-    float* w_after = args.outputs[0].as<float>() + first;
+    float w_room[kCodeBlock], g_room[kCodeBlock];
+    const float* w_before = as_f32(args.inputs[0], first, count, w_room);
+    const float* gradient = as_f32(args.inputs[1], first, count, g_room);
+    float* w_after = room_for(args.outputs[0], first, w_room);
     float first_moment[kCodeBlock], second_moment[kCodeBlock];
     decode_block<SignedCode>(args.inputs[2].as<const uint8_t>() + first,
                              args.inputs[3].as<const float>()[block], count, first_moment);
@@ -34,13 +38,14 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) {
       const float w = w_before[i];
-      const float g = gradient[i] + penalty * w;
+      const float g = gradient[i] * factor + penalty * w;
       const float m = keep1 * first_moment[i] + take1 * g;
       const float v = keep2 * second_moment[i] + take2 * g * g;
       w_after[i] = shrink * w - step_size * m / (__builtin_sqrtf(v) / correction + epsilon);
       first_moment[i] = m;
       second_moment[i] = v;
     }
+    commit_weights(args, w_after, first, count);
     args.outputs[2].as<float>()[block] =
         encode_block<SignedCode>(first_moment, count, args.outputs[1].as<uint8_t>() + first);
     uint32_t words[kCodeBlock];
@@ -51,7 +56,7 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, loop); }
+std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, loop, kOwnInputs); }
 
 }  // namespace
 

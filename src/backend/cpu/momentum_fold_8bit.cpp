@@ -4,24 +4,21 @@
 namespace thimble {
 namespace {
 
+constexpr size_t kOwnInputs = 4;
+
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
   const RandomStream random(args.inputs[3].as<const int64_t>(), args.attrs->integer("stream"));
+  const float factor = gradient_factor(args, kOwnInputs);
   for (int64_t block = begin; block < end; ++block) {
     const auto [first, count] = BlockRange(block, args.inputs[0].elements());
-    const float* gradient = args.inputs[2].as<const float>() + first;
-    float m[kCodeBlock];
-    decode_block<SignedCode>(args.inputs[0].as<const uint8_t>() + first,
-                             args.inputs[1].as<const float>()[block], count, m);
-    for (int64_t i = 0; i < count; ++i) m[i] += gradient[i];
-    uint32_t words[kCodeBlock];
-    block_words(random, first, words);
-    args.outputs[1].as<float>()[block] =
-        encode_block<SignedCode>(m, count, args.outputs[0].as<uint8_t>() + first,
-                                 [&words](int64_t i) { return uniform_of(words[i]); });
+    float room[kCodeBlock], share[kCodeBlock];
+    const float* gradient = as_f32(args.inputs[2], first, count, room);
+    for (int64_t i = 0; i < count; ++i) share[i] = factor * gradient[i];
+    fold_block(args, random, block, share);
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, loop); }
+std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, loop, kOwnInputs); }
 
 }  // namespace
 

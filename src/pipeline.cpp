@@ -138,7 +138,8 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
   if (optimizer.clip_two_pass) {  // those were for the norm; the same again, for the updates
     const GradientRoot clipped = {training.model.loss,
-                                  add_early_clip_factor(graph, gradients, optimizer.clip_norm)};
+                                  add_early_clip_factor(graph, gradients, optimizer.clip_norm,
+                                                        root.upstream, optimizer.scaling)};
     gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
   if (sparsity.enabled()) gather_early(graph);

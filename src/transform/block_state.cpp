@@ -1,8 +1,48 @@
 #include "transform/block_state.h"
 
+#include <algorithm>
+
 #include "base/dynamic_code.h"
 
 namespace thimble {
+namespace {
+
+// The gathers that `gradient` is the sum of, in order; none where others have a part in it.
+std::vector<NodeId> gathers_of(const Graph& graph, ValueId gradient) {
+  std::vector<NodeId> gathers;
+  for (ValueId sum = gradient; sum.valid();) {
+    const NodeId maker = graph[sum].producer;
+    if (!maker.valid() || graph[maker].op->name != "gather") return {};
+    gathers.push_back(maker);
+    sum = graph[maker].added_into(0);
+  }
+  std::reverse(gathers.begin(), gathers.end());
+  return gathers;
+}
+
+// Puts a fold in the place of a gather: the value that was the pool's gradient so far becomes the
+// codes, and the scales are new.
+BlockState replace_gather(Builder& b, NodeId gather, std::vector<ValueId> inputs, Attrs attrs) {
+  Graph& graph = b.graph();
+  const Value codes = graph[inputs[0]], scales = graph[inputs[1]];
+  const ValueId sum = graph[gather].outputs[0];
+  graph[sum].type = codes.type;
+  graph[sum].role = codes.role;
+  const ValueId sum_scales = make_id<ValueId>(graph.values.size());
+  graph.values.push_back({.name = graph[sum].name + ".scales",
+                          .type = scales.type,
+                          .role = scales.role,
+                          .producer = gather});
+  Node& node = graph[gather];
+  node.op = find_op("gather_fold_8bit");
+  node.inputs = std::move(inputs);
+  node.outputs = {sum, sum_scales};
+  node.accumulate.clear();
+  node.attrs = std::move(attrs);
+  return {sum, sum_scales};
+}
+
+}  // namespace
 
 bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec) {
   return spec.state_bits == 8 && b.type(w).elements() >= kCodeBlock;
@@ -25,10 +65,31 @@ BlockState add_fold_start(Builder& b, ValueId w, const OptimizerSpec& spec,
   return {decayed[0], decayed[1]};
 }
 
-BlockState add_folding(Builder& b, const BlockState& momentum, ValueId gradient, ValueId rng) {
-  const auto sum = b.apply("momentum_fold_8bit", {momentum.codes, momentum.scales, gradient, rng},
-                           {{"stream", b.next_random_stream()}});
-  return {sum[0], sum[1]};
+BlockState add_folding(Builder& b, const BlockState& momentum, ValueId gradient, ValueId rng,
+                       ValueId factor) {
+  const auto inputs_of = [&](std::vector<ValueId> own) {
+    own.push_back(rng);
+    if (factor.valid()) own.push_back(factor);
+    return own;
+  };
+  const auto attrs = [&] {
+    return Attrs{{"stream", b.next_random_stream()}, {"scaled", int64_t{factor.valid()}}};
+  };
+  const std::vector<NodeId> gathers = gathers_of(b.graph(), gradient);
+  if (gathers.empty()) {
+    const auto sum = b.apply("momentum_fold_8bit",
+                             inputs_of({momentum.codes, momentum.scales, gradient}), attrs());
+    return {sum[0], sum[1]};
+  }
+  BlockState sum = momentum;
+  for (const NodeId gather : gathers) {
+    const Node& node = b.graph()[gather];
+    sum = replace_gather(
+        b, gather,
+        inputs_of({sum.codes, sum.scales, node.inputs[0], node.inputs[1], node.inputs[2]}),
+        attrs());
+  }
+  return sum;
 }
 
 }  // namespace thimble

@@ -25,6 +25,9 @@ BlockState add_block_state(Builder& b, ValueId w, const std::string& what);
 // gradient.
 BlockState add_fold_start(Builder& b, ValueId w, const OptimizerSpec& spec,
                           const std::string& name);
-BlockState add_folding(Builder& b, const BlockState& momentum, ValueId gradient, ValueId rng);
+// `factor` is what the gradient is multiplied by; invalid: as it is. Where the gradient is gathered
+// from sparse weights, each part of it goes into the momentum by itself, at its gather's place.
+BlockState add_folding(Builder& b, const BlockState& momentum, ValueId gradient, ValueId rng,
+                       ValueId factor);
 
 }  // namespace thimble

@@ -6,14 +6,20 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "transform/loss_scale.h"
 
 namespace thimble {
 
-// f32 [1]: what brings the gradients that are valid down to `max_norm`, at most 1.
-ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm);
+// f32 [1]: what brings the gradients that are valid down to `max_norm`, at most 1. Of a scaled
+// loss, `unscaling` is what makes them gradients of the loss itself, and so does the result.
+ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm,
+                        ValueId unscaling = {});
 
-// The same right behind the gradients, none of which is then needed any longer.
-ValueId add_early_clip_factor(Graph& graph, std::vector<ValueId> gradients, double max_norm);
+// What arrives at the loss, `loss_scale`, times what brings the gradients down to `max_norm`; right
+// behind the gradients, none of which is then needed any longer. Not a number where they
+// overflowed, so that the gradients of the second pass do, too.
+ValueId add_early_clip_factor(Graph& graph, std::vector<ValueId> gradients, double max_norm,
+                              ValueId loss_scale, const LossScaling& scaling);
 
 // The gradients (where valid) times the factor, in their place.
 std::vector<ValueId> scaled_by(Builder& b, std::span<const ValueId> gradients, ValueId factor);

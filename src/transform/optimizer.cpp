@@ -29,7 +29,8 @@ class UpdateNode {
     if (dtype == DType::f16 || dtype == DType::bf16) rounding_ = spec.rounding;
   }
 
-  // op(tensors..., scalars...), or kahan_op(tensors..., compensation, scalars...).
+  // op(tensors..., scalars...), or kahan_op(tensors..., compensation, scalars...), which may be
+  // missing where check_optimizer refuses that rounding.
   void add(std::string_view op, std::string_view kahan_op, std::vector<ValueId> inputs,
            const std::vector<ValueId>& scalars, Attrs attrs) {
     if (rounding_ == Rounding::kahan) {
@@ -69,7 +70,7 @@ void add_sgd(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerS
                        {"weight_decay", spec.weight_decay}};
   if (wants_8bit_state(b, w, spec)) {
     const BlockState m = add_block_state(b, w, "momentum");
-    b.apply("sgd_update_8bit", {w, g, m.codes, m.scales, scalars.learning_rate}, attrs);
+    node.add("sgd_update_8bit", {}, {w, g, m.codes, m.scales}, {scalars.learning_rate}, attrs);
     return;
   }
   node.add("sgd_update", "sgd_kahan_update", {w, g, add_momentum(b, w, g)}, {scalars.learning_rate},
@@ -100,9 +101,8 @@ void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const Optimizer
     const BlockState v = add_block_state(b, w, "second_moment");
     Attrs rounding = attrs;
     rounding.set("stream", b.next_random_stream());
-    b.apply("adam_update_8bit",
-            {w, g, m.codes, m.scales, v.codes, v.scales, scalars.learning_rate, scalars.step},
-            rounding);
+    node.add("adam_update_8bit", {}, {w, g, m.codes, m.scales, v.codes, v.scales},
+             {scalars.learning_rate, scalars.step}, rounding);
     return;
   }
   const std::string name = b.graph()[w].name;
@@ -113,60 +113,38 @@ void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const Optimizer
            attrs);
 }
 
-void add_adafactor(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
+void add_adafactor(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
                    const OptimizerInputs& scalars) {
   const std::string name = b.graph()[w].name;
   const Shape shape = b.shape(w);
   const Attrs attrs = {{"weight_decay", spec.weight_decay}};
   if (shape.rank() < 2) {
     const ValueId v = b.state(name + ".second_moment", {shape, DType::f32});
-    b.apply("adafactor_vector_update", {w, g, v, scalars.learning_rate, scalars.step}, attrs);
+    node.add("adafactor_vector_update", {}, {w, g, v}, {scalars.learning_rate, scalars.step},
+             attrs);
     return;
   }
   const ValueId rows = b.state(name + ".rows", {{shape[0]}, DType::f32});
   const ValueId columns = b.state(name + ".columns", {{shape.elements() / shape[0]}, DType::f32});
-  b.apply("adafactor_update", {w, g, rows, columns, scalars.learning_rate, scalars.step}, attrs);
+  node.add("adafactor_update", {}, {w, g, rows, columns}, {scalars.learning_rate, scalars.step},
+           attrs);
 }
 
 // Folds gradients into momentum in 8 bits, where it is (the others' places hold nothing): each
-// gradient lives until it has been added.
+// gradient lives until it has been added. `factor` makes them gradients of the loss itself.
 void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const ValueId> gradients,
-               std::span<const BlockState> starts, bool several_microbatches,
-               OptimizerInputs& scalars) {
+               std::span<const BlockState> starts, const OptimizerSpec& spec,
+               bool several_microbatches, ValueId factor, OptimizerInputs& scalars) {
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!starts[i].codes.valid()) continue;
     if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
     b.set_phase(Phase::each);
-    const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng);
+    const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
     b.set_phase(several_microbatches ? Phase::end : Phase::each);
-    b.apply("sgd_folded_update_8bit", {weights[i], m.codes, m.scales, scalars.learning_rate});
+    UpdateNode node(b, weights[i], spec, scalars, {});
+    node.add("sgd_folded_update_8bit", {}, {weights[i], m.codes, m.scales}, {scalars.learning_rate},
+             {});
   }
-}
-
-// Updates that read gradients as they are and round to the nearest.
-void check_plain_updates(const OptimizerSpec& spec) {
-  const char* what = spec.state_bits == 8           ? "optimizer state in 8 bits"
-                     : spec.kind == Kind::adafactor ? "adafactor"
-                     : spec.clip_norm > 0           ? "clipping by a norm"
-                                                    : nullptr;
-  if (what == nullptr) return;
-  user_check(spec.scaling.kind == LossScaling::Kind::none,
-             "{} wants gradients of a loss that is not scaled; choose --precision bf16, or "
-             "--loss-scale none",
-             what);
-  user_check(spec.rounding == Rounding::nearest,
-             "{} does not go with {} rounding of weights; leave --rounding out", what,
-             name_of(spec.rounding));
-}
-
-// Those read weight and gradient as one type, which master weights and their gradients are not.
-void check_one_type(const Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec) {
-  if (!wants_8bit_state(b, w, spec) && spec.kind != Kind::adafactor) return;
-  user_check(b.type(w).dtype == b.type(g).dtype,
-             "{} does not go with master weights, whose gradients are of another type; leave "
-             "--master out{}",
-             spec.kind == Kind::adafactor ? "adafactor" : "optimizer state in 8 bits",
-             spec.kind == Kind::sgd && !spec.nesterov ? ", or choose --fold" : "");
 }
 
 }  // namespace
@@ -215,8 +193,11 @@ void check_fold(const OptimizerSpec& spec) {
 }
 
 void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
-  check_plain_updates(spec);
   check_fold(spec);
+  user_check(
+      spec.rounding != Rounding::kahan || (spec.state_bits != 8 && spec.kind != Kind::adafactor),
+      "{} keeps nothing of what rounding leaves over; choose --rounding stochastic",
+      spec.state_bits == 8 ? "optimizer state in 8 bits" : "adafactor");
   user_check(spec.state_bits == 32 || spec.state_bits == 8,
              "optimizer state takes 32 bits a number or 8, not {}; choose --state-bits 8 or 32",
              spec.state_bits);
@@ -302,23 +283,26 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     const std::vector<ValueId> totals = accumulate_into(graph, sums);
     for (size_t s = 0; s < grown.size(); ++s) complete[grown[s]] = totals[s];
   }
-  fold_8bit(b, trained, complete, folded, several_microbatches, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
-  if (spec.clip_norm > 0 && !spec.clip_two_pass) {
-    complete = scaled_by(b, complete, add_clip_factor(b, complete, spec.clip_norm));
-  }
-  const Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
+  Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
   if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
   scalars.overflow = unscaling.overflow;
+  if (spec.clip_norm > 0 && !spec.clip_two_pass) {
+    const ValueId factor = add_clip_factor(b, complete, spec.clip_norm, unscaling.factor);
+    if (unscaling.factor.valid()) {
+      unscaling.factor = factor;
+    } else {
+      complete = scaled_by(b, complete, factor);
+    }
+  }
+  fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
+  b.set_phase(several_microbatches ? Phase::end : Phase::each);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (folded[i].codes.valid()) continue;
-    check_one_type(b, trained[i], complete[i], spec);
-    if (spec.kind == Kind::adafactor) {
-      add_adafactor(b, trained[i], complete[i], spec, scalars);
-      continue;
-    }
     const UpdateNode node(b, trained[i], spec, scalars, unscaling.factor);
-    const auto add = spec.kind == Kind::sgd ? add_sgd : add_adam;
+    const auto add = spec.kind == Kind::sgd         ? add_sgd
+                     : spec.kind == Kind::adafactor ? add_adafactor
+                                                    : add_adam;
     add(b, node, trained[i], complete[i], spec, scalars);
   }
   return scalars;

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/dtype.h"
+#include "backend/cuda/numbers.h"
 
 namespace thimble {
 
@@ -38,10 +38,6 @@ struct alignas(16) Pack {
   static constexpr int kCount = 16 / static_cast<int>(sizeof(T));
   T at[kCount];
 };
-
-constexpr bool on_device(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
 
 // Calls body(TypeTag<T>{}) with the device's type for f32, f16 or bf16.
 template <class Body>

@@ -1,15 +1,8 @@
 // cast: one pass, eight elements a thread at a time; rounds once.
-#include "backend/cuda/elementwise.cuh"
+#include "backend/cuda/eights.cuh"
 
 namespace thimble {
 namespace {
-
-constexpr int kTogether = 8;
-
-template <class T>
-struct alignas(sizeof(T) == 1 ? 8 : 16) Eight {
-  T at[kTogether];
-};
 
 template <class T>
 __device__ float number(T x) {
@@ -24,17 +17,17 @@ template <class From, class To>
 __global__ void cast_elements(const From* from, To* to, int64_t count, bool add) {
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
   const int64_t thread = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
-  const int64_t whole = count / kTogether;
+  const int64_t whole = count / 8;
   for (int64_t i = thread; i < whole; i += threads) {
     const Eight<From> x = reinterpret_cast<const Eight<From>*>(from)[i];
     Eight<To>* const there = reinterpret_cast<Eight<To>*>(to) + i;
     Eight<To> y;
     if (add) y = *there;
 #pragma unroll
-    for (int e = 0; e < kTogether; ++e) store(&y.at[e], number(x.at[e]), add);
+    for (int e = 0; e < 8; ++e) store(&y.at[e], number(x.at[e]), add);
     *there = y;
   }
-  for (int64_t i = whole * kTogether + thread; i < count; i += threads) {
+  for (int64_t i = whole * 8 + thread; i < count; i += threads) {
     store(to + i, number(from[i]), add);
   }
 }
@@ -53,7 +46,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   return own_kernel([&device](const KernelArgs& args) {
     const int64_t count = args.outputs[0].elements();
     if (count == 0) return;
-    const unsigned blocks = blocks_for((count + kTogether - 1) / kTogether, device);
+    const unsigned blocks = blocks_for((count + 7) / 8, device);
     with_source_type(args.inputs[0].type.dtype, [&](auto from) {
       with_device_type(args.outputs[0].type.dtype, [&](auto to) {
         using From = typename decltype(from)::type;

@@ -38,8 +38,15 @@ struct AdamFactors {
     root_correction = sqrtf(-expm1f(number * log_keep2));
   }
 
+  __device__ float first(float g, float m) const {
+    return sum(product(keep1, m), product(take1, g));
+  }
+  __device__ float second(float g, float v) const {
+    return sum(product(keep2, v), product(product(take2, g), g));
+  }
   __device__ float moved(float w, float m, float v) const {
-    return shrink * w - step_size * m / (sqrtf(v) / root_correction + epsilon);
+    const float root = sum(ratio(__fsqrt_rn(v), root_correction), epsilon);
+    return difference(product(shrink, w), ratio(product(step_size, m), root));
   }
 };
 
@@ -55,10 +62,9 @@ struct AdamStep {
   __device__ void begin(float rate, float number) { factors.begin(rate, number); }
   __device__ void operator()(const float (&in)[kTensors], float (&out)[kOutputs]) const {
     float w = in[0];
-    if constexpr (kCompensated) w += in[4];
-    const float g = in[1] + factors.penalty * w;
-    const float m = factors.keep1 * in[2] + factors.take1 * g;
-    const float v = factors.keep2 * in[3] + factors.take2 * g * g;
+    if constexpr (kCompensated) w = sum(w, in[4]);
+    const float g = sum(in[1], product(factors.penalty, w));
+    const float m = factors.first(g, in[2]), v = factors.second(g, in[3]);
     out[0] = factors.moved(w, m, v);
     out[1] = m;
     out[2] = v;

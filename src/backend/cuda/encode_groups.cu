@@ -1,6 +1,6 @@
-// encode_groups: one pass, a warp for a group. No products and sums are fused: codes have the bits
-// that they have on any backend.
+// encode_groups: one pass, a warp for a group.
 #include "backend/cuda/group_codes.cuh"
+#include "backend/cuda/unfused.cuh"
 #include "base/random_stream.h"
 
 namespace thimble {
@@ -37,19 +37,19 @@ __global__ void encode(const T* x, const int64_t* rng, int64_t stream, uint8_t* 
       high = fmaxf(high, __shfl_xor_sync(kAllLanes, high, step));
     }
     finite = __all_sync(kAllLanes, finite) != 0;
-    const float step = __fdiv_rn(__fsub_rn(high, low), kTop);
+    const float step = ratio(difference(high, low), kTop);
     const bool codable = finite && step > 0;
     uint64_t levels = 0;
     if (codable) {
-      const float per_step = __fdiv_rn(1, step);
+      const float per_step = ratio(1, step);
 #pragma unroll
       for (int q = 0; q < 2; ++q) {
         const PhiloxCounter words = random.words(first / 4 + q);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const int e = 4 * q + j;
-          const float up = __fadd_rn(__fmul_rn(__fsub_rn(number[e], low), per_step),
-                                     uniform_from(words[static_cast<size_t>(j)]));
+          const float up = sum(product(difference(number[e], low), per_step),
+                               uniform_from(words[static_cast<size_t>(j)]));
           const auto level = static_cast<unsigned>(static_cast<int>(up < kTop ? up : kTop));
           if (first + e < count) levels |= static_cast<uint64_t>(level) << (kBits * e);
         }

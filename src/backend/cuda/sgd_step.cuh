@@ -23,10 +23,10 @@ struct SgdStep {
   __device__ void begin(float learning_rate, float) { rate = learning_rate; }
   __device__ void operator()(const float (&in)[kTensors], float (&out)[kOutputs]) const {
     float w = in[0];
-    if constexpr (kCompensated) w += in[3];
-    const float d = in[1] + decay * w;
-    const float m = momentum * in[2] + d;
-    out[0] = w - rate * (nesterov ? d + momentum * m : m);
+    if constexpr (kCompensated) w = sum(w, in[3]);
+    const float d = sum(in[1], product(decay, w));
+    const float m = sum(product(momentum, in[2]), d);
+    out[0] = difference(w, product(rate, nesterov ? sum(d, product(momentum, m)) : m));
     out[1] = m;
   }
 };
@@ -45,8 +45,8 @@ struct SgdPlainStep {
   __device__ void begin(float learning_rate, float) { rate = learning_rate; }
   __device__ void operator()(const float (&in)[kTensors], float (&out)[kOutputs]) const {
     float w = in[0];
-    if constexpr (kCompensated) w += in[2];
-    out[0] = w - rate * (in[1] + decay * w);
+    if constexpr (kCompensated) w = sum(w, in[2]);
+    out[0] = difference(w, product(rate, sum(in[1], product(decay, w))));
   }
 };
 

@@ -13,6 +13,7 @@
 
 #include "backend/cuda/elementwise.cuh"
 #include "backend/cuda/stochastic_rounding.cuh"
+#include "backend/cuda/unfused.cuh"
 
 namespace thimble {
 
@@ -56,7 +57,7 @@ __global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> 
       float in[kTensors], out[kOutputs];
 #pragma unroll
       for (int k = 0; k < kTensors; ++k) in[k] = x[k].at[e];
-      if (args.factor != nullptr) in[1] *= factor;
+      if (args.factor != nullptr) in[1] = product(factor, in[1]);
       step(in, out);
 #pragma unroll
       for (int k = 0; k < kOutputs; ++k) y[k].at[e] = out[k];

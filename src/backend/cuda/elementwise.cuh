@@ -66,26 +66,36 @@ __global__ void map_elements(Sources<T, kInputs> in, T* out, int64_t count, bool
   }
 }
 
-// Of the first kInputs inputs, all of the output's type and shape; null when they are not.
+// Puts the kernel over the first kInputs inputs on the stream. REQUIRES: can_map() of its signature.
+template <int kInputs, class Map>
+void run_elementwise(const KernelArgs& args, const CudaDevice& device, Map map) {
+  const TensorRef& out = args.outputs[0];
+  const int64_t count = out.elements();
+  if (count == 0) return;
+  with_device_type(out.type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Sources<T, kInputs> in;
+    for (int k = 0; k < kInputs; ++k) in.at[k] = args.inputs[static_cast<size_t>(k)].template as<T>();
+    const unsigned blocks = blocks_for((count + Pack<T>::kCount - 1) / Pack<T>::kCount, device);
+    map_elements<T, kInputs><<<blocks, kBlockThreads, 0, device.stream>>>(
+        in, out.as<T>(), count, args.adds_into(0), map);
+  });
+  check_launch("elementwise");
+}
+
+// Whether the first `inputs` inputs have the output's type and shape, and the device knows it.
+inline bool can_map(const Signature& s, int inputs) {
+  bool same = on_device(s.outputs[0].dtype);
+  for (int k = 0; k < inputs; ++k) same = same && s.inputs[static_cast<size_t>(k)] == s.outputs[0];
+  return same;
+}
+
+// Null when the inputs do not fit.
 template <int kInputs, class Map>
 std::unique_ptr<Kernel> make_elementwise(const Signature& s, CudaDevice& device, Map map) {
-  if (!on_device(s.outputs[0].dtype)) return nullptr;
-  for (int k = 0; k < kInputs; ++k) {
-    if (s.inputs[static_cast<size_t>(k)] != s.outputs[0]) return nullptr;
-  }
+  if (!can_map(s, kInputs)) return nullptr;
   return own_kernel([&device, map](const KernelArgs& args) {
-    const TensorRef& out = args.outputs[0];
-    const int64_t count = out.elements();
-    if (count == 0) return;
-    with_device_type(out.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      Sources<T, kInputs> in;
-      for (int k = 0; k < kInputs; ++k) in.at[k] = args.inputs[static_cast<size_t>(k)].template as<T>();
-      const unsigned blocks = blocks_for((count + Pack<T>::kCount - 1) / Pack<T>::kCount, device);
-      map_elements<T, kInputs><<<blocks, kBlockThreads, 0, device.stream>>>(
-          in, out.as<T>(), count, args.adds_into(0), map);
-    });
-    check_launch("elementwise");
+    run_elementwise<kInputs>(args, device, map);
   });
 }
 

@@ -68,10 +68,6 @@ std::vector<Sample> samples() {
   };
   add({5, 7}, 7, 1, {});
   add({16, 3, 3, 8}, 72, 1000, {{"weight_decay", 0.1}, {"clip", 0.5}});
-  add({9, 4}, 4, 3, {{"scaled", int64_t{1}}, {"rounding", "stochastic"}});
-  result.back().inputs.insert(result.back().inputs.end(), {{{1}}, {{2}, DType::i64}});
-  result.back().fills.insert(result.back().fills.end(),
-                             {{Fill::Kind::uniform, 0.4, 0.6}, {Fill::Kind::labels, 0, 1000}});
   return result;
 }
 

@@ -43,9 +43,6 @@ std::vector<Sample> samples() {
   };
   add({37}, 1, {});
   add({64}, 10, {{"weight_decay", 0.1}});
-  add({64}, 10, {{"scaled", int64_t{1}}});
-  result.back().inputs.push_back({{1}});
-  result.back().fills.push_back({Fill::Kind::uniform, 0.4, 0.6});
   return result;
 }
 

@@ -78,12 +78,6 @@ std::vector<Sample> samples() {
   add({333}, 2, 10, {{"weight_decay", 0.01}, {"stream", int64_t{2}}});
   add({16, 3, 3, 8}, 5, 1000,
       {{"weight_decay", 0.1}, {"decoupled", int64_t{1}}, {"beta2", 0.95}, {"stream", int64_t{77}}});
-  add({7, 99}, 3, 5, {{"scaled", int64_t{1}}, {"rounding", "stochastic"}, {"stream", int64_t{4}}});
-  result.back().inputs[1].dtype = DType::f16;
-  for (const TensorType& extra : {TensorType{{1}}, TensorType{{2}, DType::i64}}) {
-    result.back().inputs.push_back(extra);
-  }
-  result.back().fills.insert(result.back().fills.end(), {kAnyFactor, kAnyKey});
   return result;
 }
 

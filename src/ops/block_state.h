@@ -34,8 +34,5 @@ void for_each_block(int64_t elements, Body&& body) {
 // How samples fill the two tensors of a state.
 inline constexpr Fill kAnyCodes = {Fill::Kind::bytes};
 inline constexpr Fill kAnyScales = {Fill::Kind::uniform, 0.1, 1};
-// And the extras of updates.
-inline constexpr Fill kAnyFactor = {Fill::Kind::uniform, 0.4, 0.6};
-inline constexpr Fill kAnyKey = {Fill::Kind::labels, 0, 1000};
 
 }  // namespace thimble

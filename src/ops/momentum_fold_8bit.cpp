@@ -36,14 +36,15 @@ void reference(const KernelArgs& args) {
 Work work(const Signature& s) { return {50 * static_cast<double>(s.inputs[0].elements()), 0}; }
 
 std::vector<Sample> samples() {
-  const Fill key = {Fill::Kind::labels, 0, 1000};
-  const Shape small = {5, 7}, large = {16, 3, 3, 8};
-  return {{.inputs = {{small, DType::u8}, {{1}}, {small}, {{3}, DType::i64}},
-           .attrs = {{"stream", int64_t{3}}},
-           .fills = {kAnyCodes, kAnyScales, {}, key}},
-          {.inputs = {{large, DType::u8}, {{5}}, {large}, {{3}, DType::i64}, {{1}}},
-           .attrs = {{"stream", int64_t{77}}, {"scaled", int64_t{1}}},
-           .fills = {kAnyCodes, kAnyScales, {}, key, {Fill::Kind::uniform, 0, 1}}}};
+  std::vector<Sample> result;
+  const auto add = [&](Shape g, int64_t blocks, int64_t stream) {
+    result.push_back({.inputs = {{g, DType::u8}, {{blocks}}, {g}, {{3}, DType::i64}},
+                      .attrs = {{"stream", stream}},
+                      .fills = {kAnyCodes, kAnyScales, {}, {Fill::Kind::labels, 0, 1000}}});
+  };
+  add({5, 7}, 1, 3);
+  add({16, 3, 3, 8}, 5, 77);
+  return result;
 }
 
 }  // namespace

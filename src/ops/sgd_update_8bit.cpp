@@ -51,18 +51,6 @@ std::vector<Sample> samples() {
       {.inputs = {{large}, {large}, {large, DType::u8}, {{5}}, {{1}}},
        .attrs = {{"momentum", 0.9}, {"nesterov", int64_t{1}}, {"weight_decay", 1e-2}},
        .fills = {{}, {}, kAnyCodes, kAnyScales, rate}},
-      {.inputs = {{large},
-                  {large, DType::f16},
-                  {large, DType::u8},
-                  {{5}},
-                  {{1}},
-                  {{1}},
-                  {{2}, DType::i64}},
-       .attrs = {{"momentum", 0.9},
-                 {"scaled", int64_t{1}},
-                 {"rounding", "stochastic"},
-                 {"stream", int64_t{3}}},
-       .fills = {{}, {}, kAnyCodes, kAnyScales, rate, kAnyFactor, kAnyKey}},
   };
 }
 

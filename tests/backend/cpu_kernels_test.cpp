@@ -110,6 +110,39 @@ std::vector<Case> cases() {
     result.push_back(in_sixteen_bits(conv(op, {3, 16, 16, 96}, {160, 1, 1, 96}, 2, 1), DType::f16));
     result.push_back(in_sixteen_bits(conv(op, {3, 4, 4, 64}, {192, 3, 3, 64}, 1, 1), DType::f16));
   }
+  // State in 8 bits: gradients of a scaled loss, weights rounded at random, several dtypes.
+  for (const DType weight : {DType::f32, DType::f16, DType::bf16}) {
+    const Shape w = {16, 3, 3, 17};
+    const TensorType codes = {w, DType::u8}, scales = f32({10}), one = f32({1});
+    const TensorType key = {{2}, DType::i64};
+    const Fill bytes = {Fill::Kind::bytes}, some = {Fill::Kind::uniform, 0.1, 1};
+    const Fill keys = {Fill::Kind::labels, 0, 1000};
+    const Attrs attrs = {{"momentum", 0.9},
+                         {"weight_decay", 1e-3},
+                         {"scaled", int64_t{1}},
+                         {"rounding", "stochastic"},
+                         {"stream", int64_t{3}}};
+    Attrs unscaled = attrs;
+    unscaled.set("scaled", int64_t{0});
+    result.push_back({"sgd_update_8bit",
+                      {.inputs = {{w, weight}, {w, DType::f16}, codes, scales, one, one, key},
+                       .attrs = attrs,
+                       .fills = {{}, {}, bytes, some, some, some, keys}}});
+    result.push_back(
+        {"adam_update_8bit",
+         {.inputs =
+              {{w, weight}, {w, DType::f16}, codes, scales, codes, scales, one, one, one, key},
+          .attrs = attrs,
+          .fills = {{}, {}, bytes, some, bytes, some, some, {Fill::Kind::ones}, some, keys}}});
+    result.push_back({"sgd_folded_update_8bit",
+                      {.inputs = {{w, weight}, codes, scales, one, key},
+                       .attrs = unscaled,
+                       .fills = {{}, bytes, some, some, keys}}});
+    result.push_back({"momentum_fold_8bit",
+                      {.inputs = {codes, scales, {w, weight}, {{3}, DType::i64}, one},
+                       .attrs = {{"scaled", int64_t{1}}, {"stream", int64_t{3}}},
+                       .fills = {bytes, some, {}, keys, some}}});
+  }
   result.push_back(
       in_sixteen_bits(batch_norm("batch_norm_backward", {20, 16, 16, 32}, 0, 7), DType::f16));
   result.push_back(in_sixteen_bits({"dropout",

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "runs.h"
+#include "support/runs.h"
 
 namespace thimble {
 

@@ -55,8 +55,7 @@ struct Adafactor {
 // Few parts, so that adding them up takes no time.
 inline unsigned adafactor_blocks(int64_t elements, const CudaDevice& device) {
   const int64_t wanted = (elements + 8 * kBlockThreads - 1) / (8 * kBlockThreads);
-  return static_cast<unsigned>(
-      std::clamp<int64_t>(wanted, 1, 2 * int64_t{device.multiprocessors}));
+  return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, 2 * int64_t{device.multiprocessors}));
 }
 inline Bytes adafactor_workspace(unsigned blocks) {
   return Bytes(static_cast<int64_t>(blocks * sizeof(double)));

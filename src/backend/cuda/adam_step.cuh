@@ -52,12 +52,12 @@ struct AdamFactors {
 
 // Inputs w, g, m, v, and with kCompensated what the rounding of w has left over; outputs without g.
 template <bool kCompensated>
-struct AdamStep {
+struct AdamElement {
   static constexpr int kTensors = kCompensated ? 5 : 4, kOutputs = kCompensated ? 4 : 3;
   static constexpr int kRest = kCompensated ? 3 : 0;
   AdamFactors factors;
 
-  explicit AdamStep(const Attrs& attrs) : factors(attrs) {}
+  explicit AdamElement(const Attrs& attrs) : factors(attrs) {}
 
   __device__ void begin(float rate, float number) { factors.begin(rate, number); }
   __device__ void operator()(const float (&in)[kTensors], float (&out)[kOutputs]) const {

@@ -5,7 +5,7 @@ namespace thimble {
 namespace {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_update(s, device, 2, AdamStep<false>(s.attrs));
+  return make_update(s, device, 2, AdamElement<false>(s.attrs));
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace thimble {
 
 static __device__ const std::array<float, 128> kDeviceSignedLevels = SignedCode::Levels::kLevels;
-static __device__ const std::array<float, 256> kDeviceUnsignedLevels = UnsignedCode::Levels::kLevels;
+static __device__ const std::array<float, 256> kDeviceUnsignedLevels =
+    UnsignedCode::Levels::kLevels;
 
 // DynamicLevels<kCells>::round().
 template <int kCells>

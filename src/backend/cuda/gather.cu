@@ -1,13 +1,14 @@
 // gather: one launch; see packed_weight.cuh. Written and not added, blocks share the zeros around
-// the weight's part of the pool, whose end each counts for itself; then there may be more blocks than
-// the weight has chunks.
+// the weight's part of the pool, whose end each counts for itself; then there may be more blocks
+// than the weight has chunks.
 #include "backend/cuda/packed_weight.cuh"
 
 namespace thimble {
 namespace {
 
 template <class T>
-__global__ void gather_dense(const T* dense, PackedWeight weight, T* pool, int64_t total, bool add) {
+__global__ void gather_dense(const T* dense, PackedWeight weight, T* pool, int64_t total,
+                             bool add) {
   if (weight.has_chunk(blockIdx.x)) {
     walk_chunk(weight, [&](int64_t element, bool one, int64_t place) {
       if (one) store(pool + place, widen(dense[element]), add);

@@ -1,5 +1,5 @@
-// base/group_code.h on the device. A group is 256 numbers: eight for each lane of a warp, whose codes
-// fill as many bytes as a code has bits.
+// base/group_code.h on the device. A group is 256 numbers: eight for each lane of a warp, whose
+// codes fill as many bytes as a code has bits.
 #pragma once
 
 #include "backend/cuda/eights.cuh"
@@ -11,10 +11,11 @@ static_assert(kCodeGroup == 32 * 8);
 
 // The codes of a lane.
 template <int kBits>
-using LaneCodes = std::conditional_t<kBits == 8, uint64_t,
-                                     std::conditional_t<kBits == 4, uint32_t, uint16_t>>;
+using LaneCodes =
+    std::conditional_t<kBits == 8, uint64_t, std::conditional_t<kBits == 4, uint32_t, uint16_t>>;
 
-// Of the eight numbers from `first` on; what no number of `count` needs is neither read nor written.
+// Of the eight numbers from `first` on; what no number of `count` needs is neither read nor
+// written.
 template <int kBits>
 __device__ LaneCodes<kBits> load_codes(const uint8_t* packed, int64_t first, int64_t count) {
   const int64_t lane = first / 8;

@@ -1,4 +1,5 @@
-// momentum_decay_8bit: one pass, a warp for a block of 256. Without weight decay only scales change.
+// momentum_decay_8bit: one pass, a warp for a block of 256. Without weight decay only scales
+// change.
 #include "backend/cuda/state_blocks.cuh"
 
 namespace thimble {

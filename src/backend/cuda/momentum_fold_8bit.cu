@@ -5,17 +5,15 @@ namespace thimble {
 namespace {
 
 __global__ void fold_blocks(const uint8_t* codes, const float* scales, Numbers g, int64_t count,
-                            const int64_t* rng, int64_t stream, uint8_t* next,
-                            float* next_scales) {
+                            const int64_t* rng, int64_t stream, uint8_t* next, float* next_scales) {
   const RandomStream random(rng, stream);
   for_each_state_block(count, [&](const LanePlace& place) {
     LaneState m = decode_state<DeviceSignedCode>(codes, scales[place.block], place);
     const LaneState gradient = load_numbers(g, place);
 #pragma unroll
     for (int i = 0; i < 8; ++i) m.at[i] = sum(m.at[i], gradient.at[i]);
-    encode_state<DeviceSignedCode>(m, next, next_scales, place, [&](int h) {
-      return random_thresholds(random, place.quad(h));
-    });
+    encode_state<DeviceSignedCode>(m, next, next_scales, place,
+                                   [&](int h) { return random_thresholds(random, place.quad(h)); });
   });
 }
 

@@ -5,8 +5,9 @@
 //   mask  one bit per element: nonzero or not (base/bits.h)
 //
 // A block has a chunk of the mask to itself: it counts the ones before its chunk, and walks through
-// it by tiles. In a tile a warp takes a word of 32 elements at a time, a lane an element: neighbours
-// in the tensor and in the pool are neighbours in the warp. One launch, nothing between blocks.
+// it by tiles. In a tile a warp takes a word of 32 elements at a time, a lane an element:
+// neighbours in the tensor and in the pool are neighbours in the warp. One launch, nothing between
+// blocks.
 #pragma once
 
 #include "backend/cuda/elementwise.cuh"

@@ -26,7 +26,8 @@ __device__ void put(Pack<T>* to, const Pack<T>& value, bool add) {
   }
   Pack<T> sum = *to;
 #pragma unroll
-  for (int e = 0; e < Pack<T>::kCount; ++e) sum.at[e] = narrow<T>(widen(sum.at[e]) + widen(value.at[e]));
+  for (int e = 0; e < Pack<T>::kCount; ++e)
+    sum.at[e] = narrow<T>(widen(sum.at[e]) + widen(value.at[e]));
   *to = sum;
 }
 // One number of its own.

@@ -8,14 +8,14 @@ namespace thimble {
 
 // Inputs w, g, m, and with kCompensated what the rounding of w has left over; outputs without g.
 template <bool kCompensated>
-struct SgdStep {
+struct SgdElement {
   static constexpr int kTensors = kCompensated ? 4 : 3, kOutputs = kCompensated ? 3 : 2;
   static constexpr int kRest = kCompensated ? 2 : 0;
   float momentum, decay;
   bool nesterov;
   float rate = 0;
 
-  explicit SgdStep(const Attrs& attrs)
+  explicit SgdElement(const Attrs& attrs)
       : momentum(static_cast<float>(attrs.real("momentum"))),
         decay(static_cast<float>(attrs.real("weight_decay", 0))),
         nesterov(attrs.integer("nesterov", 0) != 0) {}
@@ -33,13 +33,13 @@ struct SgdStep {
 
 // Without momentum: w' = w - lr (g + weight_decay w).
 template <bool kCompensated>
-struct SgdPlainStep {
+struct SgdPlainElement {
   static constexpr int kTensors = kCompensated ? 3 : 2, kOutputs = kCompensated ? 2 : 1;
   static constexpr int kRest = kCompensated ? 1 : 0;
   float decay;
   float rate = 0;
 
-  explicit SgdPlainStep(const Attrs& attrs)
+  explicit SgdPlainElement(const Attrs& attrs)
       : decay(static_cast<float>(attrs.real("weight_decay", 0))) {}
 
   __device__ void begin(float learning_rate, float) { rate = learning_rate; }

@@ -5,7 +5,7 @@ namespace thimble {
 namespace {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_update(s, device, 1, SgdStep<false>(s.attrs));
+  return make_update(s, device, 1, SgdElement<false>(s.attrs));
 }
 
 }  // namespace

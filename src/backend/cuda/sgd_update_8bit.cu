@@ -21,8 +21,7 @@ __global__ void update_blocks(Numbers w, Numbers g, const uint8_t* codes, const 
     for (int i = 0; i < 8; ++i) {
       const float d = sum(gradient.at[i], product(settings.decay, weight.at[i]));
       m.at[i] = sum(product(settings.momentum, m.at[i]), d);
-      const float along =
-          settings.nesterov ? sum(d, product(settings.momentum, m.at[i])) : m.at[i];
+      const float along = settings.nesterov ? sum(d, product(settings.momentum, m.at[i])) : m.at[i];
       weight.at[i] = difference(weight.at[i], product(rate, along));
     }
     store_numbers(next_w, place, weight);

@@ -5,8 +5,8 @@ namespace thimble {
 namespace {
 
 template <class Unit>
-__global__ void take_rows(const Unit* from, Unit* to, int64_t length, int64_t whole,
-                          int64_t units, bool add) {
+__global__ void take_rows(const Unit* from, Unit* to, int64_t length, int64_t whole, int64_t units,
+                          bool add) {
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
   for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < units; i += threads) {
     const int64_t row = quotient(i, length);

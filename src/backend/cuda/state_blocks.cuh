@@ -28,7 +28,8 @@ struct LanePlace {
   }
 };
 
-// Calls body(place) in all lanes of the warp that has the block, for every block of `count` numbers.
+// Calls body(place) in all lanes of the warp that has the block, for every block of `count`
+// numbers.
 template <class Body>
 __device__ void for_each_state_block(int64_t count, const Body& body) {
   const int64_t warps = gridDim.x * int64_t{blockDim.x / 32};
@@ -59,7 +60,8 @@ __device__ inline LaneState load_numbers(const Numbers& from, const LanePlace& p
   return result;
 }
 
-__device__ inline void store_numbers(const Numbers& to, const LanePlace& place, const LaneState& x) {
+__device__ inline void store_numbers(const Numbers& to, const LanePlace& place,
+                                     const LaneState& x) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const Quad quad = {x.at[4 * h], x.at[4 * h + 1], x.at[4 * h + 2], x.at[4 * h + 3]};

@@ -1,5 +1,5 @@
-// base/stochastic_rounding.h on the device: the same bits for the same random words. What is rounded
-// is exact in its dtype, and stays so when it is stored.
+// base/stochastic_rounding.h on the device: the same bits for the same random words. What is
+// rounded is exact in its dtype, and stays so when it is stored.
 #pragma once
 
 #include "backend/cuda/quads.cuh"

@@ -55,8 +55,8 @@ class StridedAxes {
   int64_t extent(int axis) const { return extent_[axis]; }
   int64_t stride(int tensor, int axis) const { return stride_[tensor][axis]; }
 
-  // Whether `pack` neighbours of the innermost axis are neighbours, or one element, in every tensor,
-  // and packs begin at multiples of it.
+  // Whether `pack` neighbours of the innermost axis are neighbours, or one element, in every
+  // tensor, and packs begin at multiples of it.
   bool packs_of(int64_t pack) const {
     if (rank_ == 0 || extent_[rank_ - 1] % pack != 0) return false;
     for (int k = 0; k < kTensors; ++k) {

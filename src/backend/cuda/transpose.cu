@@ -1,5 +1,5 @@
-// transpose: one launch. Where the innermost axis stays, rows move in wide units; where it does not,
-// square tiles go through shared memory, so that both sides are met in their order.
+// transpose: one launch. Where the innermost axis stays, rows move in wide units; where it does
+// not, square tiles go through shared memory, so that both sides are met in their order.
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/strided.cuh"
 
@@ -88,7 +88,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
     }
     const auto tiles_in = [](int64_t extent) { return (extent + kTile - 1) / kTile; };
     Tiles tiles = {axes.extent(neighbour), axes.extent(inner), 0, 0, axes.stride(1, neighbour),
-                   axes.stride(0, inner), rest.geometry(1)};
+                   axes.stride(0, inner),  rest.geometry(1)};
     tiles.a_tiles = tiles_in(tiles.a_extent);
     tiles.b_tiles = tiles_in(tiles.b_extent);
     const int64_t blocks = tiles.a_tiles * tiles.b_tiles * tiles.rest.packs;

@@ -1,5 +1,5 @@
-// Arithmetic that the compiler may not fuse: each result is rounded by itself, as on any backend, so
-// that numbers which decide about codes and roundings have the same bits everywhere.
+// Arithmetic that the compiler may not fuse: each result is rounded by itself, as on any backend,
+// so that numbers which decide about codes and roundings have the same bits everywhere.
 #pragma once
 
 namespace thimble {

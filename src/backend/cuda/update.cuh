@@ -80,7 +80,8 @@ __global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> 
 
 // `scalars` of the inputs (lr, the step's number) are between the tensors and the extras.
 template <class Step>
-std::unique_ptr<Kernel> make_update(const Signature& s, CudaDevice& device, int scalars, Step step) {
+std::unique_ptr<Kernel> make_update(const Signature& s, CudaDevice& device, int scalars,
+                                    Step step) {
   for (size_t k = 0; k < Step::kTensors; ++k) {
     if (!on_device(s.inputs[k].dtype)) return nullptr;
   }

@@ -12,9 +12,7 @@ namespace {
 
 constexpr int64_t kSteps = 3;
 
-// One residual block of a wrn: all its kinds of ops in few enough nodes for the planner's searches
-// to be quick.
-Model one_block(const ModelOptions& options) {
+Model build_block(const ModelOptions& options) {
   constexpr int64_t kWidth = 16;
   Layers net(options);
   Builder& b = net.build();
@@ -26,19 +24,20 @@ Model one_block(const ModelOptions& options) {
   return net.finish(net.linear("classifier", y, options.classes));
 }
 
-// A heavy ball, since most techniques go with it; what is typed later wins.
-const Words kNet = {"wrn-10-1",          "--batch=8",           "--data=digits", "--threads=1",
-                    "--costs=modelled",  "--optimizer=sgd",     "--weight-decay=5e-4"};
+// For every net. A heavy ball, since most techniques go with it; what is typed later wins.
+const Words kUsual = {"--batch=8", "--threads=1", "--costs=modelled", "--optimizer=sgd",
+                      "--weight-decay=5e-4"};
 
-Resolved resolve_words(const Words& flags) {
-  Words words = kNet;
+Resolved resolve_words(const Net& net, const Words& flags) {
+  Words words = net.words;
+  words.insert(words.end(), kUsual.begin(), kUsual.end());
   words.insert(words.end(), flags.begin(), flags.end());
   CLI::App app;
   CommonFlags common;
   common.add_to(app);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   Resolved resolved = resolve(common, true);
-  resolved.recipe.model.build = one_block;
+  resolved.recipe.model.build = net.build;
   return resolved;
 }
 
@@ -53,8 +52,8 @@ std::string persistent_bytes(Program& program) {
   return bytes;
 }
 
-Attempt train(const Words& flags) {
-  const Resolved resolved = resolve_words(flags);
+Attempt train(const Net& net, const Words& flags) {
+  const Resolved resolved = resolve_words(net, flags);
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = 3});
   PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
   TrainOptions options = {.recipe = resolved.recipe, .seed = 3, .steps = kSteps};
@@ -66,6 +65,7 @@ Attempt train(const Words& flags) {
   return {.planned = planned.plan.arena,
           .measured = result.measured_arena,
           .losses = result.losses,
+          .skipped = result.skipped,
           .state = persistent_bytes(trainer.program())};
 }
 
@@ -119,6 +119,21 @@ const std::vector<Technique>& all_techniques() {
   return all;
 }
 
+const Net& one_block() {
+  static const Net net = {"block", {"wrn-10-1", "--data=digits"}, build_block};
+  return net;
+}
+
+const std::vector<Net>& other_nets() {
+  static const std::vector<Net> nets = {
+      {"mlp", {"mlp", "--data=digits", "--hidden=128"}},
+      {"lstm", {"lstm", "--layers=1", "--hidden=64", "--length=4"}},
+      {"unet", {"unet", "--data=digits", "--layers=1", "--hidden=8"}},
+      {"wrn", {"wrn-10-1", "--data=digits"}},
+  };
+  return nets;
+}
+
 bool can_be_typed_together(const Technique& a, const Technique& b) {
   const auto first = settings_of(a), second = settings_of(b);
   for (const auto& [flag, value] : first) {
@@ -128,9 +143,9 @@ bool can_be_typed_together(const Technique& a, const Technique& b) {
   return true;
 }
 
-Attempt train_with(const Words& flags) {
+Attempt train_with(const Net& net, const Words& flags) {
   try {
-    return train(flags);
+    return train(net, flags);
   } catch (const UserError& error) {
     return {.refused = error.what()};
   }

@@ -14,8 +14,18 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double count(Bytes bytes) { return static_cast<double>(bytes.count); }
 
-// Of millions of bytes, as the literature counts them.
-std::string megabytes(Bytes bytes) { return fmt::format("{:.2f}", count(bytes) / 1e6); }
+// Powers of ten, as the literature counts.
+struct Unit {
+  std::string_view name;
+  double bytes = 1;
+
+  std::string of(Bytes amount) const { return fmt::format("{:.2f}", count(amount) / bytes); }
+};
+
+Unit unit_for(Bytes amount) {
+  constexpr double kMega = 1e6;
+  return count(amount) >= kMega ? Unit{"MB", kMega} : Unit{"kB", 1e3};
+}
 
 double ratio_of(const TechniqueReport& report, const TechniqueRow& row) {
   return share(count(report.baseline.total()), count(row.arena));
@@ -34,15 +44,16 @@ nlohmann::json terms_json(const MemoryTerms& terms) {
 }  // namespace
 
 std::string technique_table(const TechniqueReport& report) {
-  std::string text =
-      fmt::format("  {:<34}{:>9}{:>11}{:>12}{:>10}{:>14}{:>9}{:>13}  {}\n", "technique, MB = 10^6",
-                  "model", "optimizer", "activation", "arena", "bytes", "ratio", "extra FLOPs", "tier");
-  const auto terms = [](const std::string& name, const MemoryTerms& t) {
-    return fmt::format("  {:<34}{:>9}{:>11}{:>12}", name, megabytes(t.model), megabytes(t.optimizer),
-                       megabytes(t.activation));
+  const Unit unit = unit_for(report.baseline.total());
+  std::string text = fmt::format("  {:<34}{:>9}{:>11}{:>12}{:>10}{:>14}{:>9}{:>13}  {}\n",
+                                 fmt::format("planned, in {}", unit.name), "model", "optimizer",
+                                 "activation", "arena", "bytes", "ratio", "extra FLOPs", "tier");
+  const auto terms = [&](const std::string& name, const MemoryTerms& t) {
+    return fmt::format("  {:<34}{:>9}{:>11}{:>12}", name, unit.of(t.model), unit.of(t.optimizer),
+                       unit.of(t.activation));
   };
   text += terms("baseline, on paper", report.baseline) +
-          fmt::format("{:>10}{:>14}{:>8.1f}x\n", megabytes(report.baseline.total()),
+          fmt::format("{:>10}{:>14}{:>8.1f}x\n", unit.of(report.baseline.total()),
                       report.baseline.total().count, 1.0);
   for (const TechniqueRow& row : report.rows) {
     if (!row.refused.empty()) {
@@ -50,7 +61,7 @@ std::string technique_table(const TechniqueReport& report) {
       continue;
     }
     text += terms(row.name, row.terms) +
-            fmt::format("{:>10}{:>14}{:>8.1f}x{:>+12.1f}%  {}\n", megabytes(row.arena),
+            fmt::format("{:>10}{:>14}{:>8.1f}x{:>+12.1f}%  {}\n", unit.of(row.arena),
                         row.arena.count, ratio_of(report, row),
                         100 * extra_flops_of(report, row), row.tier);
   }

@@ -8,7 +8,7 @@ JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 .PHONY: help setup configure build build-tests run test test-slow test-asan bench bench-remat \
-        bench-optimality parity format tidy clean
+        bench-techniques bench-optimality parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -17,6 +17,7 @@ help:
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
+	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format; make tidy: clang-tidy"
@@ -52,6 +53,10 @@ bench: build
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble
+
+bench-techniques: build
+	@python3 bench/techniques.py --thimble $(BUILD)/thimble $(if $(QUICK),--quick) \
+	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +24,21 @@ class Kernel {
 
   std::string name;  // for `plan -v`: "onednn brgconv:avx512_core", "reference"
   Bytes workspace;   // scratch in the arena for the duration of one run
+};
+
+// Launches that were recorded once, to be made again as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
+// A point in the order of everything that a device was asked to do.
+class Moment {
+ public:
+  virtual ~Moment() = default;
+  virtual void mark() = 0;  // now: behind what was asked for so far
+  virtual void wait() = 0;  // until the device has come there; at once where nothing was marked
 };
 
 // The bytes of one arena, wherever they are.
@@ -55,9 +71,27 @@ class Backend {
   // Around every stretch of kernels of a program: from here to there nothing may allocate.
   virtual void begin_step() {}
   virtual void end_step() {}
+
+  // True: the arena is in memory of its own, which only copies and kernels reach, and kernels run
+  // some time after they were asked for, in order. Only then is anything below of use.
+  virtual bool remote() const { return false; }
+  // Plain memory that queued copies can read and write while other work goes on.
+  virtual std::unique_ptr<Memory> allocate_host(Bytes size) { return allocate(size); }
+  // Copies in the order of the kernels. The plain side must be from allocate_host(), and be left
+  // alone until the device has come there.
+  virtual void queue_copy_in(std::byte* to, std::span<const std::byte> from) { copy_in(to, from); }
+  virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) { copy_out(to, from); }
+  virtual std::unique_ptr<Moment> make_moment() { return nullptr; }
+  // What `work` launches, without running it now. Null: the device keeps no recordings.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
+    static_cast<void>(work);
+    return nullptr;
+  }
 };
 
-// "cpu", "null" (and "cuda" where built). Throws UserError for another name.
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
+// "cpu", "null" (and "cuda" where built). Throws UserError for another name. `threads` (0: one per
+// core) matters on the cpu; `tf32`, whether products of f32 may round their factors to 10 bits, on
+// devices that are faster at that.
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads, bool tf32 = true);
 
 }  // namespace thimble

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "../train/runs.h"
 #include "base/error.h"
 #include "cli/options.h"
 #include "model/layers.h"
@@ -39,17 +40,6 @@ Resolved resolve_words(const Net& net, const Words& flags) {
   Resolved resolved = resolve(common, true);
   resolved.recipe.model.build = net.build;
   return resolved;
-}
-
-std::string persistent_bytes(Program& program) {
-  std::string bytes;
-  const Graph& graph = program.graph();
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].producer.valid() || !is_persistent(graph.values[v].role)) continue;
-    const auto part = program.bytes_of(make_id<ValueId>(v));
-    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
-  }
-  return bytes;
 }
 
 Attempt train(const Net& net, const Words& flags) {

@@ -196,7 +196,7 @@ Plan priced_as_a_whole(const PlannedStepProgram& step) {
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe) {
   const auto start = std::chrono::steady_clock::now();
   PlannedStepProgram result;
-  result.backend = make_backend(recipe.device, recipe.threads);
+  result.backend = make_backend(recipe.device, recipe.threads, recipe.tf32);
   StepGraphs graphs = make_step_graphs(recipe);
   const int count = graphs.microbatches.count();
   result.microbatches = graphs.microbatches;

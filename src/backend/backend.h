@@ -8,22 +8,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/bytes.h"
-#include "graph/op.h"
+#include "backend/kernel.h"
 
 namespace thimble {
 
-// A kernel bound to one signature. Made once at planning time; run() is called for every node of
-// that signature, with other addresses each time.
-// REQUIRES of run(): no allocation, and the same bits out for the same bits in, wherever they lie.
-class Kernel {
- public:
-  virtual ~Kernel() = default;
-  virtual void run(const KernelArgs& args) = 0;
-
-  std::string name;  // for `plan -v`: "onednn brgconv:avx512_core", "reference"
-  Bytes workspace;   // scratch in the arena for the duration of one run
+// One thing to record: begins when those before it in its stream are over, and those it waits for.
+struct Launch {
+  std::function<void()> make;
+  int stream = 0;
+  std::vector<int> waits_for = {};  // earlier ones of other streams
 };
 
 // Launches that were recorded once, to be made again as a whole.
@@ -72,6 +67,9 @@ class Backend {
   virtual void begin_step() {}
   virtual void end_step() {}
 
+  // How long the device takes for what `work` asks of it, which is done when this returns.
+  virtual double seconds_for(const std::function<void()>& work) = 0;
+
   // True: the arena is in memory of its own, which only copies and kernels reach, and kernels run
   // some time after they were asked for, in order. Only then is anything below of use.
   virtual bool remote() const { return false; }
@@ -82,9 +80,12 @@ class Backend {
   virtual void queue_copy_in(std::byte* to, std::span<const std::byte> from) { copy_in(to, from); }
   virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) { copy_out(to, from); }
   virtual std::unique_ptr<Moment> make_moment() { return nullptr; }
-  // What `work` launches, without running it now. Null: the device keeps no recordings.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
-    static_cast<void>(work);
+  // How many launches it can work on at the same time.
+  virtual int streams() const { return 1; }
+  // The launches, in an order in which they could be made one by one, without making them now. Null:
+  // the device keeps no recordings.
+  virtual std::unique_ptr<Recording> record(std::span<const Launch> launches) {
+    static_cast<void>(launches);
     return nullptr;
   }
 };

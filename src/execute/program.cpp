@@ -1,9 +1,9 @@
 #include "execute/program.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
+#include "execute/streams.h"
 
 namespace thimble {
 namespace {
@@ -74,12 +74,36 @@ void Program::run_range(size_t begin, size_t end) {
   }
 }
 
+std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
+  std::vector<StepUse> uses;
+  for (size_t s = begin; s < end; ++s) {
+    const KernelArgs& args = steps_[s].args;
+    const auto range = [&](const void* data, Bytes size) {
+      const int64_t at = static_cast<const std::byte*>(data) - arena_.base();
+      return ByteRange{at, at + size.count};
+    };
+    StepUse use;
+    for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
+    for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
+    if (args.workspace) use.writes.push_back(range(args.workspace, steps_[s].kernel->workspace));
+    use.seconds = backend_.seconds(signature_of(graph_, plan_.steps[s].node));
+    uses.push_back(std::move(use));
+  }
+  const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
+  std::vector<Launch> launches;
+  for (size_t i = 0; i < order.size(); ++i) {
+    launches.push_back({[this, s = begin + i] { steps_[s].kernel->run(steps_[s].args); },
+                        order[i].stream, order[i].waits_for});
+  }
+  return backend_.record(launches);
+}
+
 void Program::run_or_replay(Phase phase, size_t begin, size_t end) {
   std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(phase)];
   bool& ran = ran_[static_cast<size_t>(phase)];
   // The first run is a plain one: libraries load their code when it is first used.
   if (ran && mirror_ && recording == nullptr && begin < end) {
-    recording = backend_.record([&] { run_range(begin, end); });
+    recording = record(begin, end);
   }
   if (recording) {
     recording->run();
@@ -112,19 +136,12 @@ void Program::watch(ValueId value, std::function<void()> check) {
 }
 
 void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
   trace.step_seconds.resize(steps_.size(), 0);
-  const Clock::time_point start = Clock::now();
   for (size_t s = begin; s < end; ++s) {
-    const Clock::time_point before = Clock::now();
-    run_range(s, s + 1);
-    backend_.synchronise();
-    trace.step_seconds[s] += seconds_since(before);
+    const double seconds = backend_.seconds_for([&] { run_range(s, s + 1); });
+    trace.step_seconds[s] += seconds;
+    trace.seconds += seconds;
   }
-  trace.seconds += seconds_since(start);
   trace.touched = touched_;
 }
 

@@ -80,6 +80,7 @@ class Program {
   void run_range(size_t begin, size_t end);
   // The phase as a recording, where the device keeps such: made when the phase is run again.
   void run_or_replay(Phase phase, size_t begin, size_t end);
+  std::unique_ptr<Recording> record(size_t begin, size_t end);
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;

@@ -6,11 +6,11 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, Bits,
                          ::testing::Combine(::testing::Values("cuda"), ::testing::ValuesIn(nets())),
-                         [](const auto& info) { return std::get<1>(info.param).label; });
+                         [](const auto& test) { return std::get<1>(test.param).label; });
 INSTANTIATE_TEST_SUITE_P(Cuda, RandomBits,
                          ::testing::Combine(::testing::Values("cuda"), ::testing::Range(0u, 2u)),
-                         [](const auto& info) {
-                           return std::to_string(std::get<1>(info.param));
+                         [](const auto& test) {
+                           return std::to_string(std::get<1>(test.param));
                          });
 
 }  // namespace

@@ -6,11 +6,11 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Bits,
                          ::testing::Combine(::testing::Values("cpu"), ::testing::ValuesIn(nets())),
-                         [](const auto& info) { return std::get<1>(info.param).label; });
+                         [](const auto& test) { return std::get<1>(test.param).label; });
 INSTANTIATE_TEST_SUITE_P(Cpu, RandomBits,
                          ::testing::Combine(::testing::Values("cpu"), ::testing::Range(0u, 8u)),
-                         [](const auto& info) {
-                           return std::to_string(std::get<1>(info.param));
+                         [](const auto& test) {
+                           return std::to_string(std::get<1>(test.param));
                          });
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <array>
 #include <unordered_map>
 
 #include "backend/cuda/cuda_kernel.h"
@@ -71,8 +72,9 @@ class GraphRecording final : public Recording {
 
 class EventMoment final : public Moment {
  public:
-  explicit EventMoment(cudaStream_t stream) : stream_(stream) {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
+  explicit EventMoment(cudaStream_t stream, unsigned flags = cudaEventDisableTiming)
+      : stream_(stream) {
+    check(cudaEventCreateWithFlags(&event_, flags), "an event");
   }
   ~EventMoment() override { cudaEventDestroy(event_); }
   EventMoment(const EventMoment&) = delete;
@@ -80,6 +82,14 @@ class EventMoment final : public Moment {
 
   void mark() override { check(cudaEventRecord(event_, stream_), "an event"); }
   void wait() override { check(cudaEventSynchronize(event_), "a step"); }
+  // What `stream` is asked for from now on begins behind it.
+  void hold(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "an event"); }
+  // REQUIRES: both keep the time, and were waited for.
+  double seconds_since(const EventMoment& start) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "timing");
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
 
  private:
   cudaStream_t stream_;
@@ -116,7 +126,13 @@ class CudaBackend final : public Backend {
     device_.multiprocessors = card.multiProcessorCount;
     device_.architecture = 10 * card.major + card.minor;
     device_.tf32 = tf32;
-    check(cudaStreamCreateWithFlags(&device_.stream, cudaStreamNonBlocking), "a stream");
+    for (cudaStream_t& stream : streams_) {
+      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    }
+    device_.stream = streams_[0];
+    for (auto& moment : timer_) {
+      moment = std::make_unique<EventMoment>(device_.stream, cudaEventDefault);
+    }
     check(cudnnCreate(&device_.cudnn), "starting");
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
     check(cublasLtCreate(&device_.cublas), "starting");
@@ -125,7 +141,7 @@ class CudaBackend final : public Backend {
     kernels_.clear();
     cublasLtDestroy(device_.cublas);
     cudnnDestroy(device_.cudnn);
-    cudaStreamDestroy(device_.stream);
+    for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
   }
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -178,24 +194,77 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Moment> make_moment() override {
     return std::make_unique<EventMoment>(device_.stream);
   }
+  double seconds_for(const std::function<void()>& work) override {
+    timer_[0]->mark();
+    work();
+    timer_[1]->mark();
+    timer_[1]->wait();
+    return timer_[1]->seconds_since(*timer_[0]);
+  }
   void synchronise() override { check(cudaStreamSynchronize(device_.stream), "a step"); }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    check(cudaStreamBeginCapture(device_.stream, cudaStreamCaptureModeThreadLocal), "recording");
+  int streams() const override { return kStreams; }
+
+  std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
+    check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording");
     cudaGraph_t graph = nullptr;
     try {
-      work();
+      capture(launches);
     } catch (...) {
-      cudaStreamEndCapture(device_.stream, &graph);
+      use_stream(0);
+      cudaStreamEndCapture(streams_[0], &graph);
       cudaGraphDestroy(graph);
       throw;
     }
-    check(cudaStreamEndCapture(device_.stream, &graph), "recording");
-    return std::make_unique<GraphRecording>(device_.stream, graph);
+    check(cudaStreamEndCapture(streams_[0], &graph), "recording");
+    return std::make_unique<GraphRecording>(streams_[0], graph);
   }
 
  private:
+  static constexpr int kStreams = 4;
+
+  void use_stream(int number) {
+    device_.stream = streams_[static_cast<size_t>(number)];
+    check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
+  }
+
+  // Events tie the streams together: each of the others begins behind the first's beginning, and the
+  // first ends behind the others' ends.
+  void capture(std::span<const Launch> launches) {
+    std::vector<std::unique_ptr<EventMoment>> over(launches.size());
+    for (const Launch& launch : launches) {
+      for (const int other : launch.waits_for) {
+        const auto at = static_cast<size_t>(other);
+        const auto stream = static_cast<size_t>(launches[at].stream);
+        if (!over[at]) over[at] = std::make_unique<EventMoment>(streams_[stream]);
+      }
+    }
+    std::array<bool, kStreams> joined = {true};
+    EventMoment begin(streams_[0]);
+    begin.mark();
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const auto stream = static_cast<size_t>(launches[i].stream);
+      if (!joined[stream]) begin.hold(streams_[stream]);
+      joined[stream] = true;
+      use_stream(launches[i].stream);
+      for (const int other : launches[i].waits_for) {
+        over[static_cast<size_t>(other)]->hold(device_.stream);
+      }
+      launches[i].make();
+      if (over[i]) over[i]->mark();
+    }
+    use_stream(0);
+    for (size_t s = 1; s < kStreams; ++s) {
+      if (!joined[s]) continue;
+      EventMoment end(streams_[s]);
+      end.mark();
+      end.hold(streams_[0]);
+    }
+  }
+
   CudaDevice device_;
+  std::array<cudaStream_t, kStreams> streams_{};  // all but the first for recordings only
+  std::array<std::unique_ptr<EventMoment>, 2> timer_;
   std::string machine_;
   Roofline model_;
   std::unordered_map<Signature, std::unique_ptr<Kernel>, SignatureHash> kernels_;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/backend.h"
 #include "backend/cuda/device.h"
+#include "backend/kernel.h"
 
 namespace thimble {
 

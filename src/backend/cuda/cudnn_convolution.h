@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
 #include "backend/cuda/device.h"
+#include "backend/kernel.h"
 
 namespace thimble {
 

@@ -1,5 +1,6 @@
-// Kernels whose elements do not depend on each other: y[i] = map(a[i], b[i], ...), written or added.
-// Outputs may lie where an input does: an element is read before it is written, by one thread.
+// Kernels whose elements do not depend on each other: y[i] = map(a[i], b[i], ...), written or
+// added. Outputs may lie where an input does: an element is read before it is written, by one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace thimble {
 
 constexpr int kBlockThreads = 256;
 
-// Blocks for `count` threads' worth of work, at most as many as keep the device busy: kernels stride
-// over the rest.
+// Blocks for `count` threads' worth of work, at most as many as keep the device busy: kernels
+// stride over the rest.
 inline unsigned blocks_for(int64_t count, const CudaDevice& device) {
   const int64_t most = int64_t{device.multiprocessors} * 16;
   const int64_t wanted = (count + kBlockThreads - 1) / kBlockThreads;
@@ -66,27 +67,38 @@ __global__ void map_elements(Sources<T, kInputs> in, T* out, int64_t count, bool
   }
 }
 
-// Of the first kInputs inputs, all of the output's type and shape; null when they are not.
+// Puts the kernel over the first kInputs inputs on the stream. REQUIRES: can_map() of its
+// signature.
+template <int kInputs, class Map>
+void run_elementwise(const KernelArgs& args, const CudaDevice& device, Map map) {
+  const TensorRef& out = args.outputs[0];
+  const int64_t count = out.elements();
+  if (count == 0) return;
+  with_device_type(out.type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Sources<T, kInputs> in;
+    for (int k = 0; k < kInputs; ++k)
+      in.at[k] = args.inputs[static_cast<size_t>(k)].template as<T>();
+    const unsigned blocks = blocks_for((count + Pack<T>::kCount - 1) / Pack<T>::kCount, device);
+    map_elements<T, kInputs><<<blocks, kBlockThreads, 0, device.stream>>>(in, out.as<T>(), count,
+                                                                          args.adds_into(0), map);
+  });
+  check_launch("elementwise");
+}
+
+// Whether the first `inputs` inputs have the output's type and shape, and the device knows it.
+inline bool can_map(const Signature& s, int inputs) {
+  bool same = on_device(s.outputs[0].dtype);
+  for (int k = 0; k < inputs; ++k) same = same && s.inputs[static_cast<size_t>(k)] == s.outputs[0];
+  return same;
+}
+
+// Null when the inputs do not fit.
 template <int kInputs, class Map>
 std::unique_ptr<Kernel> make_elementwise(const Signature& s, CudaDevice& device, Map map) {
-  if (!on_device(s.outputs[0].dtype)) return nullptr;
-  for (int k = 0; k < kInputs; ++k) {
-    if (s.inputs[static_cast<size_t>(k)] != s.outputs[0]) return nullptr;
-  }
-  return own_kernel([&device, map](const KernelArgs& args) {
-    const TensorRef& out = args.outputs[0];
-    const int64_t count = out.elements();
-    if (count == 0) return;
-    with_device_type(out.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      Sources<T, kInputs> in;
-      for (int k = 0; k < kInputs; ++k) in.at[k] = args.inputs[static_cast<size_t>(k)].template as<T>();
-      const unsigned blocks = blocks_for((count + Pack<T>::kCount - 1) / Pack<T>::kCount, device);
-      map_elements<T, kInputs><<<blocks, kBlockThreads, 0, device.stream>>>(
-          in, out.as<T>(), count, args.adds_into(0), map);
-    });
-    check_launch("elementwise");
-  });
+  if (!can_map(s, kInputs)) return nullptr;
+  return own_kernel(
+      [&device, map](const KernelArgs& args) { run_elementwise<kInputs>(args, device, map); });
 }
 
 }  // namespace thimble

@@ -30,7 +30,8 @@ struct KindTime {
 
 constexpr std::byte kCanary{0xA5};
 
-// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns false.
+// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns
+// false.
 template <class Body>
 void for_each_piece(Backend& backend, Memory& arena, Loan::Use use, const Body& body) {
   constexpr int64_t kPiece = 64 << 20;
@@ -192,8 +193,8 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_profile(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("profile", "What each technique saves; a few steps: predicted against measured");
+  CLI::App* command = app.add_subcommand(
+      "profile", "What each technique saves; a few steps: predicted against measured");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
   command->option_defaults()->group("Profile");

@@ -73,8 +73,8 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
          [&](Recipe& recipe) { recipe.sparsity = asked.sparsity; }});
   }
   if (optimizer.fold) {
-    all.push_back({"gradients folded into momentum",
-                   [](Recipe& recipe) { recipe.optimizer.fold = true; }});
+    all.push_back(
+        {"gradients folded into momentum", [](Recipe& recipe) { recipe.optimizer.fold = true; }});
   }
   if (optimizer.state_bits < 32) {
     all.push_back({fmt::format("{}-bit state", optimizer.state_bits), [&](Recipe& recipe) {
@@ -86,8 +86,8 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
                    [&](Recipe& recipe) { recipe.optimizer.kind = asked.optimizer.kind; }});
   }
   if (optimizer.clip_two_pass) {
-    all.push_back({"clipping in two passes",
-                   [](Recipe& recipe) { recipe.optimizer.clip_two_pass = true; }});
+    all.push_back(
+        {"clipping in two passes", [](Recipe& recipe) { recipe.optimizer.clip_two_pass = true; }});
   }
   if (asked.codec.codec != Codec::none) {
     all.push_back({fmt::format("codec {}", name_of(asked.codec.codec)),

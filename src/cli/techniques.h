@@ -6,8 +6,8 @@
 
 namespace thimble {
 
-// The techniques are those that the recipe asks for. Where it asks for none, some of every kind, and
-// "combined" is those that make the least of a step together.
+// The techniques are those that the recipe asks for. Where it asks for none, some of every kind,
+// and "combined" is those that make the least of a step together.
 TechniqueReport compare_techniques(const Recipe& recipe, const PlannedStepProgram& planned);
 
 }  // namespace thimble

@@ -60,10 +60,10 @@ std::string technique_table(const TechniqueReport& report) {
       text += fmt::format("  {:<34}  not alone: {}\n", row.name, row.refused);
       continue;
     }
-    text += terms(row.name, row.terms) +
-            fmt::format("{:>10}{:>14}{:>8.1f}x{:>+12.1f}%  {}\n", unit.of(row.arena),
-                        row.arena.count, ratio_of(report, row),
-                        100 * extra_flops_of(report, row), row.tier);
+    text += terms(row.name, row.terms) + fmt::format("{:>10}{:>14}{:>8.1f}x{:>+12.1f}%  {}\n",
+                                                     unit.of(row.arena), row.arena.count,
+                                                     ratio_of(report, row),
+                                                     100 * extra_flops_of(report, row), row.tier);
   }
   return text + fmt::format("  {}\n", kConvention);
 }

@@ -42,7 +42,8 @@ void expect_consistent(const nlohmann::json& techniques) {
 TEST(ProfileTechniques, AreThoseAskedForAloneAndTogether) {
   const Words net = {"wrn-10-1", "--batch", "20", "--optimizer", "sgd", "--device", "null"};
   const Words asked = {"--precision", "bf16", "--microbatch", "5", "--density", "0.3", "--fold"};
-  const nlohmann::json techniques = techniques_of(net + asked + Words{"--planner", "log_recursive"});
+  const nlohmann::json techniques =
+      techniques_of(net + asked + Words{"--planner", "log_recursive"});
   EXPECT_EQ(names_in(techniques),
             (std::vector<std::string>{"fp32, everything kept", "bf16", "microbatch 5",
                                       "density 0.3, dynamic", "gradients folded into momentum",
@@ -72,18 +73,18 @@ TEST(ProfileTechniques, WithNoneAskedForShowSomeOfEveryKind) {
   const nlohmann::json techniques =
       techniques_of({"mlp", "--batch", "200", "--layers", "6", "--device", "null"});
   EXPECT_EQ(names_in(techniques),
-            (std::vector<std::string>{
-                "fp32, everything kept", "bf16", "microbatch 20", "density 0.3, dynamic",
-                "gradients folded into momentum", "recomputation, at its floor", "8-bit state",
-                "codec int4", "combined, at its floor"}));
+            (std::vector<std::string>{"fp32, everything kept", "bf16", "microbatch 20",
+                                      "density 0.3, dynamic", "gradients folded into momentum",
+                                      "recomputation, at its floor", "8-bit state", "codec int4",
+                                      "combined, at its floor"}));
   expect_consistent(techniques);
   const nlohmann::json& rows = techniques["rows"];
   for (const nlohmann::json& row : rows) EXPECT_GE(row["arena_bytes"], rows.back()["arena_bytes"]);
 }
 
 TEST(ProfileTechniques, CountWideResNetAsTheLiteratureDoes) {
-  const nlohmann::json techniques = techniques_of(
-      {"wrn-28-2", "--batch", "100", "--device", "null", "--precision", "fp16", "--rounding", "kahan"});
+  const nlohmann::json techniques = techniques_of({"wrn-28-2", "--batch", "100", "--device", "null",
+                                                   "--precision", "fp16", "--rounding", "kahan"});
   EXPECT_NEAR(techniques["baseline"]["total_bytes"].get<double>(), 399.0e6, 0.05e6);
   EXPECT_NEAR(techniques["baseline"]["model_bytes"].get<double>(), 5.87e6, 0.005e6);
   EXPECT_NEAR(techniques["baseline"]["optimizer_bytes"].get<double>(), 11.74e6, 0.005e6);
@@ -100,8 +101,8 @@ TEST(ProfileTechniques, RecomputeWithinTheBudgetOrAtTheirFloor) {
   EXPECT_EQ(enough["rows"][1]["name"], "recomputation in 5.00 MiB");
   EXPECT_LE(enough["rows"][1]["arena_bytes"], 5 << 20);
   // Together with a technique it fits, alone it does not.
-  const nlohmann::json tight = techniques_of(
-      net + Words{"--precision", "bf16", "--memory", std::to_string(floor - 64)});
+  const nlohmann::json tight =
+      techniques_of(net + Words{"--precision", "bf16", "--memory", std::to_string(floor - 64)});
   EXPECT_EQ(tight["rows"][2]["name"], "recomputation, at its floor");
   EXPECT_EQ(tight["rows"][2]["arena_bytes"], floor);
   EXPECT_LT(tight["rows"][3]["arena_bytes"], floor);

@@ -1,5 +1,5 @@
-// Techniques together: every pair trains, in the arena that was planned, or is refused in a sentence
-// that says what to choose instead; and where it trains, recomputation changes no bit.
+// Techniques together: every pair trains, in the arena that was planned, or is refused in a
+// sentence that says what to choose instead; and where it trains, recomputation changes no bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,8 +59,8 @@ TEST_P(Techniques, GoWithEveryPolicy) {
   const Attempt kept = train_with(one_block(), technique.flags);
   for (const Policy* policy : all_policies()) {
     SCOPED_TRACE(policy->name);
-    const Attempt other = train_with(
-        one_block(), technique.flags + Words{"--planner=" + std::string(policy->name)});
+    const Attempt other =
+        train_with(one_block(), technique.flags + Words{"--planner=" + std::string(policy->name)});
     EXPECT_EQ(other.refused, "");
     expect_trained(other);
     EXPECT_TRUE(other.state == kept.state) << "the policy changed bits";
@@ -71,7 +71,8 @@ TEST_P(Techniques, GoWithEachOtherOrSayWhatToChoose) {
   const std::vector<Technique>& all = all_techniques();
   const Technique& first = GetParam();
   const auto is_first = [&](const Technique& other) { return other.name == first.name; };
-  const size_t at = static_cast<size_t>(std::find_if(all.begin(), all.end(), is_first) - all.begin());
+  const size_t at =
+      static_cast<size_t>(std::find_if(all.begin(), all.end(), is_first) - all.begin());
   // With the half of them that follows, round and round: every pair once, every test alike long.
   ASSERT_EQ(all.size() % 2, 1u);
   for (size_t i = 1; i <= all.size() / 2; ++i) {
@@ -102,7 +103,8 @@ TEST_P(Triples, RunOrSayWhatToChoose) {
     const Technique &a = all[random() % all.size()], &b = all[random() % all.size()],
                     &c = all[random() % all.size()];
     if (a.name == b.name || a.name == c.name || b.name == c.name) continue;
-    if (!can_be_typed_together(a, b) || !can_be_typed_together(a, c) || !can_be_typed_together(b, c)) {
+    if (!can_be_typed_together(a, b) || !can_be_typed_together(a, c) ||
+        !can_be_typed_together(b, c)) {
       continue;
     }
     ++found;

@@ -25,7 +25,7 @@ bool can_be_typed_together(const Technique& a, const Technique& b);
 
 struct Net {
   std::string name;
-  Words words;  // as typed
+  Words words;                                            // as typed
   Model (*build)(const ModelOptions& options) = nullptr;  // null: the model named first
 };
 // A residual block of a wrn: all its kinds of ops in few enough nodes for the planner's searches to
@@ -38,8 +38,8 @@ struct Attempt {
   std::string refused;      // the sentence, where flags do not go together; the rest is empty then
   Bytes planned, measured;  // arena
   std::vector<double> losses;
-  int64_t skipped = 0;      // steps whose gradients overflowed
-  std::string state;        // bytes of weights, statistics and optimizer state after the last step
+  int64_t skipped = 0;  // steps whose gradients overflowed
+  std::string state;    // bytes of weights, statistics and optimizer state after the last step
 };
 
 // Trains for three steps; an InternalError comes out as it is.

@@ -82,7 +82,8 @@ TEST(MemoryTerms, CountCodesAndBitmaps) {
   // The two hidden layers, 2400 numbers each, are coded: a byte a number, and for each of 10 groups
   // of 256 its range.
   const auto ranges = static_cast<int64_t>(2 * 10 * 2 * sizeof(float));
-  EXPECT_LE(planned(coded).activation.count, 2 * 2400 + ranges + 4 * 8 * (16 + 10 + 1) + 2 * 2400 / 8);
+  EXPECT_LE(planned(coded).activation.count,
+            2 * 2400 + ranges + 4 * 8 * (16 + 10 + 1) + 2 * 2400 / 8);
   EXPECT_GE(planned(coded).activation.count, 2 * 2400 + 4 * 8 * (16 + 10 + 1));
 
   Recipe sparse = on_null(kMlp, "sgd");

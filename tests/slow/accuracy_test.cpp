@@ -18,11 +18,19 @@ double mean_accuracy(const Words& flags) {
   double sum = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {
     const TemporaryFolder folder;
-    const Outcome outcome = thimble_says(
-        Words{"train", "wrn-10-1", "--data", "digits", "--batch", "32", "--epochs", "6", "--lr",
-              "0.05", "--optimizer", "sgd", "--weight-decay", "5e-4", "--threads", "1",
-              "--save-every", "0", "--seed", std::to_string(seed), "--out", folder / "run", "--json"} +
-        flags);
+    const Outcome outcome = thimble_says(Words{"train",          "wrn-10-1",
+                                               "--data",         "digits",
+                                               "--batch",        "32",
+                                               "--epochs",       "6",
+                                               "--lr",           "0.05",
+                                               "--optimizer",    "sgd",
+                                               "--weight-decay", "5e-4",
+                                               "--threads",      "1",
+                                               "--save-every",   "0",
+                                               "--seed",         std::to_string(seed),
+                                               "--out",          folder / "run",
+                                               "--json"} +
+                                         flags);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     if (outcome.code != 0) return 0;
     EXPECT_EQ(outcome.json()["measured_arena_bytes"], outcome.json()["arena_bytes"]);

@@ -7,11 +7,11 @@ namespace {
 
 template <bool kRelu>
 struct Normalize {
-  using Channel = NormChannel;
+  using Channel = ChannelMap;
   NormParameters parameters;
 
-  __device__ NormChannel channel(int c) const { return parameters.channel(c); }
-  __device__ float operator()(float x, const NormChannel& channel) const {
+  __device__ ChannelMap channel(int c) const { return parameters.channel(c); }
+  __device__ float operator()(float x, const ChannelMap& channel) const {
     const float z = channel.pre_activation(x);
     return kRelu && z <= 0 ? 0 : z;
   }

@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     sum_gradients(const T* x, const T* dy, NormParameters parameters, ColumnTiles tiles,
                   float* partial) {
   const TilePlace<kWide> place(tiles);
-  NormChannel channel[kWide] = {};
+  ChannelMap channel[kWide] = {};
   if (place.inside) {
 #pragma unroll
     for (int e = 0; e < kWide; ++e) channel[e] = parameters.channel(place.column + e);
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
       sum[1][e] += d * (value - channel[e].mean);
     }
   });
-  fold_block_columns(tiles, sum, Add{}, [&](int k, int column, float all) {
+  fold_block_columns(tiles, sum, SumFold{}, [&](int k, int column, float all) {
     partial[partial_at(tiles, 2, blockIdx.x, k, column)] = all;
   });
 }
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
 
   const TilePlace<kWide> place(tiles);
   if (!place.inside) return;
-  NormChannel channel[kWide];
+  ChannelMap channel[kWide];
   float constant[kWide], slope[kWide];  // what goes through the statistics, as a function of x
 #pragma unroll
   for (int e = 0; e < kWide; ++e) {

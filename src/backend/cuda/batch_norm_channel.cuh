@@ -6,7 +6,7 @@
 
 namespace thimble {
 
-struct NormChannel {
+struct ChannelMap {
   float mean, scale, beta;  // scale: gamma / deviation
 
   __device__ float pre_activation(float x) const {
@@ -25,7 +25,7 @@ struct NormParameters {
         beta(args.inputs[4].as<float>()),
         epsilon(static_cast<float>(args.attrs->real("epsilon", 1e-5))) {}
 
-  __device__ NormChannel channel(int c) const {
+  __device__ ChannelMap channel(int c) const {
     return {mean[c], __fmul_rn(gamma[c], rstd(c)), beta[c]};
   }
   __device__ float rstd(int c) const { return __frcp_rn(__fsqrt_rn(__fadd_rn(var[c], epsilon))); }

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
           store_wide<T, kWide>(dx + int64_t{row} * tiles.columns + place.column, out, false);
         }
       });
-  fold_block_columns(tiles, sum, Add{}, [&](int, int column, float all) {
+  fold_block_columns(tiles, sum, SumFold{}, [&](int, int column, float all) {
     if (partial != nullptr) {
       partial[partial_at(tiles, 1, blockIdx.x, 0, column)] = all;
     } else {
@@ -69,7 +69,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
               dy, y, dx, tiles, activation, partial, write);
         });
       });
-      if (partial != nullptr) launch_fold_slices(partial, tiles, Add{}, write, device);
+      if (partial != nullptr) launch_fold_slices(partial, tiles, SumFold{}, write, device);
     });
     check_launch("bias_act_backward");
   };

@@ -36,7 +36,7 @@ __device__ void fold_block_columns(const ColumnTiles& t, float (&sum)[kSums][kWi
   }
 }
 
-struct Add {
+struct SumFold {
   static constexpr float kNothing = 0;
   template <class Real>
   __device__ Real operator()(Real a, Real b) const {

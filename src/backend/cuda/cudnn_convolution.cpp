@@ -157,7 +157,7 @@ bool has_note(const Descriptor& engine, cudnnBackendAttributeName_t name,
 // hardly shows in an arena. It depends on the signature alone: a plan must not change the bits.
 Bytes scratch_limit(const ConvShape& shape) {
   const int64_t elements = shape.x.elements() + shape.w.elements() + shape.y.elements();
-  return Bytes(elements * size_of(shape.dtype) / 16);
+  return Bytes(elements * size_of(shape.dtype) / 4);
 }
 
 class ConvKernel final : public Kernel {

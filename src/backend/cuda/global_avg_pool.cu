@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(128) mean_of_images(const T* x, T* y, ColumnTi
 #pragma unroll
     for (int e = 0; e < kWide; ++e) sum[0][e] += widen(in[0].at[e]);
   });
-  fold_block_columns(tiles, sum, Add{}, [&](int, int column, float all) {
+  fold_block_columns(tiles, sum, SumFold{}, [&](int, int column, float all) {
     y[int64_t{blockIdx.x} * tiles.columns + column] =
         narrow<T>(all / static_cast<float>(tiles.rows));
   });

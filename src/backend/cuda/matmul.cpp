@@ -92,7 +92,7 @@ class Matmul final : public Kernel {
     check(cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a),
           "a transpose");
     const int64_t elements = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n);
-    choose(static_cast<size_t>(elements * size_of(dtype) / 16));
+    choose(static_cast<size_t>(elements * size_of(dtype) / 4));
   }
 
   // The first suggestion whose sums have one order, in scratch that is little beside the matrices.

@@ -238,7 +238,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       if (largest) {
         launch_reduce(x, shapes, Largest{}, write, partial, device);
       } else {
-        launch_reduce(x, shapes, Add{}, write, partial, device);
+        launch_reduce(x, shapes, SumFold{}, write, partial, device);
       }
     });
     check_launch("reduce");

@@ -2,10 +2,10 @@
 
 #include <map>
 
-#include "../train/runs.h"
 #include "base/error.h"
 #include "cli/options.h"
 #include "model/layers.h"
+#include "support/runs.h"
 #include "train/trainer.h"
 
 namespace thimble {

@@ -203,7 +203,10 @@ class CudaBackend final : public Backend {
   }
   void synchronise() override { check(cudaStreamSynchronize(device_.stream), "a step"); }
 
-  int streams() const override { return kStreams; }
+  int streams() const override {
+    const char* e = getenv("THIMBLE_STREAMS");
+    return e ? atoi(e) : kStreams;
+  }
 
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
     check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording");

@@ -1,85 +1,91 @@
-// lstm_cell: products, gates and state in one launch. A thread has all four gates of its units, so
-// that nothing is rounded before it is activated.
+// lstm_cell: two products of cuBLASLt's into scratch, in f32 so that nothing is rounded before it is
+// activated, and one launch for gates and state.
 #include "backend/cuda/activation.cuh"
-#include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/numbers.cuh"
-#include "backend/cuda/tile_product.cuh"
+#include "backend/cuda/cublas_product.h"
+#include "backend/cuda/elementwise.cuh"
 
 namespace thimble {
 namespace {
 
 template <class T>
 struct Cell {
-  const T *x, *h, *c, *w_x, *w_h, *bias;
+  const float* z;  // [B,4H]
+  const T *c, *bias;
   T *new_h, *new_c, *gates;
-  int batch, inputs, hidden;
+  int64_t batch, hidden;
 };
 
-// Column n of the product is gate n % 4 of unit n / 4; its depth is the inputs and then the state.
 template <class T>
-__global__ void __launch_bounds__(TileProduct::kThreads) cells(Cell<T> cell) {
-  __shared__ TileProduct::Shared shared;
-  TileProduct tile;
-  const int first_sample = static_cast<int>(blockIdx.y) * TileProduct::kM;
-  const int first_column = static_cast<int>(blockIdx.x) * TileProduct::kN;
-  const int depth = cell.inputs + cell.hidden;
-  tile.multiply(
-      shared, depth, true, true,
-      [&](int m, int k) -> float {
-        const int64_t b = first_sample + m;
-        if (b >= cell.batch || k >= depth) return 0;
-        return widen(k < cell.inputs ? cell.x[b * cell.inputs + k]
-                                     : cell.h[b * cell.hidden + k - cell.inputs]);
-      },
-      [&](int k, int n) -> float {
-        const int column = first_column + n;
-        if (column >= 4 * cell.hidden || k >= depth) return 0;
-        const int64_t row = int64_t{column % 4} * cell.hidden + column / 4;
-        return widen(k < cell.inputs ? cell.w_x[row * cell.inputs + k]
-                                     : cell.w_h[row * cell.hidden + k - cell.inputs]);
-      });
-  const int unit = (first_column + tile.column) / 4;
-  if (!tile.has_results() || unit >= cell.hidden) return;
-  float bias[4];
-#pragma unroll
-  for (int q = 0; q < 4; ++q) bias[q] = widen(cell.bias[q * cell.hidden + unit]);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int64_t b = first_sample + tile.row + i;
-    if (b >= cell.batch) return;
+__global__ void activate(Cell<T> cell) {
+  const int64_t threads = gridDim.x * int64_t{blockDim.x};
+  for (int64_t at = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; at < cell.batch * cell.hidden;
+       at += threads) {
+    const int64_t b = at / cell.hidden, unit = at % cell.hidden;
     float gate[4];
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const float z = tile.sum[i][q] + bias[q];
+      const int64_t place = (4 * b + q) * cell.hidden + unit;
+      const float z = cell.z[place] + widen(cell.bias[q * cell.hidden + unit]);
       gate[q] = q == 2 ? tanhf(z) : sigmoid(z);
-      cell.gates[(4 * b + q) * cell.hidden + unit] = narrow<T>(gate[q]);
+      cell.gates[place] = narrow<T>(gate[q]);
     }
-    const int64_t at = b * cell.hidden + unit;
     const float state = gate[1] * widen(cell.c[at]) + gate[0] * gate[2];
     cell.new_c[at] = narrow<T>(state);
     cell.new_h[at] = narrow<T>(gate[3] * tanhf(state));
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype)) return nullptr;
-  const int batch = static_cast<int>(s.inputs[0].shape[0]);
-  const int inputs = static_cast<int>(s.inputs[0].shape[1]);
-  const int hidden = static_cast<int>(s.inputs[1].shape[1]);
-  const dim3 grid(static_cast<unsigned>((4 * hidden + TileProduct::kN - 1) / TileProduct::kN),
-                  static_cast<unsigned>((batch + TileProduct::kM - 1) / TileProduct::kM));
-  return own_kernel([&device, batch, inputs, hidden, grid](const KernelArgs& args) {
-    if (args.outputs[0].elements() == 0) return;
+class LstmCell final : public Kernel {
+ public:
+  LstmCell(int64_t batch, int64_t inputs, int64_t hidden, DType dtype, CudaDevice& device)
+      : device_(device),
+        batch_(batch),
+        hidden_(hidden),
+        z_bytes_(align_up(Bytes(batch * 4 * hidden * int64_t{sizeof(float)}))),
+        from_x_(device, shape(batch, inputs, hidden), dtype, DType::f32, false,
+                scratch_limit(shape(batch, inputs, hidden), dtype)),
+        from_h_(device, shape(batch, hidden, hidden), dtype, DType::f32, true,
+                scratch_limit(shape(batch, hidden, hidden), dtype)) {
+    name = "cublaslt and own";
+    workspace = z_bytes_ + std::max(from_x_.scratch(), from_h_.scratch());
+  }
+
+  void run(const KernelArgs& args) override {
+    auto* const z = reinterpret_cast<float*>(args.workspace);
+    std::byte* const scratch = args.workspace + z_bytes_.count;
+    from_x_.run(args.inputs[0].data, args.inputs[3].data, z, scratch);
+    from_h_.run(args.inputs[1].data, args.inputs[4].data, z, scratch);
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const auto in = [&](size_t k) -> const T* { return args.inputs[k].as<T>(); };
-      const Cell<T> cell = {in(0), in(1), in(2), in(3), in(4), in(5),
-                            args.outputs[0].as<T>(), args.outputs[1].as<T>(),
-                            args.outputs[2].as<T>(), batch, inputs, hidden};
-      cells<<<grid, TileProduct::kThreads, 0, device.stream>>>(cell);
+      const Cell<T> cell = {z,
+                            args.inputs[2].as<T>(),
+                            args.inputs[5].as<T>(),
+                            args.outputs[0].as<T>(),
+                            args.outputs[1].as<T>(),
+                            args.outputs[2].as<T>(),
+                            batch_,
+                            hidden_};
+      activate<<<blocks_for(batch_ * hidden_, device_), kBlockThreads, 0, device_.stream>>>(cell);
     });
     check_launch("lstm_cell");
-  });
+  }
+
+ private:
+  static ProductShape shape(int64_t batch, int64_t depth, int64_t hidden) {
+    return {.m = batch, .n = 4 * hidden, .k = depth, .transpose_b = true};
+  }
+
+  CudaDevice& device_;
+  const int64_t batch_, hidden_;
+  const Bytes z_bytes_;
+  const CublasProduct from_x_, from_h_;
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  const DType dtype = s.inputs[0].dtype;
+  if (!on_device(dtype) || s.inputs[0].elements() == 0) return nullptr;
+  return std::make_unique<LstmCell>(s.inputs[0].shape[0], s.inputs[0].shape[1],
+                                    s.inputs[1].shape[1], dtype, device);
 }
 
 }  // namespace

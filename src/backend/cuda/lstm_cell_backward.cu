@@ -1,6 +1,7 @@
-// lstm_cell_backward: the gradients of the gates, and then all products with them in one launch.
+// lstm_cell_backward: one launch for the gradients of the gates, into scratch in the dtype of the
+// weights, and cuBLASLt's products with them; a last launch sums the bias's.
+#include "backend/cuda/cublas_product.h"
 #include "backend/cuda/elementwise.cuh"
-#include "backend/cuda/tile_product.cuh"
 
 namespace thimble {
 namespace {
@@ -10,7 +11,7 @@ struct Gates {
   const T *c, *gates, *new_c, *dh, *dc;
   T* out;  // the gradient of c
   bool add;
-  float* d_gates;
+  T* d_gates;
   int64_t batch, hidden;
 };
 
@@ -27,106 +28,87 @@ __global__ void gates_backward(Gates<T> g) {
     const float in = gate[0], forget = gate[1], cell = gate[2], out = gate[3];
     const float squashed = tanhf(widen(g.new_c[at])), dh = widen(g.dh[at]);
     const float dc = widen(g.dc[at]) + dh * out * (1 - squashed * squashed);
-    g.d_gates[first] = dc * cell * in * (1 - in);
-    g.d_gates[first + g.hidden] = dc * widen(g.c[at]) * forget * (1 - forget);
-    g.d_gates[first + 2 * g.hidden] = dc * in * (1 - cell * cell);
-    g.d_gates[first + 3 * g.hidden] = dh * squashed * out * (1 - out);
+    g.d_gates[first] = narrow<T>(dc * cell * in * (1 - in));
+    g.d_gates[first + g.hidden] = narrow<T>(dc * widen(g.c[at]) * forget * (1 - forget));
+    g.d_gates[first + 2 * g.hidden] = narrow<T>(dc * in * (1 - cell * cell));
+    g.d_gates[first + 3 * g.hidden] = narrow<T>(dh * squashed * out * (1 - out));
     store(g.out + at, dc * forget, g.add);
   }
 }
 
-// out [m,n] = left [m,depth] right [depth,n]: left is d_gates or its transpose, right row-major.
+// A thread for a column: neighbours read neighbours.
 template <class T>
-struct Product {
-  int m, n, depth;
-  bool transposed;
-  const T* right;  // null: ones
-  T* out;
-  bool add;
-
-  __host__ __device__ int tiles_across() const {
-    return (n + TileProduct::kN - 1) / TileProduct::kN;
-  }
-  __host__ __device__ int tiles() const {
-    return (m + TileProduct::kM - 1) / TileProduct::kM * tiles_across();
-  }
-};
-
-template <class T>
-struct Products {
-  static constexpr int kMost = 5;
-  Product<T> at[kMost];
-  int count = 0;
-};
-
-template <class T>
-__global__ void __launch_bounds__(TileProduct::kThreads)
-    products(const float* d_gates, int gate_rows, Products<T> all) {
-  __shared__ TileProduct::Shared shared;
-  int own = static_cast<int>(blockIdx.x), which = 0;
-  while (own >= all.at[which].tiles()) own -= all.at[which++].tiles();
-  const Product<T> p = all.at[which];
-  const int first_row = own / p.tiles_across() * TileProduct::kM;
-  const int first_column = own % p.tiles_across() * TileProduct::kN;
-  TileProduct tile;
-  tile.multiply(
-      shared, p.depth, !p.transposed, false,
-      [&](int m, int k) -> float {
-        if (first_row + m >= p.m || k >= p.depth) return 0;
-        return p.transposed ? d_gates[int64_t{k} * gate_rows + first_row + m]
-                            : d_gates[int64_t{first_row + m} * gate_rows + k];
-      },
-      [&](int k, int n) -> float {
-        if (first_column + n >= p.n || k >= p.depth) return 0;
-        return p.right == nullptr ? 1 : widen(p.right[int64_t{k} * p.n + first_column + n]);
-      });
-  if (!tile.has_results()) return;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int row = first_row + tile.row + i;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int column = first_column + tile.column + j;
-      if (row < p.m && column < p.n) {
-        store(p.out + int64_t{row} * p.n + column, tile.sum[i][j], p.add);
-      }
-    }
-  }
+__global__ void sum_rows(const T* x, int64_t rows, int64_t columns, T* out, bool add) {
+  const int64_t column = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
+  if (column >= columns) return;
+  float sum = 0;
+#pragma unroll 8
+  for (int64_t r = 0; r < rows; ++r) sum += widen(x[r * columns + column]);
+  store(out + column, sum, add);
 }
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype) || s.inputs[0].elements() == 0) return nullptr;
-  const int batch = static_cast<int>(s.inputs[0].shape[0]);
-  const int inputs = static_cast<int>(s.inputs[0].shape[1]);
-  const int hidden = static_cast<int>(s.inputs[1].shape[1]);
-  const auto launch = [&device, batch, inputs, hidden](const KernelArgs& args) {
-    float* const d_gates = reinterpret_cast<float*>(args.workspace);
+class LstmCellBackward final : public Kernel {
+ public:
+  LstmCellBackward(const Signature& s, CudaDevice& device)
+      : device_(device),
+        batch_(s.inputs[0].shape[0]),
+        hidden_(s.inputs[1].shape[1]),
+        gate_bytes_(align_up(s.inputs[5].bytes())),
+        to_h_(product(s, 0, batch_, hidden_, 4 * hidden_, false)),
+        to_w_x_(product(s, 2, 4 * hidden_, s.inputs[0].shape[1], batch_, true)),
+        to_w_h_(product(s, 3, 4 * hidden_, hidden_, batch_, true)) {
+    if (s.outputs.size() > 5) {
+      to_x_ = product(s, 5, batch_, s.inputs[0].shape[1], 4 * hidden_, false);
+    }
+    Bytes scratch = std::max({to_h_->scratch(), to_w_x_->scratch(), to_w_h_->scratch()});
+    if (to_x_) scratch = std::max(scratch, to_x_->scratch());
+    name = "cublaslt and own";
+    workspace = gate_bytes_ + scratch;
+  }
+
+  void run(const KernelArgs& args) override {
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const auto in = [&](size_t k) -> const T* { return args.inputs[k].as<T>(); };
+      T* const d_gates = reinterpret_cast<T*>(args.workspace);
+      std::byte* const scratch = args.workspace + gate_bytes_.count;
       const Gates<T> gates = {in(2), in(5), in(6), in(7), in(8), args.outputs[1].as<T>(),
-                              args.adds_into(1), d_gates, batch, hidden};
-      gates_backward<<<blocks_for(int64_t{batch} * hidden, device), kBlockThreads, 0,
-                       device.stream>>>(gates);
-      Products<T> all;
-      int tiles = 0;
-      const auto add = [&](size_t output, bool to_weights, const T* right, int width) {
-        all.at[all.count] = {to_weights ? 4 * hidden : batch, width,
-                             to_weights ? batch : 4 * hidden, to_weights, right,
-                             args.outputs[output].as<T>(), args.adds_into(output)};
-        tiles += all.at[all.count++].tiles();
-      };
-      add(0, false, in(4), hidden);
-      if (args.outputs.size() > 5) add(5, false, in(3), inputs);
-      add(2, true, in(0), inputs);
-      add(3, true, in(1), hidden);
-      add(4, true, nullptr, 1);
-      products<<<static_cast<unsigned>(tiles), TileProduct::kThreads, 0, device.stream>>>(
-          d_gates, 4 * hidden, all);
+                              args.adds_into(1), d_gates, batch_, hidden_};
+      gates_backward<<<blocks_for(batch_ * hidden_, device_), kBlockThreads, 0, device_.stream>>>(
+          gates);
+      to_h_->run(d_gates, in(4), args.outputs[0].data, scratch);
+      if (to_x_) to_x_->run(d_gates, in(3), args.outputs[5].data, scratch);
+      to_w_x_->run(d_gates, in(0), args.outputs[2].data, scratch);
+      to_w_h_->run(d_gates, in(1), args.outputs[3].data, scratch);
+      constexpr int kThreads = 64;
+      sum_rows<<<static_cast<unsigned>((4 * hidden_ + kThreads - 1) / kThreads), kThreads, 0,
+                 device_.stream>>>(d_gates, batch_, 4 * hidden_, args.outputs[4].as<T>(),
+                                   args.adds_into(4));
     });
     check_launch("lstm_cell_backward");
-  };
-  return own_kernel(launch, Bytes(int64_t{batch} * 4 * hidden * int64_t{sizeof(float)}));
+  }
+
+ private:
+  // Of d_gates [B,4H], or its transpose, and a matrix of `n` columns.
+  std::unique_ptr<CublasProduct> product(const Signature& s, size_t output, int64_t m, int64_t n,
+                                         int64_t k, bool transposed) const {
+    const ProductShape shape = {.m = m, .n = n, .k = k, .transpose_a = transposed};
+    const DType dtype = s.inputs[0].dtype;
+    const bool add = ((s.accumulate >> output) & 1u) != 0;
+    return std::make_unique<CublasProduct>(device_, shape, dtype, dtype, add,
+                                           scratch_limit(shape, dtype));
+  }
+
+  CudaDevice& device_;
+  const int64_t batch_, hidden_;
+  const Bytes gate_bytes_;
+  std::unique_ptr<CublasProduct> to_h_, to_w_x_, to_w_h_;
+  std::unique_ptr<CublasProduct> to_x_;  // null: not asked for
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  if (!on_device(s.inputs[0].dtype) || s.inputs[0].elements() == 0) return nullptr;
+  return std::make_unique<LstmCellBackward>(s, device);
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+#include "backend/cuda/cublas_product.h"
+
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+cudaDataType_t data_type(DType dtype) {
+  return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+// A matrix stored by columns, one after the other for a batch.
+cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<uint64_t>(rows),
+                                   static_cast<uint64_t>(columns), rows),
+        "a matrix");
+  const auto count = static_cast<int32_t>(batch);
+  const int64_t stride = rows * columns;
+  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                   sizeof stride);
+  return made;
+}
+
+}  // namespace
+
+// cuBLASLt's matrices are stored by columns, ours by rows: so it is asked for the transposed product,
+// y' = op(b)' op(a)'.
+CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType factors, DType result,
+                             bool add, Bytes most_scratch)
+    : device_(device), add_(add ? 1.0f : 0.0f) {
+  a_ = layout(factors, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.batch);
+  b_ = layout(factors, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.batch);
+  y_ = layout(result, p.n, p.m, p.batch);
+  const bool rounds = factors == DType::f32 && device.tf32;
+  check(cublasLtMatmulDescCreate(
+            &product_, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "a product");
+  const cublasOperation_t op_a = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op_b = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b);
+  cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a);
+  choose(most_scratch);
+}
+
+CublasProduct::~CublasProduct() {
+  cublasLtMatmulDescDestroy(product_);
+  for (const cublasLtMatrixLayout_t made : {a_, b_, y_}) cublasLtMatrixLayoutDestroy(made);
+}
+
+// The first suggestion whose sums have one order.
+void CublasProduct::choose(Bytes most_scratch) {
+  cublasLtMatmulPreference_t wishes = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&wishes), "a preference");
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE |
+                              CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                              CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  const auto most = static_cast<size_t>(most_scratch.count);
+  cublasLtMatmulPreferenceSetAttribute(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                       sizeof most);
+  cublasLtMatmulPreferenceSetAttribute(wishes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                       &reductions, sizeof reductions);
+  const uint32_t alignment = kArenaAlignment;
+  for (const auto matrix :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    cublasLtMatmulPreferenceSetAttribute(wishes, matrix, &alignment, sizeof alignment);
+  }
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(device_.cublas, product_, b_, a_, y_,
+                                                               y_, wishes, 1, &found, &count);
+  cublasLtMatmulPreferenceDestroy(wishes);
+  check(status, "choosing a product");
+  user_check(count == 1, "cuBLASLt has no deterministic product for this shape");
+  algorithm_ = found.algo;
+  scratch_ = Bytes(static_cast<int64_t>(found.workspaceSize));
+}
+
+void CublasProduct::run(const void* a, const void* b, void* y, std::byte* scratch) const {
+  const float one = 1;
+  check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_, &algorithm_,
+                       scratch, static_cast<size_t>(scratch_.count), device_.stream),
+        "a product");
+}
+
+Bytes scratch_limit(const ProductShape& p, DType dtype) {
+  const int64_t elements = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n);
+  return Bytes(elements * size_of(dtype) / 4);
+}
+
+}  // namespace thimble

@@ -9,17 +9,18 @@ LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPIL
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 
 .PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda bench bench-gpu bench-remat \
-        bench-optimality parity format tidy clean
+        bench-techniques bench-optimality parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble"
-	@echo "make test-slow  long tests: crash and resume, full zoo"
+	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (needs PyTorch with CUDA)"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
+	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format; make tidy: clang-tidy"
@@ -61,6 +62,10 @@ bench-gpu: build
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble
+
+bench-techniques: build
+	@python3 bench/techniques.py --thimble $(BUILD)/thimble $(if $(QUICK),--quick) \
+	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

@@ -30,7 +30,7 @@ struct Recipe {
   int threads = 0;                  // 0: one per core
   bool tf32 = true;                 // products of f32 may round their factors to 10 bits (cuda)
   std::string planner = "keep_all";
-  std::optional<Bytes> memory;      // budget on the arena
+  std::optional<Bytes> memory;      // budget on the arena; kLeastMemory: as little as it can
   Marks marks;                      // what every planner must keep or compute again
   CodecSpec codec;                  // how activations are kept
   std::string costs;                // file of measured kernel times; empty: modelled ones

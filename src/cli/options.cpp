@@ -48,7 +48,7 @@ void CommonFlags::add_to(CLI::App& command) {
   command.add_flag("--json", json, "One JSON object on stdout");
 
   defaults.group("Memory");
-  command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ... (none)")
+  command.add_option("--memory", memory, "Budget of the arena: 64MiB, 1.5GB, ..., or least (none)")
       ->type_name("BYTES");
   command
       .add_option(
@@ -271,7 +271,9 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   resolved.recipe.device = flags.device;
   resolved.recipe.threads = flags.threads;
   resolved.recipe.tf32 = flags.tf32;
-  if (!flags.memory.empty()) resolved.recipe.memory = parse_bytes(flags.memory);
+  if (!flags.memory.empty()) {
+    resolved.recipe.memory = flags.memory == "least" ? kLeastMemory : parse_bytes(flags.memory);
+  }
   resolved.recipe.planner = !flags.planner.empty()   ? flags.planner
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";

@@ -1,13 +1,14 @@
-// thimble profile: runs a few steps and puts what was measured beside what was predicted.
+// thimble profile: what each technique saves, on paper and planned; then a few steps, with what was
+// measured beside what was predicted.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
 #include "base/process.h"
 #include "cli/options.h"
+#include "cli/techniques.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
 #include "train/initialize.h"
@@ -29,7 +30,8 @@ struct KindTime {
 
 constexpr std::byte kCanary{0xA5};
 
-// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns false.
+// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns
+// false.
 template <class Body>
 void for_each_piece(Backend& backend, Memory& arena, Loan::Use use, const Body& body) {
   constexpr int64_t kPiece = 64 << 20;
@@ -86,89 +88,119 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   return kinds;
 }
 
-int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.common, true);
-  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = flags.common.seed});
-  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
-  if (!planned) return kInfeasible;
-  const Model& model = planned->training->model;
-  const Plan& plan = planned->plan;
-  const int64_t batch = planned->microbatches.batch;
-  user_check(batch <= feeder->train_count(), "a batch of {} is more than the {} training records",
-             batch, feeder->train_count());
-
-  const Bytes before = resident_now();
-  const std::unique_ptr<Memory> arena = planned->backend->allocate(plan.arena);
-  fill_with_canaries(*planned->backend, *arena);
-  TrainingStep training(*planned, *feeder, *arena, flags.common.seed);
-  initialize(training.program(), flags.common.seed);
-  feeder->describe(training.program(), model);
-  double fastest = 1e30;
+// What a few steps took.
+struct Profile {
+  double seconds = 1e30;  // the fastest step
   std::map<std::string_view, KindTime> kinds;
+  Measurement measured;
+  Bytes written;
+  Bytes growth;
+};
+
+Profile run_steps(const Flags& flags, const PlannedStepProgram& planned, Feeder& feeder) {
+  const Plan& plan = planned.plan;
+  const int64_t batch = planned.microbatches.batch;
+  user_check(batch <= feeder.train_count(), "a batch of {} is more than the {} training records",
+             batch, feeder.train_count());
+
+  Profile profile;
+  const Bytes before = resident_now();
+  const std::unique_ptr<Memory> arena = planned.backend->allocate(plan.arena);
+  fill_with_canaries(*planned.backend, *arena);
+  TrainingStep training(planned, feeder, *arena, flags.common.seed);
+  initialize(training.program(), flags.common.seed);
+  feeder.describe(training.program(), planned.training->model);
   for (int step = 0; step < flags.steps; ++step) {
     for (TrainingStep::Part& part : training.parts()) part.trace = {};
     training.run(step, 0.01, true);
     const double seconds = total_seconds(training);
-    if (seconds < fastest) kinds = times_by_kind(training);
-    fastest = std::min(fastest, seconds);
+    if (seconds < profile.seconds) profile.kinds = times_by_kind(training);
+    profile.seconds = std::min(profile.seconds, seconds);
   }
-  Measurement measured = measure(training.program());
-  measured.arena = training.touched();
-  const Bytes written = highest_written(*planned->backend, *arena);
-  const Bytes growth = resident_peak() - before;
+  profile.measured = measure(training.program());
+  profile.measured.arena = training.touched();
+  profile.written = highest_written(*planned.backend, *arena);
+  profile.growth = resident_peak() - before;
+  return profile;
+}
 
-  if (flags.common.json) {
-    nlohmann::json json = summary_of(*planned);
-    nlohmann::json by_role;
-    for (int r = 0; r < kRoles; ++r) {
-      by_role[std::string(name_of(static_cast<Role>(r)))] = {
-          {"predicted", plan.peak_by_role[static_cast<size_t>(r)].count},
-          {"measured", measured.by_role[static_cast<size_t>(r)].count}};
-    }
-    json.update({{"measured_arena_bytes", measured.arena.count},
-                 {"written_arena_bytes", written.count},
-                 {"measured_peak_live_bytes", measured.peak_live.count},
-                 {"by_role", by_role},
-                 {"step_ms", fastest * 1000},
-                 {"rss_growth_bytes", growth.count},
-                 {"rss_peak_bytes", resident_peak().count}});
-    for (const auto& [name, kind] : kinds) {
-      json["ops"][std::string(name)] = {{"count", kind.count},
-                                        {"predicted_ms", kind.predicted * 1e3},
-                                        {"measured_ms", kind.measured * 1e3}};
-    }
-    print_json(json);
-    return kOk;
+void add_to_json(nlohmann::json& json, const Plan& plan, const Profile& profile) {
+  const Measurement& measured = profile.measured;
+  nlohmann::json by_role;
+  for (int r = 0; r < kRoles; ++r) {
+    by_role[std::string(name_of(static_cast<Role>(r)))] = {
+        {"predicted", plan.peak_by_role[static_cast<size_t>(r)].count},
+        {"measured", measured.by_role[static_cast<size_t>(r)].count}};
   }
-  fmt::print("{}, {}, on {}: best of {} steps {:.1f} ms\n\n", model.options.name,
-             batch_text(*planned), planned->backend->name(), flags.steps, fastest * 1e3);
-  fmt::print("{}", comparison_table(plan, measured.by_role, measured.arena));
-  fmt::print("  {:<24}{:>32}\n", "highest byte written", written.count);
-  fmt::print("  {:<24}{:>32}\n\n", "process grew by", growth.count);
+  json.update({{"measured_arena_bytes", measured.arena.count},
+               {"written_arena_bytes", profile.written.count},
+               {"measured_peak_live_bytes", measured.peak_live.count},
+               {"by_role", by_role},
+               {"step_ms", profile.seconds * 1000},
+               {"rss_growth_bytes", profile.growth.count},
+               {"rss_peak_bytes", resident_peak().count}});
+  for (const auto& [name, kind] : profile.kinds) {
+    json["ops"][std::string(name)] = {{"count", kind.count},
+                                      {"predicted_ms", kind.predicted * 1e3},
+                                      {"measured_ms", kind.measured * 1e3}};
+  }
+}
+
+void print_profile(const PlannedStepProgram& planned, const Profile& profile, int steps) {
+  const Plan& plan = planned.plan;
+  fmt::print("\n  best of {} steps {:.1f} ms\n\n", steps, profile.seconds * 1e3);
+  fmt::print("{}", comparison_table(plan, profile.measured.by_role, profile.measured.arena));
+  fmt::print("  {:<24}{:>32}\n", "highest byte written", profile.written.count);
+  fmt::print("  {:<24}{:>32}\n\n", "process grew by", profile.growth.count);
   fmt::print("  predicted: {:.1f} ms in all ({})\n", plan.predicted_seconds * 1e3,
-             planned->costs.source);
+             planned.costs.source);
   fmt::print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
-  std::vector<std::pair<std::string_view, KindTime>> sorted(kinds.begin(), kinds.end());
+  std::vector<std::pair<std::string_view, KindTime>> sorted(profile.kinds.begin(),
+                                                            profile.kinds.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
   for (const auto& [name, kind] : sorted) {
     fmt::print("  {:<32}{:>7}{:>14.2f}{:>14.2f}\n", name, kind.count, kind.predicted * 1e3,
                kind.measured * 1e3);
   }
+}
+
+int run(const Flags& flags) {
+  const bool runs = flags.steps > 0 && flags.common.device != "null";
+  const Resolved resolved = resolve(flags.common, runs);
+  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  if (!planned) return kInfeasible;
+
+  std::optional<Profile> profile;
+  if (runs) {
+    const auto feeder = make_feeder(resolved, {.seed = flags.common.seed});
+    profile = run_steps(flags, *planned, *feeder);
+  }
+  const TechniqueReport techniques = compare_techniques(resolved.recipe, *planned);
+  if (flags.common.json) {
+    nlohmann::json json = summary_of(*planned);
+    json["techniques"] = technique_json(techniques);
+    if (profile) add_to_json(json, planned->plan, *profile);
+    print_json(json);
+    return kOk;
+  }
+  fmt::print("{}, {}, on {}\n\n{}", planned->training->model.options.name, batch_text(*planned),
+             planned->backend->name(), technique_table(techniques));
+  if (profile) print_profile(*planned, *profile, flags.steps);
   return kOk;
 }
 
 }  // namespace
 
 Command add_profile(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("profile", "A few steps: predicted against measured, per role and op");
+  CLI::App* command = app.add_subcommand(
+      "profile", "What each technique saves; a few steps: predicted against measured");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
   command->option_defaults()->group("Profile");
-  command->add_option("--steps", flags->steps, "Steps to run (3)")
+  command->add_option("--steps", flags->steps, "Steps to run (3; 0: only plans)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(0, 1000));
   return {command, [flags] { return run(*flags); }};
 }
 

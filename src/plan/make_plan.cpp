@@ -188,7 +188,7 @@ PlanResult make_plan(const PlanRequest& asked) {
   request.number = number;
   request.sharing = std::min(asked.sharing, policy->sharing);
   Plan plan = lay_out(request, policy->schedule(request));
-  if (request.budget && plan.arena > *request.budget) {
+  if (request.budget && *request.budget != kLeastMemory && plan.arena > *request.budget) {
     return Infeasible{plan.arena, why_so_large(request.graph, request.costs, plan)};
   }
   return plan;

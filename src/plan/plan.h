@@ -94,6 +94,9 @@ using PlanResult = std::variant<Plan, Infeasible>;
 // baseline does; `in_place` lets an output overwrite its input; `sharing` reuses dead bytes too.
 enum class Sharing : uint8_t { none, in_place, sharing };
 
+// The budget of whoever wants the smallest arena that the policy can do with.
+inline constexpr Bytes kLeastMemory{0};
+
 struct PlanRequest {
   const Graph& graph;
   const Costs& costs;

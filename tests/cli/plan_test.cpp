@@ -82,6 +82,21 @@ TEST(Plan, InfeasibleWithoutJsonIsASentence) {
   EXPECT_NE(outcome.err.find("--memory"), std::string::npos) << outcome.err;
 }
 
+TEST(Plan, TheLeastMemoryIsWhatATooSmallBudgetNames) {
+  for (const Words& net : {Words{"mlp", "--layers", "5", "--batch", "300"},
+                           Words{"lstm", "--length", "6", "--microbatch", "20"},
+                           Words{"mlp", "--planner", "sqrt_segments"}}) {
+    const Outcome too_small = thimble_says(Words{"plan", "--json", "--memory", "1B"} + net);
+    ASSERT_EQ(too_small.code, 3) << too_small.err;
+    const nlohmann::json floor = too_small.json()["min_bytes"];
+    const nlohmann::json least = plan_json(net + Words{"--memory", "least"});
+    EXPECT_EQ(least["arena_bytes"], floor);
+    const nlohmann::json asked = plan_json(net + Words{"--memory", floor.dump()});
+    EXPECT_EQ(least["flops"], asked["flops"]);
+    EXPECT_EQ(least["predicted_step_ms"], asked["predicted_step_ms"]);
+  }
+}
+
 TEST(Plan, FlagsChangeWhatTheyShould) {
   const nlohmann::json base = plan_json({"mlp"});
   EXPECT_EQ(plan_json({"mlp", "--batch", "7"})["batch"], 7);

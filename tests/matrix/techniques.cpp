@@ -1,0 +1,144 @@
+#include "matrix/techniques.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "model/layers.h"
+#include "support/runs.h"
+#include "train/trainer.h"
+
+namespace thimble {
+namespace {
+
+constexpr int64_t kSteps = 3;
+
+Model build_block(const ModelOptions& options) {
+  constexpr int64_t kWidth = 16;
+  Layers net(options);
+  Builder& b = net.build();
+  const ValueId skip = net.conv("stem", net.images(), kWidth, 3);
+  ValueId y = net.conv("conv1", net.norm("bn1", skip, "relu"), kWidth, 3);
+  y = net.dropout(net.norm("bn2", y, "relu"));
+  y = b.op("add", {net.conv("conv2", y, kWidth, 3), skip});
+  y = b.op("global_avg_pool", {y});
+  return net.finish(net.linear("classifier", y, options.classes));
+}
+
+// For every net. A heavy ball, since most techniques go with it; what is typed later wins.
+const Words kUsual = {"--batch=8", "--threads=1", "--costs=modelled", "--optimizer=sgd",
+                      "--weight-decay=5e-4"};
+
+Resolved resolve_words(const Net& net, const Words& flags) {
+  Words words = net.words;
+  words.insert(words.end(), kUsual.begin(), kUsual.end());
+  words.insert(words.end(), flags.begin(), flags.end());
+  CLI::App app;
+  CommonFlags common;
+  common.add_to(app);
+  app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  Resolved resolved = resolve(common, true);
+  resolved.recipe.model.build = net.build;
+  return resolved;
+}
+
+Attempt train(const Net& net, const Words& flags) {
+  const Resolved resolved = resolve_words(net, flags);
+  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = 3});
+  PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
+  TrainOptions options = {.recipe = resolved.recipe, .seed = 3, .steps = kSteps};
+  options.rate.base = 0.02;
+  options.evaluate = false;
+  if (resolved.recipe.sparsity.enabled()) options.reallocate_every = 1;
+  Trainer trainer(planned, *feeder, options);
+  const TrainResult result = trainer.run({});
+  return {.planned = planned.plan.arena,
+          .measured = result.measured_arena,
+          .losses = result.losses,
+          .skipped = result.skipped,
+          .state = persistent_bytes(trainer.program())};
+}
+
+std::map<std::string, std::string> settings_of(const Technique& technique) {
+  std::map<std::string, std::string> settings;
+  for (const std::string& word : technique.flags) {
+    const size_t equals = word.find('=');
+    settings[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
+  }
+  return settings;
+}
+
+}  // namespace
+
+const std::vector<Technique>& all_techniques() {
+  static const std::vector<Technique> all = {
+      {"fp16", {"--precision=fp16"}},
+      {"fp16_stochastic", {"--precision=fp16", "--rounding=stochastic"}},
+      {"fp16_kahan", {"--precision=fp16", "--rounding=kahan"}},
+      {"fp16_master", {"--precision=fp16", "--master"}},
+      {"bf16", {"--precision=bf16"}},
+      {"bf16_stochastic", {"--precision=bf16", "--rounding=stochastic"}},
+      {"bf16_kahan", {"--precision=bf16", "--rounding=kahan"}},
+      {"bf16_master", {"--precision=bf16", "--master"}},
+      {"loss_scale_dynamic", {"--loss-scale=dynamic"}},
+      {"loss_scale_fixed", {"--loss-scale=64"}},
+      {"loss_scale_none", {"--loss-scale=none"}},
+      {"microbatch_even", {"--microbatch=4"}},
+      {"microbatch_uneven", {"--microbatch=3"}},
+      {"norm_group", {"--norm=group"}},
+      {"norm_carried", {"--norm=carried"}},
+      {"dropout", {"--dropout=0.2"}},
+      {"sparse_dynamic", {"--density=0.3"}},
+      {"sparse_static", {"--density=0.3", "--sparsity=static"}},
+      {"sparse_magnitude", {"--density=0.3", "--sparsity=magnitude"}},
+      {"fold", {"--fold"}},
+      {"state_8bit", {"--state-bits=8"}},
+      {"nesterov", {"--optimizer=nesterov"}},
+      {"adam", {"--optimizer=adam"}},
+      {"adafactor", {"--optimizer=adafactor"}},
+      {"no_momentum", {"--momentum=0"}},
+      {"clip_one_pass", {"--clip-norm=0.5"}},
+      {"clip_two_pass", {"--clip-norm=0.5", "--clip-two-pass"}},
+      {"codec_mask", {"--codec=mask"}},
+      {"codec_fp16", {"--codec=fp16"}},
+      {"codec_bf16", {"--codec=bf16"}},
+      {"codec_int8", {"--codec=int8"}},
+      {"codec_int4", {"--codec=int4"}},
+      {"codec_int2", {"--codec=int2"}},
+  };
+  return all;
+}
+
+const Net& one_block() {
+  static const Net net = {"block", {"wrn-10-1", "--data=digits"}, build_block};
+  return net;
+}
+
+const std::vector<Net>& other_nets() {
+  static const std::vector<Net> nets = {
+      {"mlp", {"mlp", "--data=digits", "--hidden=128"}},
+      {"lstm", {"lstm", "--layers=1", "--hidden=64", "--length=4"}},
+      {"unet", {"unet", "--data=digits", "--layers=1", "--hidden=8"}},
+      {"wrn", {"wrn-10-1", "--data=digits"}},
+  };
+  return nets;
+}
+
+bool can_be_typed_together(const Technique& a, const Technique& b) {
+  const auto first = settings_of(a), second = settings_of(b);
+  for (const auto& [flag, value] : first) {
+    const auto other = second.find(flag);
+    if (other != second.end() && other->second != value) return false;
+  }
+  return true;
+}
+
+Attempt train_with(const Net& net, const Words& flags) {
+  try {
+    return train(net, flags);
+  } catch (const UserError& error) {
+    return {.refused = error.what()};
+  }
+}
+
+}  // namespace thimble

@@ -109,13 +109,12 @@ TEST(Codecs, GoWhereThePatternsSay) {
 
 // A budget chooses; what it chose is the plan's, holds for every planner, and survives being written down.
 TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
-  RunSetup run = {.model = {.name = "mlp", .batch = 64, .layers = 4, .hidden = 64}};
-  run.planner = "keep_all";
-  const Bytes whole = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  RunSetup run = coded_wrn(Codec::int8);
+  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan.arena;
   run.codec = parse_codec_spec("auto:int8");
   EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().codec.chosen->empty());
 
-  run.memory = Bytes(whole.count - 40'000);
+  run.memory = enough;
   TrainingRun chosen(run, {.steps = 3, .evaluate = false});
   const CodecSpec codec = chosen.planned().codec;
   ASSERT_FALSE(codec.chosen->empty());

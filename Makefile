@@ -5,15 +5,18 @@
 PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
-LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+                                                          -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan bench bench-remat \
+.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda bench bench-gpu bench-remat \
         bench-optimality parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble"
 	@echo "make test-slow  long tests: crash and resume, full zoo"
+	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
+	@echo "make bench-gpu  memory and time against PyTorch on one GPU (needs PyTorch with CUDA)"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
@@ -38,7 +41,10 @@ build-tests: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 test: build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE slow
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE 'slow|cuda'
+
+test-cuda: build-tests
+	@ctest --test-dir $(BUILD) --output-on-failure -L cuda
 
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
@@ -49,6 +55,9 @@ test-asan:
 bench: build
 	@tools/setup python3-torch
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
+
+bench-gpu: build
+	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate --more-peers
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

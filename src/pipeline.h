@@ -28,6 +28,7 @@ struct Recipe {
   SparsitySpec sparsity;
   std::string device = "cpu";
   int threads = 0;                  // 0: one per core
+  bool tf32 = true;                 // products of f32 may round their factors to 10 bits (cuda)
   std::string planner = "keep_all";
   std::optional<Bytes> memory;      // budget on the arena
   Marks marks;                      // what every planner must keep or compute again

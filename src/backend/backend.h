@@ -3,26 +3,37 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/bytes.h"
-#include "graph/op.h"
+#include "backend/kernel.h"
 
 namespace thimble {
 
-// A kernel bound to one signature. Made once at planning time; run() is called for every node of
-// that signature, with other addresses each time.
-// REQUIRES of run(): no allocation, and the same bits out for the same bits in, wherever they lie.
-class Kernel {
- public:
-  virtual ~Kernel() = default;
-  virtual void run(const KernelArgs& args) = 0;
+// One thing to record: begins when those before it in its stream are over, and those it waits for.
+struct Launch {
+  std::function<void()> make;
+  int stream = 0;
+  std::vector<int> waits_for = {};  // earlier ones of other streams
+};
 
-  std::string name;  // for `plan -v`: "onednn brgconv:avx512_core", "reference"
-  Bytes workspace;   // scratch in the arena for the duration of one run
+// Launches that were recorded once, to be made again as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
+// A point in the order of everything that a device was asked to do.
+class Moment {
+ public:
+  virtual ~Moment() = default;
+  virtual void mark() = 0;  // now: behind what was asked for so far
+  virtual void wait() = 0;  // until the device has come there; at once where nothing was marked
 };
 
 // The bytes of one arena, wherever they are.
@@ -55,9 +66,33 @@ class Backend {
   // Around every stretch of kernels of a program: from here to there nothing may allocate.
   virtual void begin_step() {}
   virtual void end_step() {}
+
+  // How long the device takes for what `work` asks of it, which is done when this returns.
+  virtual double seconds_for(const std::function<void()>& work) = 0;
+
+  // True: the arena is in memory of its own, which only copies and kernels reach, and kernels run
+  // some time after they were asked for, in order. Only then is anything below of use.
+  virtual bool remote() const { return false; }
+  // Plain memory that queued copies can read and write while other work goes on.
+  virtual std::unique_ptr<Memory> allocate_host(Bytes size) { return allocate(size); }
+  // Copies in the order of the kernels. The plain side must be from allocate_host(), and be left
+  // alone until the device has come there.
+  virtual void queue_copy_in(std::byte* to, std::span<const std::byte> from) { copy_in(to, from); }
+  virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) { copy_out(to, from); }
+  virtual std::unique_ptr<Moment> make_moment() { return nullptr; }
+  // How many launches it can work on at the same time.
+  virtual int streams() const { return 1; }
+  // The launches, in an order in which they could be made one by one, without making them now. Null:
+  // the device keeps no recordings.
+  virtual std::unique_ptr<Recording> record(std::span<const Launch> launches) {
+    static_cast<void>(launches);
+    return nullptr;
+  }
 };
 
-// "cpu", "null" (and "cuda" where built). Throws UserError for another name.
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
+// "cpu", "null" (and "cuda" where built). Throws UserError for another name. `threads` (0: one per
+// core) matters on the cpu; `tf32`, whether products of f32 may round their factors to 10 bits, on
+// devices that are faster at that.
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads, bool tf32 = true);
 
 }  // namespace thimble

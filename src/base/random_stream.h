@@ -20,14 +20,14 @@ struct RandomStream {
   uint32_t stream, step, microbatch;
 
   // rng is {seed, step, microbatch}; streams of one step draw independently.
-  RandomStream(const int64_t* rng, int64_t stream_number)
+  constexpr RandomStream(const int64_t* rng, int64_t stream_number)
       : key(philox_key(static_cast<uint64_t>(rng[0]))),
         stream(static_cast<uint32_t>(stream_number)),
         step(static_cast<uint32_t>(rng[1])),
         microbatch(static_cast<uint32_t>(rng[2])) {}
 
   // The words of elements [4 * block, 4 * block + 4).
-  PhiloxCounter words(int64_t block) const {
+  constexpr PhiloxCounter words(int64_t block) const {
     return philox({static_cast<uint32_t>(block), stream, step, microbatch}, key);
   }
 

@@ -131,7 +131,8 @@ int run(const Flags& flags) {
   user_check(flags.seconds > 0, "--seconds must be above 0");
   const std::string path = costs_to_write(flags.common.costs, flags.common.device);
   if (std::filesystem::exists(path)) read_costs(path);  // refuse before measuring, not after
-  const auto backend = make_backend(flags.common.device, flags.common.threads);
+  const auto backend = make_backend(flags.common.device, flags.common.threads,
+                                    flags.common.tf32);
   user_check(backend->runs(),
              "the {} device runs nothing that could be measured; calibrate with "
              "--device cpu",

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "base/error.h"
 #include "cli/costs_path.h"
@@ -98,8 +99,13 @@ void CommonFlags::add_step_to(CLI::App& command) {
   CLI::OptionDefaults& defaults = *command.option_defaults();
   defaults.multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   defaults.group("Device");
-  command.add_option("--device", device, "cpu, or null: plans, runs nothing (cpu)")
+  command.add_option("--device", device, "cpu, cuda, or null: plans, runs nothing (cpu)")
       ->type_name("NAME");
+  command
+      .add_option("--tf32", tf32,
+                  "On a GPU, products of fp32 may round their factors to 10 bits (on)")
+      ->type_name("on|off")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
   command.add_option("--threads", threads, "Threads (0: one per core)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
@@ -274,6 +280,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   resolved.recipe.allow = parse_tier(flags.allow);
   resolved.recipe.device = flags.device;
   resolved.recipe.threads = flags.threads;
+  resolved.recipe.tf32 = flags.tf32;
   if (!flags.memory.empty()) resolved.recipe.memory = parse_bytes(flags.memory);
   resolved.recipe.planner = !flags.planner.empty()   ? flags.planner
                             : resolved.recipe.memory ? "optimal"

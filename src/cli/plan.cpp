@@ -98,6 +98,8 @@ int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.common, false);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
+  user_check(!flags.sweep || !resolved.recipe.codec.automatic,
+             "--sweep compares planners of one graph, and --codec auto chooses between graphs: name a codec");
   if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;

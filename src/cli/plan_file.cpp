@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-4";
+constexpr const char* kFormat = "thimble-plan-5";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -41,6 +41,7 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"loss_scale", name_of(o.scaling)},
           {"device", recipe.device},
           {"threads", recipe.threads},
+          {"tf32", recipe.tf32},
           {"planner", recipe.planner},
           {"keep", recipe.marks.keep},
           {"recompute", recipe.marks.recompute}};
@@ -76,6 +77,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.scaling = parse_loss_scaling(json.at("loss_scale").get<std::string>());
   recipe.device = json.at("device").get<std::string>();
   recipe.threads = json.at("threads").get<int>();
+  recipe.tf32 = json.at("tf32").get<bool>();
   user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);
   recipe.planner = json.at("planner").get<std::string>();
   recipe.marks.keep = json.at("keep").get<std::vector<std::string>>();

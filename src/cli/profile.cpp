@@ -29,10 +29,34 @@ struct KindTime {
 
 constexpr std::byte kCanary{0xA5};
 
+// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns false.
+template <class Body>
+void for_each_piece(Backend& backend, Memory& arena, Loan::Use use, const Body& body) {
+  constexpr int64_t kPiece = 64 << 20;
+  for (int64_t end = arena.size().count; end > 0;) {
+    const int64_t begin = std::max<int64_t>(0, end - kPiece);
+    if (!body(begin, Loan(backend, arena.base() + begin, Bytes(end - begin), use))) return;
+    end = begin;
+  }
+}
+
+void fill_with_canaries(Backend& backend, Memory& arena) {
+  for_each_piece(backend, arena, Loan::Use::write, [](int64_t, const Loan& piece) {
+    std::ranges::fill(piece.bytes(), kCanary);
+    return true;
+  });
+}
+
 // One past the highest byte of the arena that is not the canary any more, rounded to a buffer.
-Bytes highest_written(Memory& arena) {
-  int64_t end = arena.size().count;
-  while (end > 0 && arena.base()[end - 1] == kCanary) --end;
+Bytes highest_written(Backend& backend, Memory& arena) {
+  int64_t end = 0;
+  for_each_piece(backend, arena, Loan::Use::read, [&](int64_t begin, const Loan& piece) {
+    const auto bytes = piece.bytes();
+    for (int64_t i = std::ssize(bytes); i > 0 && end == 0; --i) {
+      if (bytes[static_cast<size_t>(i - 1)] != kCanary) end = begin + i;
+    }
+    return end == 0;
+  });
   return align_up(Bytes(end));
 }
 
@@ -75,7 +99,7 @@ int run(const Flags& flags) {
 
   const Bytes before = resident_now();
   const std::unique_ptr<Memory> arena = planned->backend->allocate(plan.arena);
-  std::memset(arena->base(), static_cast<int>(kCanary), static_cast<size_t>(plan.arena.count));
+  fill_with_canaries(*planned->backend, *arena);
   TrainingStep training(*planned, *feeder, *arena, flags.common.seed);
   initialize(training.program(), flags.common.seed);
   feeder->describe(training.program(), model);
@@ -90,7 +114,7 @@ int run(const Flags& flags) {
   }
   Measurement measured = measure(training.program());
   measured.arena = training.touched();
-  const Bytes written = highest_written(*arena);
+  const Bytes written = highest_written(*planned->backend, *arena);
   const Bytes growth = resident_peak() - before;
 
   if (flags.common.json) {

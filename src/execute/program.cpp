@@ -1,9 +1,9 @@
 #include "execute/program.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
+#include "execute/streams.h"
 
 namespace thimble {
 namespace {
@@ -61,6 +61,7 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
     if (plan.sources[v].count < 0) continue;
     touched_ = std::max(touched_, align_up(plan.sources[v] + graph.values[v].type.bytes()));
   }
+  if (backend.remote()) mirror_ = std::make_unique<HostMirror>(graph, homes_, backend, arena);
 }
 
 void Program::run_range(size_t begin, size_t end) {
@@ -69,8 +70,47 @@ void Program::run_range(size_t begin, size_t end) {
     Bound& step = steps_[s];
     step.kernel->run(step.args);
     touched_ = std::max(touched_, step.end);
-    if (s + 1 == watched_) check_();
+    if (s + 1 == watched_ && !mirror_) check_();
   }
+}
+
+std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
+  std::vector<StepUse> uses;
+  for (size_t s = begin; s < end; ++s) {
+    const KernelArgs& args = steps_[s].args;
+    const auto range = [&](const void* data, Bytes size) {
+      const int64_t at = static_cast<const std::byte*>(data) - arena_.base();
+      return ByteRange{at, at + size.count};
+    };
+    StepUse use;
+    for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
+    for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
+    if (args.workspace) use.writes.push_back(range(args.workspace, steps_[s].kernel->workspace));
+    use.seconds = backend_.seconds(signature_of(graph_, plan_.steps[s].node));
+    uses.push_back(std::move(use));
+  }
+  const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
+  std::vector<Launch> launches;
+  for (size_t i = 0; i < order.size(); ++i) {
+    launches.push_back({[this, s = begin + i] { steps_[s].kernel->run(steps_[s].args); },
+                        order[i].stream, order[i].waits_for});
+  }
+  return backend_.record(launches);
+}
+
+void Program::run_or_replay(Phase phase, size_t begin, size_t end) {
+  std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(phase)];
+  bool& ran = ran_[static_cast<size_t>(phase)];
+  // The first run is a plain one: libraries load their code when it is first used.
+  if (ran && mirror_ && recording == nullptr && begin < end) {
+    recording = record(begin, end);
+  }
+  if (recording) {
+    recording->run();
+  } else {
+    run_range(begin, end);
+  }
+  ran = true;
 }
 
 size_t Program::steps_until(ValueId value) const {
@@ -96,19 +136,12 @@ void Program::watch(ValueId value, std::function<void()> check) {
 }
 
 void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
   trace.step_seconds.resize(steps_.size(), 0);
-  const Clock::time_point start = Clock::now();
   for (size_t s = begin; s < end; ++s) {
-    const Clock::time_point before = Clock::now();
-    run_range(s, s + 1);
-    backend_.synchronise();
-    trace.step_seconds[s] += seconds_since(before);
+    const double seconds = backend_.seconds_for([&] { run_range(s, s + 1); });
+    trace.step_seconds[s] += seconds;
+    trace.seconds += seconds;
   }
-  trace.seconds += seconds_since(start);
   trace.touched = touched_;
 }
 
@@ -116,12 +149,18 @@ void Program::run_phase(Phase phase, Trace* trace) {
   const size_t begin = phase == Phase::begin ? 0 : phase == Phase::each ? each_begin_ : each_end_;
   const size_t end =
       phase == Phase::begin ? each_begin_ : phase == Phase::each ? each_end_ : steps_.size();
+  if (mirror_) mirror_->upload(phase);
   if (trace != nullptr) {
     run_range_traced(begin, end, *trace);
   } else {
-    run_range(begin, end);
+    run_or_replay(phase, begin, end);
   }
-  if (phase == Phase::end) backend_.synchronise();
+  if (mirror_ && phase == Phase::end) mirror_->download();
+}
+
+void Program::finish() {
+  backend_.synchronise();
+  if (mirror_ && check_) check_();
 }
 
 void Program::run(const std::function<void(int)>& fill) {
@@ -131,12 +170,14 @@ void Program::run(const std::function<void(int)>& fill) {
     run_phase(Phase::each);
   }
   run_phase(Phase::end);
+  finish();
 }
 
 void Program::run_traced(Trace& trace) {
   run_phase(Phase::begin, &trace);
   for (int m = 0; m < plan_.microbatches; ++m) run_phase(Phase::each, &trace);
   run_phase(Phase::end, &trace);
+  finish();
 }
 
 Bytes Program::address_of(ValueId value) const {
@@ -146,17 +187,44 @@ Bytes Program::address_of(ValueId value) const {
 }
 
 std::span<std::byte> Program::bytes_of(ValueId value) {
-  return {arena_.base() + address_of(value).count, static_cast<size_t>(graph_[value].type.bytes().count)};
+  if (mirror_) {
+    internal_check(mirror_->has(value), "the host reaches inputs and results only");
+    return mirror_->bytes_of(value);
+  }
+  return {home_of(value), static_cast<size_t>(graph_[value].type.bytes().count)};
 }
 
-std::span<std::byte> Program::free_between_steps() {
-  Bytes taken;
+Loan Program::borrow(ValueId value, Loan::Use use) {
+  return {backend_, home_of(value), graph_[value].type.bytes(), use};
+}
+
+void Program::read(ValueId value, int64_t offset, std::span<std::byte> out) {
+  backend_.copy_out(out, home_of(value) + offset);
+}
+
+void Program::write(ValueId value, int64_t offset, std::span<const std::byte> in) {
+  backend_.copy_in(home_of(value) + offset, in);
+}
+
+Loan Program::output_of(size_t step, size_t output) {
+  const TensorRef& tensor = steps_[step].args.outputs[output];
+  return {backend_, static_cast<std::byte*>(tensor.data), tensor.type.bytes(), Loan::Use::read};
+}
+
+Bytes Program::persistent_end() const {
+  Bytes end;
   for (size_t v = 0; v < graph_.values.size(); ++v) {
     const Value& value = graph_.values[v];
     if (value.producer.valid() || !is_persistent(value.role)) continue;
-    taken = std::max(taken, align_up(plan_.sources[v] + value.type.bytes()));
+    end = std::max(end, align_up(plan_.sources[v] + value.type.bytes()));
   }
-  return {arena_.base() + taken.count, static_cast<size_t>((plan_.arena - taken).count)};
+  return end;
+}
+
+Bytes Program::free_between_steps() const { return plan_.arena - persistent_end(); }
+
+Loan Program::borrow_free_between_steps() {
+  return {backend_, arena_.base() + persistent_end().count, free_between_steps(), Loan::Use::write};
 }
 
 }  // namespace thimble

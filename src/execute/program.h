@@ -2,12 +2,15 @@
 // whole training step, and allocates nothing.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
+#include "execute/host_mirror.h"
+#include "execute/loan.h"
 #include "execute/trace.h"
 #include "plan/plan.h"
 
@@ -25,14 +28,23 @@ class Program {
   // The same, timing every step. Slower, same bits.
   void run_traced(Trace& trace);
   // One of the three, once; timed when there is a trace. For steps whose microbatches are of two
-  // sizes, hence of two programs.
+  // sizes, hence of two programs. On a remote device it returns while the phase is still under way.
   void run_phase(Phase phase, Trace* trace = nullptr);
+  // After the last phase: until results are there.
+  void finish();
 
-  // Where a value is before a step begins (inputs, persistent values) or after it (results).
+  // Where the caller puts inputs before a step begins and finds results after it. Of other values,
+  // only where the host can reach the arena.
   std::span<std::byte> bytes_of(ValueId value);
+  // Any value that is there between steps (weights, state), on any device.
+  Loan borrow(ValueId value, Loan::Use use);
+  void read(ValueId value, int64_t offset, std::span<std::byte> out);
+  void write(ValueId value, int64_t offset, std::span<const std::byte> in);
   Bytes address_of(ValueId value) const;
-  // The part of the arena that holds nothing from one step to the next.
-  std::span<std::byte> free_between_steps();
+  // The part of the arena that holds nothing from one step to the next: how much, and its bytes, to
+  // be written to.
+  Bytes free_between_steps() const;
+  Loan borrow_free_between_steps();
   template <class T>
   std::span<T> view(ValueId value) {
     const std::span<std::byte> bytes = bytes_of(value);
@@ -44,8 +56,11 @@ class Program {
   // Runs only the first `count` steps of the plan, calling `after(step)` behind each: for finding
   // out where a number went wrong.
   void run_until(size_t count, const std::function<void(size_t step)>& after);
+  // What that step has just written.
+  Loan output_of(size_t step, size_t output);
   // Called right after the step that first makes `value`, in the middle of run(); by throwing, it
-  // leaves the step before anything later (updates) has happened.
+  // leaves the step before anything later (updates) has happened. On a remote device, which has no
+  // middle, it is called by finish().
   void watch(ValueId value, std::function<void()> check);
 
   // The highest byte that any kernel was handed so far, from the start of the arena.
@@ -60,7 +75,12 @@ class Program {
     Bytes end;  // the highest byte of its addresses
   };
 
+  Bytes persistent_end() const;
+  std::byte* home_of(ValueId value) const { return arena_.base() + address_of(value).count; }
   void run_range(size_t begin, size_t end);
+  // The phase as a recording, where the device keeps such: made when the phase is run again.
+  void run_or_replay(Phase phase, size_t begin, size_t end);
+  std::unique_ptr<Recording> record(size_t begin, size_t end);
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;
@@ -75,6 +95,9 @@ class Program {
   Bytes touched_;
   size_t watched_ = 0;              // steps before the check; 0: none
   std::function<void()> check_;
+  std::unique_ptr<HostMirror> mirror_;  // on a remote device
+  std::array<std::unique_ptr<Recording>, 3> recordings_;  // by phase
+  std::array<bool, 3> ran_{};
 };
 
 }  // namespace thimble

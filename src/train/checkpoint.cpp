@@ -48,7 +48,9 @@ void write_tensors(const std::string& path, Program& program, const std::vector<
   std::vector<TensorToWrite> tensors;
   for (const ValueId value : values) {
     const Value& v = program.graph()[value];
-    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
+    tensors.push_back({v.name, v.type, {}, [&program, value](int64_t at, auto out) {
+                         program.read(value, at, out);
+                       }});
   }
   write_model(path, program.graph(), tensors);
 }
@@ -107,7 +109,8 @@ void check_tensors(const SafetensorsFile& file, const Graph& graph,
 void read_tensors(const SafetensorsFile& file, Program& program,
                   const std::vector<ValueId>& values) {
   for (const ValueId value : values) {
-    file.read_into(program.graph()[value].name, program.bytes_of(value));
+    const Loan loan = program.borrow(value, Loan::Use::write);
+    file.read_into(program.graph()[value].name, loan.bytes());
   }
 }
 

@@ -78,8 +78,9 @@ class ImageFeeder final : public Feeder {
   }
 
   void describe(Program& program, const Model& model) override {
-    const std::span<float> mean = program.view<float>(model.pixel_mean);
-    const std::span<float> inverse = program.view<float>(model.pixel_inverse_deviation);
+    const Loan mean_loan = program.borrow(model.pixel_mean, Loan::Use::write);
+    const Loan inverse_loan = program.borrow(model.pixel_inverse_deviation, Loan::Use::write);
+    const std::span<float> mean = mean_loan.as<float>(), inverse = inverse_loan.as<float>();
     for (size_t c = 0; c < mean.size(); ++c) {
       mean[c] = data_.info().mean[c];
       inverse[c] = 1 / data_.info().stddev[c];

@@ -49,22 +49,24 @@ double draw(const Init& init, PhiloxKey key, uint64_t stream, int64_t element) {
 // with.
 void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t seed) {
   const Graph& graph = program.graph();
+  const Loan pool = program.borrow(sparse.values, Loan::Use::change);
   int64_t next = 0;
   for (const SparseWeight& weight : sparse.weights) {
     const Value& dense = graph[weight.dense];
     const int64_t elements = dense.type.elements();
-    const std::span<uint8_t> mask = program.view<uint8_t>(weight.mask);
+    const Loan mask_loan = program.borrow(weight.mask, Loan::Use::write);
+    const std::span<uint8_t> mask = mask_loan.as<uint8_t>();
     std::fill(mask.begin(), mask.end(), uint8_t{0});
     RandomChoice choice(random_choice_key(seed, dense.name, "mask"), 0,
                         static_cast<int64_t>(graph[weight.mask].init.scale), elements);
     for (int64_t i = 0; i < elements; ++i) {
       if (choice.take()) set_bit(mask.data(), i);
     }
-    program.view<int64_t>(weight.first)[0] = next;
+    program.write(weight.first, 0, std::as_bytes(std::span(&next, 1)));
     const uint64_t stream = stable_hash(dense.name);
     with_float_type(dense.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const std::span<T> values = program.view<T>(sparse.values);
+      const std::span<T> values = pool.as<T>();
       for_each_one(mask.data(), 0, elements, [&](int64_t at) {
         values[static_cast<size_t>(next++)] =
             static_cast<T>(draw(dense.init, philox_key(seed), stream, at));
@@ -86,9 +88,10 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
     if (places) continue;  // of sparse weights, below
     const uint64_t stream = stable_hash(value.name);
+    const Loan loan = program.borrow(id, Loan::Use::write);
     with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const std::span<T> elements = program.view<T>(id);
+      const std::span<T> elements = loan.as<T>();
       for (size_t i = 0; i < elements.size(); ++i) {
         elements[i] = static_cast<T>(draw(value.init, key, stream, static_cast<int64_t>(i)));
       }

@@ -12,13 +12,15 @@ namespace {
 // tensor.
 template <class Body>
 void for_each_nonzero(Program& program, const ModelTensor& tensor, int64_t offset, int64_t bytes,
-                      const Body& body) {
+                      Loan::Use use, const Body& body) {
   const int64_t size = size_of(program.graph()[tensor.value].type.dtype);
   const int64_t begin = offset / size, end = (offset + bytes) / size;
-  const uint8_t* mask = program.view<uint8_t>(tensor.packed->mask).data();
-  const ValueId pool = find_sparse_weights(program.graph()).values;
-  const int64_t first = program.view<int64_t>(tensor.packed->first)[0];
-  std::byte* next = program.bytes_of(pool).data() + (first + count_ones(mask, 0, begin)) * size;
+  const Loan mask_loan = program.borrow(tensor.packed->mask, Loan::Use::read);
+  const Loan first = program.borrow(tensor.packed->first, Loan::Use::read);
+  const Loan pool = program.borrow(find_sparse_weights(program.graph()).values, use);
+  const uint8_t* mask = mask_loan.as<uint8_t>().data();
+  std::byte* next =
+      pool.bytes().data() + (first.as<int64_t>()[0] + count_ones(mask, 0, begin)) * size;
   for_each_one(mask, begin, end, [&](int64_t at) {
     body((at - begin) * size, std::span(next, static_cast<size_t>(size)));
     next += size;
@@ -51,11 +53,11 @@ std::vector<ModelTensor> model_tensors(const Graph& graph) {
 void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                        std::span<std::byte> out) {
   if (!tensor.packed) {
-    std::memcpy(out.data(), program.bytes_of(tensor.value).data() + offset, out.size());
+    program.read(tensor.value, offset, out);
     return;
   }
   std::fill(out.begin(), out.end(), std::byte{0});
-  for_each_nonzero(program, tensor, offset, std::ssize(out),
+  for_each_nonzero(program, tensor, offset, std::ssize(out), Loan::Use::read,
                    [&](int64_t at, std::span<std::byte> stored) {
                      std::memcpy(out.data() + at, stored.data(), stored.size());
                    });
@@ -64,10 +66,10 @@ void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offs
 void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                         std::span<const std::byte> in) {
   if (!tensor.packed) {
-    std::memcpy(program.bytes_of(tensor.value).data() + offset, in.data(), in.size());
+    program.write(tensor.value, offset, in);
     return;
   }
-  for_each_nonzero(program, tensor, offset, std::ssize(in),
+  for_each_nonzero(program, tensor, offset, std::ssize(in), Loan::Use::change,
                    [&](int64_t at, std::span<std::byte> stored) {
                      std::memcpy(stored.data(), in.data() + at, stored.size());
                    });

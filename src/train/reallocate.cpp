@@ -51,16 +51,17 @@ ReallocationSchedule reallocation_schedule(int64_t every, int64_t steps_per_epoc
 }
 
 Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t seed)
-    : spec_(spec),
+    : program_(program),
+      spec_(spec),
       dtype_(program.graph()[find_sparse_weights(program.graph()).values].type.dtype),
       total_(sparsity_of(program.graph()).nonzeros),
-      key_(random_choice_key(seed, kSparseValues, "quotas")) {
+      key_(random_choice_key(seed, kSparseValues, "quotas")),
+      threshold_value_(find_sparse_weights(program.graph()).threshold) {
   const Graph& graph = program.graph();
   const SparseWeights sparse = find_sparse_weights(graph);
-  threshold_ = program.view<double>(sparse.threshold).data();
   const auto add_pool = [&](ValueId value) {
     const auto size = static_cast<size_t>(size_of(graph[value].type.dtype));
-    pools_.push_back({program.bytes_of(value).data(), size});
+    pools_.push_back({value, size});
   };
   add_pool(sparse.values);
   for (const ValueId state : state_of(graph, sparse.values)) {
@@ -71,26 +72,43 @@ Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t se
                value.name);
     add_pool(state);
   }
-  const std::span<std::byte> scratch = program.free_between_steps();
-  auto* next = reinterpret_cast<uint8_t*>(scratch.data());
+  int64_t scratch = 0;
   for (const SparseWeight& weight : sparse.weights) {
     const Value& dense = graph[weight.dense];
-    weights_.push_back({dense.type.elements(), program.view<uint8_t>(weight.mask).data(),
-                        program.view<int64_t>(weight.first).data(), next,
+    weights_.push_back({dense.type.elements(), weight, scratch,
                         random_choice_key(seed, dense.name, "growth")});
-    next += bitmap_bytes(dense.type.elements());
+    scratch += bitmap_bytes(dense.type.elements());
   }
   user_check(
-      next <= reinterpret_cast<uint8_t*>(scratch.data() + scratch.size()),
+      Bytes(scratch) <= program.free_between_steps(),
       "the arena has {} to spare between steps, too little to move sparse weights in; choose "
       "--sparsity static, or more rows (--microbatch)",
-      to_string(Bytes(std::ssize(scratch))));
+      to_string(program.free_between_steps()));
+  loans_.reserve(2 + pools_.size() + 2 * weights_.size());
   for (auto* list : {&active_, &pruned_, &survivors_, &room_, &grown_}) {
     list->resize(weights_.size());
   }
 }
 
 Reallocation Reallocator::run(int64_t steps_done) {
+  const auto borrow = [&](ValueId value) {
+    return loans_.emplace_back(program_.borrow(value, Loan::Use::change)).bytes().data();
+  };
+  threshold_ = reinterpret_cast<double*>(borrow(threshold_value_));
+  for (Pool& pool : pools_) pool.data = borrow(pool.value);
+  std::byte* const scratch =
+      loans_.emplace_back(program_.borrow_free_between_steps()).bytes().data();
+  for (Weight& weight : weights_) {
+    weight.mask = reinterpret_cast<uint8_t*>(borrow(weight.values.mask));
+    weight.first = reinterpret_cast<int64_t*>(borrow(weight.values.first));
+    weight.grown = reinterpret_cast<uint8_t*>(scratch + weight.grown_at);
+  }
+  const Reallocation result = reallocate(steps_done);
+  loans_.clear();
+  return result;
+}
+
+Reallocation Reallocator::reallocate(int64_t steps_done) {
   Reallocation result;
   result.threshold = *threshold_;
   result.below = choose_counts(steps_done);

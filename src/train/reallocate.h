@@ -19,7 +19,8 @@
 //   pool    | a a' a | b b' | c c c |      a' and b' are pruned
 //   close   | a a b c c c . .         |    survivors move to the left, in order
 //   open    | a 0 a | b | c 0 c c     |    from the right: survivors to their places, zeros between
-// The places to grow at are noted in bitmaps in the part of the arena that only steps use.
+// The places to grow at are noted in bitmaps in the part of the arena that only steps use. Where the
+// host cannot reach the arena, it works on a copy.
 #pragma once
 
 #include <cstdint>
@@ -67,18 +68,22 @@ class Reallocator {
 
  private:
   struct Pool {
-    std::byte* data;
-    size_t size;  // of an element
+    ValueId value;
+    size_t size;               // of an element
+    std::byte* data = nullptr;  // while run() has it, as below
   };
   // What is decided about one weight.
   struct Weight {
     int64_t elements;
-    uint8_t* mask;
-    int64_t* first;
-    uint8_t* grown;  // bitmap, in scratch
+    SparseWeight values;
+    int64_t grown_at;  // bitmap, in scratch
     PhiloxKey key;
+    uint8_t* mask = nullptr;
+    int64_t* first = nullptr;
+    uint8_t* grown = nullptr;
   };
 
+  Reallocation reallocate(int64_t steps_done);
   int64_t choose_counts(int64_t step);
   void close(int64_t step);
   void open();
@@ -87,11 +92,14 @@ class Reallocator {
   void move(int64_t to, int64_t from);
   void clear(int64_t at);
 
+  Program& program_;
   const SparsitySpec spec_;
   const DType dtype_;
   const int64_t total_;
   const PhiloxKey key_;
-  double* threshold_;
+  const ValueId threshold_value_;
+  double* threshold_ = nullptr;
+  std::vector<Loan> loans_;  // of run()
   std::vector<Pool> pools_;  // values, then optimizer state
   std::vector<Weight> weights_;
   // By weight, of the reallocation that is under way:

@@ -58,14 +58,20 @@ bool TrainingStep::overflowed() {
   return overflow.valid() && program().view<float>(overflow)[0] > 0;
 }
 
+void TrainingStep::fill_rows(MicrobatchId which) {
+  Part& part = part_of(which.number);
+  feeder_.fill_training(*part.program, part.training->model,
+                        {.step = which.step,
+                         .batch = planned_.microbatches.batch,
+                         .first = which.number * planned_.microbatches.rows});
+}
+
 void TrainingStep::feed_rows(MicrobatchId which) {
   Part& part = part_of(which.number);
   const Model& model = part.training->model;
   Program& program = *part.program;
-  feeder_.fill_training(program, model,
-                        {.step = which.step,
-                         .batch = planned_.microbatches.batch,
-                         .first = which.number * planned_.microbatches.rows});
+  if (which != ahead_) fill_rows(which);
+  ahead_ = {-1, 0};
   if (&part != &parts_.front()) initialize(program, seed_, is_own_constant_);
   const ValueId loss_scale = part.training->scalars.loss_scale;
   if (loss_scale.valid()) program.view<float>(loss_scale)[0] = loss_scale_;
@@ -99,6 +105,11 @@ void TrainingStep::run(int64_t step, double rate, bool traced) {
   // The full microbatches leave them alone; a smaller last one does not know where they are.
   if (parts_.size() > 1) feed_scalars(step, rate);
   program().run_phase(Phase::end, trace);
+  if (planned_.backend->remote()) {  // the next rows, while the device is busy
+    ahead_ = {step + 1, 0};
+    fill_rows(ahead_);
+  }
+  program().finish();
 }
 
 }  // namespace thimble

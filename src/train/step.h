@@ -75,6 +75,7 @@ class TrainingStep {
   Part& first() { return parts_.front(); }
   void feed_scalars(int64_t step, double rate);
   void feed_rows(MicrobatchId which);
+  void fill_rows(MicrobatchId which);
   void run_microbatch(MicrobatchId which, bool traced);
 
   const PlannedStepProgram& planned_;
@@ -87,6 +88,7 @@ class TrainingStep {
   std::function<bool(ValueId)> is_own_constant_;
   Look look_;
   MicrobatchId current_;
+  MicrobatchId ahead_ = {-1, 0};  // whose rows are in place already
   float loss_scale_ = 1;
   int64_t skipped_ = 0;
 };

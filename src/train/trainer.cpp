@@ -183,7 +183,8 @@ std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.producer.valid() || !is_persistent(value.role) || !looked_at(value.role)) continue;
-    if (!all_finite(program.bytes_of(make_id<ValueId>(v)), value.type)) {
+    const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
+    if (!all_finite(loan.bytes(), value.type)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
     }
   }
@@ -213,9 +214,8 @@ void Trainer::explain_non_finite() {
     const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const TensorType& type = model.graph[node.outputs[k]].type;
-      const std::span<const std::byte> bytes(arena_->base() + planned.outputs[k].count,
-                                             static_cast<size_t>(type.bytes().count));
-      if (!all_finite(bytes, type)) name_fault(fmt::format("the output of '{}'", node.name));
+      const Loan loan = part.program->output_of(s, k);
+      if (!all_finite(loan.bytes(), type)) name_fault(fmt::format("the output of '{}'", node.name));
     }
   });
   name_fault("the loss");
@@ -335,7 +335,8 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   result_.skipped = scaler_.skipped();
   result_.weights_sha256 = weights_sha256(program());
   if (reallocator_) {
-    result_.threshold = program().view<double>(program().graph().find(kSparseThreshold))[0];
+    const ValueId threshold = program().graph().find(kSparseThreshold);
+    result_.threshold = program().borrow(threshold, Loan::Use::read).as<double>()[0];
   }
   return result_;
 }

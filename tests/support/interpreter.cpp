@@ -32,6 +32,57 @@ void initialise(Tensor& tensor, const Value& value, uint64_t seed) {
 
 }  // namespace
 
+namespace {
+
+// Runs the kernel on copies of its tensors in the device's memory, guards and all, at the same
+// offsets from a page; and brings back whatever it wrote.
+void run_remotely(Backend& backend, Kernel& kernel, KernelArgs args, Bytes scratch) {
+  constexpr int64_t kPage = 4096;
+  struct Copy {
+    std::byte* host;  // from its guard on
+    int64_t size, at;
+  };
+  std::vector<Copy> copies;
+  int64_t end = 0;
+  const auto place = [&](void* data, Bytes size) {
+    std::byte* const host = static_cast<std::byte*>(data) - kTensorGuard;
+    for (const Copy& copy : copies) {
+      if (copy.host == host) return copy.at + kTensorGuard;
+    }
+    const int64_t total = size.count + 2 * kTensorGuard;
+    const int64_t offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(host) % 1024) / 64 * 64;
+    copies.push_back({host, total, end + offset});
+    end += (offset + total + kPage - 1) / kPage * kPage + kPage;
+    return copies.back().at + kTensorGuard;
+  };
+  std::vector<int64_t> inputs, outputs;
+  for (const TensorRef& t : args.inputs) inputs.push_back(place(t.data, t.type.bytes()));
+  for (const TensorRef& t : args.outputs) outputs.push_back(place(t.data, t.type.bytes()));
+  const int64_t workspace = place(args.workspace, scratch);
+
+  const auto memory = backend.allocate(Bytes(end));
+  for (const Copy& copy : copies) {
+    backend.copy_in(memory->base() + copy.at, {copy.host, static_cast<size_t>(copy.size)});
+  }
+  std::vector<TensorRef> remote_inputs, remote_outputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    remote_inputs.push_back({memory->base() + inputs[i], args.inputs[i].type});
+  }
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    remote_outputs.push_back({memory->base() + outputs[k], args.outputs[k].type});
+  }
+  args.inputs = remote_inputs;
+  args.outputs = remote_outputs;
+  args.workspace = memory->base() + workspace;
+  kernel.run(args);
+  backend.synchronise();
+  for (const Copy& copy : copies) {
+    backend.copy_out({copy.host, static_cast<size_t>(copy.size)}, memory->base() + copy.at);
+  }
+}
+
+}  // namespace
+
 void run_kernel(Backend* backend, const Signature& signature, KernelArgs args) {
   const OpDef& op = *signature.op;
   if (backend == nullptr || op.view) {
@@ -45,8 +96,12 @@ void run_kernel(Backend* backend, const Signature& signature, KernelArgs args) {
   Kernel& kernel = backend->kernel(signature);
   Tensor workspace(TensorType{{kernel.workspace.count}, DType::u8});
   args.workspace = workspace.bytes().data();
-  kernel.run(args);
-  backend->synchronise();
+  if (backend->remote()) {
+    run_remotely(*backend, kernel, args, kernel.workspace);
+  } else {
+    kernel.run(args);
+    backend->synchronise();
+  }
   internal_check(workspace.guards_intact(), "a kernel wrote outside of its workspace");
 }
 

@@ -18,8 +18,8 @@ void run_kernel(Backend* backend, const Signature& signature, KernelArgs args);
 
 class Interpreter {
  public:
-  // Values without a producer start as their Init says; inputs start as zeros. `graph` (and
-  // `backend`, whose arena must be plain memory) outlive the interpreter.
+  // Values without a producer start as their Init says; inputs start as zeros. `graph` and
+  // `backend` outlive the interpreter.
   explicit Interpreter(const Graph& graph, Backend* backend = nullptr, uint64_t seed = 0);
 
   Tensor& operator[](ValueId value) { return values_[value.at()]; }

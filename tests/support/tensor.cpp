@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-constexpr size_t kGuard = 64;
+constexpr size_t kGuard = kTensorGuard;
 constexpr size_t kPage = 4096;
 constexpr std::byte kGuardByte{0xA5};
 constexpr std::byte kUnwritten{0xCD};

@@ -9,6 +9,8 @@
 
 namespace thimble {
 
+inline constexpr int64_t kTensorGuard = 64;  // bytes, on both sides
+
 class Tensor {
  public:
   Tensor() : Tensor(TensorType{{0}}) {}

@@ -7,7 +7,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "runs.h"
+#include "support/runs.h"
 #include "transform/codec_json.h"
 #include "transform/codec_ladder.h"
 

@@ -5,7 +5,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "runs.h"
+#include "support/runs.h"
 
 namespace thimble {
 namespace {

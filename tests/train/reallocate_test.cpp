@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/bits.h"
-#include "runs.h"
+#include "support/runs.h"
 #include "support/counting_heap.h"
 #include "train/apportion.h"
 #include "train/smallest.h"

@@ -3,7 +3,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "runs.h"
+#include "support/runs.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
 #include "transform/sparse_weights.h"

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstring>
 #include <unordered_map>
 
@@ -93,6 +94,11 @@ class CpuBackend final : public Backend {
     std::memcpy(to.data(), from, to.size());
   }
   void synchronise() override {}
+  double seconds_for(const std::function<void()>& work) override {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
   void begin_step() override { enter_step(); }
   void end_step() override { leave_step(); }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "backend/backend.h"
+#include "backend/kernel.h"
 #include "backend/cpu/sixteen_bit.h"
 
 namespace thimble {

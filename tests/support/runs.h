@@ -28,6 +28,8 @@ struct RunSetup {
   SparsitySpec sparsity = {};
   Rounding rounding = Rounding::nearest;
   LossScaling scaling = {};
+  std::string device = "cpu";
+  bool tf32 = true;
 };
 
 inline RunSetup mlp_run() {
@@ -65,6 +67,8 @@ class TrainingRun {
     recipe.planner = run.planner;
     recipe.memory = run.memory;
     recipe.sparsity = run.sparsity;
+    recipe.device = run.device;
+    recipe.tf32 = run.tf32;
     recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
@@ -98,8 +102,8 @@ inline std::string persistent_bytes(Program& program) {
   const Graph& graph = program.graph();
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].producer.valid() || !is_persistent(graph.values[v].role)) continue;
-    const auto part = program.bytes_of(make_id<ValueId>(v));
-    bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+    const Loan part = program.borrow(make_id<ValueId>(v), Loan::Use::read);
+    bytes.append(reinterpret_cast<const char*>(part.bytes().data()), part.bytes().size());
   }
   return bytes;
 }

@@ -1,0 +1,178 @@
+"""PyTorch's side of bench/gpu.py: one variant a call, peak memory and step time as JSON.
+
+usage: gpu_peer.py NAME    (gpu_peer.py --list: the names)
+"""
+import contextlib
+import json
+import math
+import statistics
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint_sequential
+
+HALF = torch.float16
+
+
+class WideBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        same = inputs == outputs and stride == 1
+        self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x):
+        h = F.relu(self.bn1(x), inplace=True)
+        residual = x if self.shortcut is None else self.shortcut(h)
+        return self.conv2(F.relu(self.bn2(self.conv1(h)), inplace=True)) + residual
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        inner = outputs // 4
+        self.bn1 = nn.BatchNorm2d(inputs)
+        self.conv1 = nn.Conv2d(inputs, inner, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(inner)
+        self.conv3 = nn.Conv2d(inner, outputs, 1, bias=False)
+        same = inputs == outputs and stride == 1
+        self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x):
+        h = F.relu(self.bn1(x), inplace=True)
+        residual = x if self.shortcut is None else self.shortcut(h)
+        h = F.relu(self.bn2(self.conv1(h)), inplace=True)
+        h = F.relu(self.bn3(self.conv2(h)), inplace=True)
+        return self.conv3(h) + residual
+
+
+class ResidualNet(nn.Module):
+    """Stem, blocks, head; `segments` above 0: the blocks are checkpointed in so many."""
+
+    def __init__(self, stem, blocks, channels, classes, segments=0):
+        super().__init__()
+        self.stem, self.blocks, self.segments = stem, nn.Sequential(*blocks), segments
+        self.bn = nn.BatchNorm2d(channels)
+        self.head = nn.Linear(channels, classes)
+
+    def forward(self, x):
+        x = self.stem(x)
+        if self.segments:
+            x = checkpoint_sequential(self.blocks, self.segments, x, use_reentrant=False)
+        else:
+            x = self.blocks(x)
+        return self.head(F.relu(self.bn(x)).mean((2, 3)))
+
+
+def stages(block, inputs, channels, counts):
+    blocks = []
+    for stage, (outputs, count) in enumerate(zip(channels, counts)):
+        for i in range(count):
+            blocks.append(block(inputs, outputs, 2 if stage and i == 0 else 1))
+            inputs = outputs
+    return blocks
+
+
+def wide_resnet(segments=0):
+    stem = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+    return ResidualNet(stem, stages(WideBlock, 16, [32, 64, 128], [4, 4, 4]), 128, 10, segments)
+
+
+def resnet_1001(segments=0):
+    stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True),
+                         nn.MaxPool2d(3, 2, 1))
+    blocks = stages(Bottleneck, 64, [256, 512, 1024, 2048], [3, 48, 270, 12])
+    return ResidualNet(stem, blocks, 2048, 1000, segments)
+
+
+def image_step(model, batch, size, classes, amp=None, microbatches=1, compiled=False):
+    model = model.cuda()
+    x = torch.randn(batch, 3, size, size, device="cuda")
+    if amp:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    y = torch.randint(0, classes, (batch,), device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9, weight_decay=5e-4, fused=True)
+    scaler = torch.amp.GradScaler("cuda") if amp == HALF else None
+    forward = torch.compile(model) if compiled else model
+    rows = batch // microbatches
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        for i in range(microbatches):
+            part = slice(i * rows, (i + 1) * rows)
+            with torch.autocast("cuda", amp) if amp else contextlib.nullcontext():
+                loss = F.cross_entropy(forward(x[part]).float(), y[part]) / microbatches
+            (scaler.scale(loss) if scaler else loss).backward()
+        if scaler:
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            optimizer.step()
+
+    return step
+
+
+def lstm_step(length, batch=64, hidden=1024, inputs=50, classes=5000):
+    net, head = nn.LSTM(inputs, hidden, 4).cuda(), nn.Linear(hidden, classes).cuda()
+    optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], 0.01, 0.9, fused=True)
+    x = torch.randn(length, batch, inputs, device="cuda")
+    y = torch.randint(0, classes, (batch,), device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(head(net(x)[0][-1]), y).backward()
+        optimizer.step()
+
+    return step
+
+
+CHECKPOINTS = int(math.sqrt(999)) // 2
+VARIANTS = {
+    "wrn fp32": lambda: image_step(wide_resnet(), 100, 32, 10),
+    "wrn amp": lambda: image_step(wide_resnet(), 100, 32, 10, HALF),
+    "wrn amp compile": lambda: image_step(wide_resnet(), 100, 32, 10, HALF, compiled=True),
+    "wrn amp checkpoint microbatch": lambda: image_step(wide_resnet(4), 100, 32, 10, HALF, 10),
+    "resnet-1001 fp32": lambda: image_step(resnet_1001(), 32, 224, 1000),
+    "resnet-1001 fp32 checkpoint": lambda: image_step(resnet_1001(CHECKPOINTS), 32, 224, 1000),
+    "resnet-1001 amp": lambda: image_step(resnet_1001(), 32, 224, 1000, HALF),
+    "resnet-1001 amp checkpoint": lambda: image_step(resnet_1001(CHECKPOINTS), 32, 224, 1000, HALF),
+    "lstm fp32": lambda: lstm_step(2048),
+}
+
+
+def measure(name, steps=10, warm_up=3):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    step = VARIANTS[name]()
+    if not name.startswith("wrn"):
+        steps, warm_up = 4, 2
+    for _ in range(warm_up):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    times = []
+    for _ in range(steps):
+        start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+        start.record()
+        step()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return {"name": name, "step_ms": statistics.median(times),
+            "peak_bytes": torch.cuda.max_memory_allocated(),
+            "torch": torch.__version__, "card": torch.cuda.get_device_name()}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(VARIANTS))
+    else:
+        print(json.dumps(measure(sys.argv[1])))

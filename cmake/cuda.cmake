@@ -1,0 +1,28 @@
+# Finds what the CUDA backend needs: a compiler, the runtime, cuBLASLt and cuDNN. THIMBLE_CUDA is
+# AUTO (found or left out), ON (missing is an error) or OFF.
+set(THIMBLE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
+set(THIMBLE_HAS_CUDA OFF)
+if(THIMBLE_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)  # machine code up to Hopper, PTX for what comes later
+      set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90)
+    endif()
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc speaks C++20
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
+    find_package(CUDAToolkit QUIET)
+    find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
+    if(CUDAToolkit_FOUND AND TARGET CUDA::cublasLt AND CUDNN_INCLUDE AND CUDNN_LIBRARY)
+      set(THIMBLE_HAS_CUDA ON)
+    endif()
+  endif()
+  if(THIMBLE_CUDA STREQUAL "ON" AND NOT THIMBLE_HAS_CUDA)
+    message(FATAL_ERROR "THIMBLE_CUDA=ON, but nvcc, cuBLASLt or cuDNN is missing")
+  endif()
+endif()
+message(STATUS "CUDA backend: ${THIMBLE_HAS_CUDA}")

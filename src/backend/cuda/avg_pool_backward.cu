@@ -1,0 +1,51 @@
+// avg_pool_backward: every input gathers from the windows that see it.
+#include "backend/cuda/pool.cuh"
+
+namespace thimble {
+namespace {
+
+template <class T>
+struct Spread {
+  Pool pool;
+  const T* dy;
+  T* dx;
+  bool add;
+
+  template <int kWide>
+  __device__ void operator()(std::integral_constant<int, kWide>, int n, int ih, int iw,
+                             int c) const {
+    float sum[kWide] = {};
+    pool.for_each_window(ih, iw, [&](int oh, int ow, int) {
+      const Vec<T, kWide> in =
+          *reinterpret_cast<const Vec<T, kWide>*>(dy + pool.y_at(n, oh, ow, c));
+#pragma unroll
+      for (int e = 0; e < kWide; ++e) sum[e] += widen(in.at[e]);
+    });
+    const float share = 1 / static_cast<float>(pool.kernel * pool.kernel);
+#pragma unroll
+    for (int e = 0; e < kWide; ++e) sum[e] *= share;
+    store_wide<T, kWide>(dx + pool.x_at(n, ih, iw, c), sum, add);
+  }
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  if (!on_device(s.inputs[0].dtype)) return nullptr;
+  const Pool pool(s.outputs[0].shape, s.inputs[0].shape, s.attrs);
+  return own_kernel([&device, pool](const KernelArgs& args) {
+    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      launch_for_pixels(args.outputs[0].type.shape,
+                        Spread<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
+                                  args.adds_into(0)},
+                        device);
+    });
+    check_launch("avg_pool_backward");
+  });
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_avg_pool_backward;
+const CudaKernel cuda_avg_pool_backward{"avg_pool_backward", make};
+
+}  // namespace thimble

@@ -1,0 +1,281 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <array>
+#include <unordered_map>
+
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/roofline.h"
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+class DeviceMemory final : public Memory {
+ public:
+  explicit DeviceMemory(Bytes size) : size_(size) {
+    if (size.count == 0) return;
+    void* allocated = nullptr;
+    check(cudaMalloc(&allocated, static_cast<size_t>(size.count)),
+          fmt::format("an arena of {}", to_string(size)).c_str());
+    base_ = static_cast<std::byte*>(allocated);
+  }
+  ~DeviceMemory() override { cudaFree(base_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  std::byte* base() override { return base_; }
+  Bytes size() const override { return size_; }
+
+ private:
+  Bytes size_;
+  std::byte* base_ = nullptr;
+};
+
+class PinnedMemory final : public Memory {
+ public:
+  explicit PinnedMemory(Bytes size) : size_(size) {
+    if (size.count == 0) return;
+    void* allocated = nullptr;
+    check(cudaMallocHost(&allocated, static_cast<size_t>(size.count)), "pinned memory for batches");
+    base_ = static_cast<std::byte*>(allocated);
+  }
+  ~PinnedMemory() override { cudaFreeHost(base_); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  std::byte* base() override { return base_; }
+  Bytes size() const override { return size_; }
+
+ private:
+  Bytes size_;
+  std::byte* base_ = nullptr;
+};
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
+    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "making a graph of the step");
+    check(cudaGraphUpload(graph_, stream_), "uploading the step");
+  }
+  ~GraphRecording() override { cudaGraphExecDestroy(graph_); }
+  GraphRecording(const GraphRecording&) = delete;
+  GraphRecording& operator=(const GraphRecording&) = delete;
+
+  void run() override { check(cudaGraphLaunch(graph_, stream_), "launching a step"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+class EventMoment final : public Moment {
+ public:
+  explicit EventMoment(cudaStream_t stream, unsigned flags = cudaEventDisableTiming)
+      : stream_(stream) {
+    check(cudaEventCreateWithFlags(&event_, flags), "an event");
+  }
+  ~EventMoment() override { cudaEventDestroy(event_); }
+  EventMoment(const EventMoment&) = delete;
+  EventMoment& operator=(const EventMoment&) = delete;
+
+  void mark() override { check(cudaEventRecord(event_, stream_), "an event"); }
+  void wait() override { check(cudaEventSynchronize(event_), "a step"); }
+  // What `stream` is asked for from now on begins behind it.
+  void hold(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "an event"); }
+  // REQUIRES: both keep the time, and were waited for.
+  double seconds_since(const EventMoment& start) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "timing");
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t event_ = nullptr;
+};
+
+class ViewKernel final : public Kernel {
+ public:
+  ViewKernel() { name = "view"; }
+  void run(const KernelArgs&) override {}
+};
+
+// What modelled times are made of, from the card's own figures: half of what f32 arithmetic and
+// memory could do at best.
+Roofline model_of(const cudaDeviceProp& card) {
+  int clock_khz = 0, memory_khz = 0;
+  cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0);
+  cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, 0);
+  Roofline model;
+  model.flops_per_second = 128.0 * card.multiProcessorCount * clock_khz * 1e3;
+  model.bytes_per_second = memory_khz * 1e3 * card.memoryBusWidth / 8.0;
+  model.launch_seconds = 2e-6;
+  return model;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(bool tf32) {
+    check(cudaSetDevice(0), "choosing the GPU");
+    cudaDeviceProp card{};
+    check(cudaGetDeviceProperties(&card, 0), "asking what GPU this is");
+    machine_ = fmt::format("{}{}", card.name, tf32 ? "" : ", full f32");
+    model_ = model_of(card);
+    device_.multiprocessors = card.multiProcessorCount;
+    device_.architecture = 10 * card.major + card.minor;
+    device_.tf32 = tf32;
+    for (cudaStream_t& stream : streams_) {
+      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    }
+    device_.stream = streams_[0];
+    for (auto& moment : timer_) {
+      moment = std::make_unique<EventMoment>(device_.stream, cudaEventDefault);
+    }
+    check(cudnnCreate(&device_.cudnn), "starting");
+    check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
+    check(cublasLtCreate(&device_.cublas), "starting");
+  }
+  ~CudaBackend() override {
+    kernels_.clear();
+    cublasLtDestroy(device_.cublas);
+    cudnnDestroy(device_.cudnn);
+    for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+  }
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+
+  std::string_view name() const override { return "cuda"; }
+  std::string machine() const override { return machine_; }
+  bool runs() const override { return true; }
+  bool remote() const override { return true; }
+
+  Kernel& kernel(const Signature& signature) override {
+    std::unique_ptr<Kernel>& slot = kernels_[signature];
+    if (slot != nullptr) return *slot;
+    if (signature.op->view) slot = std::make_unique<ViewKernel>();
+    for (const CudaKernel* candidate : all_cuda_kernels()) {
+      if (slot == nullptr && candidate->op == signature.op->name) {
+        slot = candidate->make(signature, device_);
+      }
+    }
+    user_check(slot != nullptr, "[{}] has no kernel for {} on the GPU; use --device cpu",
+               signature.op->name, to_string(signature.outputs[0]));
+    return *slot;
+  }
+
+  double seconds(const Signature& signature) const override { return model_.seconds(signature); }
+
+  std::unique_ptr<Memory> allocate(Bytes size) override {
+    return std::make_unique<DeviceMemory>(size);
+  }
+  std::unique_ptr<Memory> allocate_host(Bytes size) override {
+    return std::make_unique<PinnedMemory>(size);
+  }
+  void copy_in(std::byte* to, std::span<const std::byte> from) override {
+    check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, device_.stream),
+          "copying to the GPU");
+    synchronise();
+  }
+  void copy_out(std::span<std::byte> to, const std::byte* from) override {
+    check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, device_.stream),
+          "copying from the GPU");
+    synchronise();
+  }
+  void queue_copy_in(std::byte* to, std::span<const std::byte> from) override {
+    check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, device_.stream),
+          "copying to the GPU");
+  }
+  void queue_copy_out(std::span<std::byte> to, const std::byte* from) override {
+    check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, device_.stream),
+          "copying from the GPU");
+  }
+  std::unique_ptr<Moment> make_moment() override {
+    return std::make_unique<EventMoment>(device_.stream);
+  }
+  double seconds_for(const std::function<void()>& work) override {
+    timer_[0]->mark();
+    work();
+    timer_[1]->mark();
+    timer_[1]->wait();
+    return timer_[1]->seconds_since(*timer_[0]);
+  }
+  void synchronise() override { check(cudaStreamSynchronize(device_.stream), "a step"); }
+
+  int streams() const override { return kStreams; }
+
+  std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
+    check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording");
+    cudaGraph_t graph = nullptr;
+    try {
+      capture(launches);
+    } catch (...) {
+      use_stream(0);
+      cudaStreamEndCapture(streams_[0], &graph);
+      cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(streams_[0], &graph), "recording");
+    return std::make_unique<GraphRecording>(streams_[0], graph);
+  }
+
+ private:
+  static constexpr int kStreams = 4;
+
+  void use_stream(int number) {
+    device_.stream = streams_[static_cast<size_t>(number)];
+    check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
+  }
+
+  // Events tie the streams together: each of the others begins behind the first's beginning, and the
+  // first ends behind the others' ends.
+  void capture(std::span<const Launch> launches) {
+    std::vector<std::unique_ptr<EventMoment>> over(launches.size());
+    for (const Launch& launch : launches) {
+      for (const int other : launch.waits_for) {
+        const auto at = static_cast<size_t>(other);
+        const auto stream = static_cast<size_t>(launches[at].stream);
+        if (!over[at]) over[at] = std::make_unique<EventMoment>(streams_[stream]);
+      }
+    }
+    std::array<bool, kStreams> joined = {true};
+    EventMoment begin(streams_[0]);
+    begin.mark();
+    for (size_t i = 0; i < launches.size(); ++i) {
+      const auto stream = static_cast<size_t>(launches[i].stream);
+      if (!joined[stream]) begin.hold(streams_[stream]);
+      joined[stream] = true;
+      use_stream(launches[i].stream);
+      for (const int other : launches[i].waits_for) {
+        over[static_cast<size_t>(other)]->hold(device_.stream);
+      }
+      launches[i].make();
+      if (over[i]) over[i]->mark();
+    }
+    use_stream(0);
+    for (size_t s = 1; s < kStreams; ++s) {
+      if (!joined[s]) continue;
+      EventMoment end(streams_[s]);
+      end.mark();
+      end.hold(streams_[0]);
+    }
+  }
+
+  CudaDevice device_;
+  std::array<cudaStream_t, kStreams> streams_{};  // all but the first for recordings only
+  std::array<std::unique_ptr<EventMoment>, 2> timer_;
+  std::string machine_;
+  Roofline model_;
+  std::unordered_map<Signature, std::unique_ptr<Kernel>, SignatureHash> kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(bool tf32) {
+  int devices = 0;
+  check(cudaGetDeviceCount(&devices), "looking for a GPU");
+  return std::make_unique<CudaBackend>(tf32);
+}
+
+}  // namespace thimble

@@ -1,0 +1,15 @@
+// One CUDA device: cuDNN for convolutions, cuBLASLt for products, own kernels for the rest, every
+// kernel on one stream and in scratch that the plan owns; stretches of a step are recorded once and
+// replayed as CUDA graphs.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace thimble {
+
+// UserError, saying what to do instead, where there is no device or its driver is too old.
+std::unique_ptr<Backend> make_cuda_backend(bool tf32);
+
+}  // namespace thimble

@@ -1,0 +1,29 @@
+// What all kernels of a CUDA device share: its stream and the libraries' handles. Vendor types stay
+// in this folder.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include <string>
+
+namespace thimble {
+
+struct CudaDevice {
+  cudaStream_t stream = nullptr;  // every kernel and copy is in its order
+  cudnnHandle_t cudnn = nullptr;
+  cublasLtHandle_t cublas = nullptr;
+  int multiprocessors = 1;
+  int architecture = 0;           // 90: compute capability 9.0
+  bool tf32 = true;               // products of f32 may round their factors to 10 bits
+};
+
+// UserError when the device cannot go on (out of memory, lost), naming what was tried.
+void check(cudaError_t status, const char* what);
+void check(cudnnStatus_t status, const char* what);
+void check(cublasStatus_t status, const char* what);
+// After a launch: whether it could be queued. What goes wrong later shows at the next synchronise().
+void check_launch(const char* kernel);
+
+}  // namespace thimble

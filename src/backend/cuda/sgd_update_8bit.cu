@@ -1,0 +1,53 @@
+// sgd_update_8bit: one pass, a warp for a block of 256.
+#include "backend/cuda/state_blocks.cuh"
+
+namespace thimble {
+namespace {
+
+struct Settings {
+  float momentum, decay;
+  bool nesterov;
+};
+
+__global__ void update_blocks(Numbers w, Numbers g, const uint8_t* codes, const float* scales,
+                              const float* lr, int64_t count, Settings settings, Numbers next_w,
+                              uint8_t* next, float* next_scales) {
+  const float rate = *lr;
+  for_each_state_block(count, [&](const LanePlace& place) {
+    LaneState m = decode_state<DeviceSignedCode>(codes, scales[place.block], place);
+    LaneState weight = load_numbers(w, place);
+    const LaneState gradient = load_numbers(g, place);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float d = sum(gradient.at[i], product(settings.decay, weight.at[i]));
+      m.at[i] = sum(product(settings.momentum, m.at[i]), d);
+      const float along = settings.nesterov ? sum(d, product(settings.momentum, m.at[i])) : m.at[i];
+      weight.at[i] = difference(weight.at[i], product(rate, along));
+    }
+    store_numbers(next_w, place, weight);
+    encode_state<DeviceSignedCode>(m, next, next_scales, place);
+  });
+}
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  if (!on_device(s.inputs[0].dtype)) return nullptr;
+  const Settings settings = {static_cast<float>(s.attrs.real("momentum")),
+                             static_cast<float>(s.attrs.real("weight_decay", 0)),
+                             s.attrs.integer("nesterov", 0) != 0};
+  return own_kernel([&device, settings](const KernelArgs& args) {
+    const int64_t count = args.inputs[0].elements();
+    if (count == 0) return;
+    update_blocks<<<grid_for_state(count, device), kBlockThreads, 0, device.stream>>>(
+        numbers_of(args.inputs[0]), numbers_of(args.inputs[1]), args.inputs[2].as<uint8_t>(),
+        args.inputs[3].as<float>(), args.inputs[4].as<float>(), count, settings,
+        numbers_of(args.outputs[0]), args.outputs[1].as<uint8_t>(), args.outputs[2].as<float>());
+    check_launch("sgd_update_8bit");
+  });
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_sgd_update_8bit;
+const CudaKernel cuda_sgd_update_8bit{"sgd_update_8bit", make};
+
+}  // namespace thimble

@@ -1,0 +1,23 @@
+// What runs a node: a kernel of a backend.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.h"
+#include "graph/op.h"
+
+namespace thimble {
+
+// A kernel bound to one signature. Made once at planning time; run() is called for every node of
+// that signature, with other addresses each time.
+// REQUIRES of run(): no allocation, and the same bits out for the same bits in, wherever they lie.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelArgs& args) = 0;
+
+  std::string name;  // for `plan -v`: "onednn brgconv:avx512_core", "reference"
+  Bytes workspace;   // scratch in the arena for the duration of one run
+};
+
+}  // namespace thimble

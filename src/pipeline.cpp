@@ -9,12 +9,15 @@
 #include "execute/costs.h"
 #include "graph/order.h"
 #include "plan/chain.h"
+#include "plan/dear_groups.h"
 #include "plan/make_plan.h"
 #include "plan/recompute.h"
+#include "plan/rewrite_choice.h"
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
 #include "transform/clip.h"
+#include "transform/codec_ladder.h"
 #include "transform/lean_order.h"
 
 namespace thimble {
@@ -99,6 +102,53 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
              step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
+Microbatches microbatches_of(const Recipe& recipe) {
+  ModelOptions options = recipe.model;
+  if (options.build == nullptr) find_model_family(options.name).complete(options);
+  return split_batch(options.batch, recipe.microbatch);
+}
+
+TrainingGraph make_graph(const Recipe& recipe, int64_t rows) {
+  ModelOptions options = recipe.model;
+  if (options.build == nullptr) find_model_family(options.name).complete(options);
+  options.batch = rows;
+  return make_training_graph(options, recipe.optimizer, recipe.marks,
+                             microbatches_of(recipe).count(), recipe.sparsity, recipe.codec);
+}
+
+// The recipe's step, everything decided but a smaller last microbatch, in `result`; or why there is none.
+std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& result) {
+  const auto request = [&](const Graph& graph, const Costs& costs) {
+    return PlanRequest{.graph = graph,
+                       .costs = costs,
+                       .budget = recipe.memory,
+                       .policy = recipe.planner,
+                       .microbatches = result.microbatches.count()};
+  };
+  PlanResult planned;
+  if (recipe.codec.automatic && !recipe.codec.chosen) {
+    std::vector<EncodedStep> steps = encoded_steps(recipe, *result.backend);
+    std::vector<RewriteChoice::Rewrite> rewrites;
+    for (const EncodedStep& step : steps) {
+      rewrites.push_back({request(step.training->model.graph, step.costs), step.harm});
+    }
+    RewriteChoice choice(rewrites);
+    const RewriteChoice::Pick pick = choice.choose(recipe.memory);
+    planned = choice.plan(pick, recipe.memory);
+    result.codec = steps[pick.rewrite].codec;
+    result.training = std::move(steps[pick.rewrite].training);
+    result.costs = std::move(steps[pick.rewrite].costs);
+  } else {
+    result.codec = recipe.codec;
+    result.training = std::make_unique<TrainingGraph>(make_graph(recipe, result.microbatches.rows));
+    result.costs = costs_of(recipe, result.training->model.graph, *result.backend);
+    planned = make_plan(request(result.training->model.graph, result.costs));
+  }
+  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
+  result.plan = std::move(std::get<Plan>(planned));
+  return {};
+}
+
 // Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
 // through the forward pass: what crosses from node to node is what segments have to keep. Scratch plays
 // no part: the order must not depend on the device.
@@ -169,17 +219,39 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
 
 StepGraphs make_step_graphs(const Recipe& recipe) {
   StepGraphs graphs;
-  ModelOptions options = recipe.model;
-  if (options.build == nullptr) find_model_family(options.name).complete(options);
-  graphs.microbatches = split_batch(options.batch, recipe.microbatch);
-  const auto make = [&](int64_t rows) {
-    options.batch = rows;
-    return make_training_graph(options, recipe.optimizer, recipe.marks, graphs.microbatches.count(),
-                               recipe.sparsity, recipe.codec);
-  };
-  graphs.full = make(graphs.microbatches.rows);
-  if (graphs.microbatches.rest > 0) graphs.rest = make(graphs.microbatches.rest);
+  graphs.microbatches = microbatches_of(recipe);
+  graphs.full = make_graph(recipe, graphs.microbatches.rows);
+  const int64_t rest = graphs.microbatches.rest;
+  if (rest > 0) graphs.rest = make_graph(recipe, rest);
   return graphs;
+}
+
+std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
+  Recipe coded = recipe;
+  coded.codec.chosen.reset();
+  const int64_t rows = microbatches_of(recipe).rows;
+  const auto make = [&] {
+    EncodedStep step = {coded.codec, 0, std::make_unique<TrainingGraph>(make_graph(coded, rows)), {}};
+    step.costs = costs_of(recipe, step.training->model.graph, backend);
+    return step;
+  };
+  const EncodedStep plain = make();
+  const Graph& graph = plain.training->model.graph;
+  const std::vector<Encodable> encodable = find_encodable(graph, recipe.codec);
+  std::vector<ValueId> values;
+  for (const Encodable& entry : encodable) values.push_back(entry.value);
+
+  constexpr size_t kNodes = 3'000;  // in all graphs together, so that large ones are planned in time
+  const size_t most = std::clamp<size_t>(kNodes / graph.nodes.size(), 6, 16);
+  std::vector<EncodedStep> steps;
+  for (Encoding& encoding :
+       encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
+                        dear_groups(graph, plain.costs, values), most)) {
+    coded.codec.chosen = std::move(encoding.values);
+    steps.push_back(make());
+    steps.back().harm = encoding.harm;
+  }
+  return steps;
 }
 
 Plan priced_as_a_whole(const PlannedStepProgram& step) {
@@ -198,26 +270,19 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   const auto start = std::chrono::steady_clock::now();
   PlannedStepProgram result;
   result.backend = make_backend(recipe.device, recipe.threads, recipe.tf32);
-  StepGraphs graphs = make_step_graphs(recipe);
-  const int count = graphs.microbatches.count();
-  result.microbatches = graphs.microbatches;
-  result.training = std::make_unique<TrainingGraph>(std::move(graphs.full));
-  const Graph& graph = result.training->model.graph;
-  result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(recipe.codec));
+  result.microbatches = microbatches_of(recipe);
+  const int count = result.microbatches.count();
   check_allowed(recipe.codec, recipe.allow);
+  const std::optional<Infeasible> infeasible = plan_full(recipe, result);
+  const Graph& graph = result.training->model.graph;
+  result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(result.codec));
   check_allowed(graph, result.tier, recipe.allow, count, recipe.optimizer);
-  result.costs = costs_of(recipe, graph, *result.backend);
-
-  PlanResult planned = make_plan({.graph = graph,
-                                  .costs = result.costs,
-                                  .budget = recipe.memory,
-                                  .policy = recipe.planner,
-                                  .microbatches = count});
-  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
-  result.plan = std::move(std::get<Plan>(planned));
+  if (infeasible) return *infeasible;
   verify_plan(graph, result.costs, result.plan);
-  if (graphs.rest) {
-    result.rest = plan_rest(std::move(*graphs.rest), recipe, result);
+  if (result.microbatches.rest > 0) {
+    Recipe rest = recipe;
+    rest.codec = result.codec;
+    result.rest = plan_rest(make_graph(rest, result.microbatches.rest), recipe, result);
   }
   result.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -66,6 +66,15 @@ struct RestPlan {
 // What each node of the graph costs on the recipe's device: see gather_costs.
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
 
+// The encodings of activations that an automatic codec chooses from, each with the step it makes.
+struct EncodedStep {
+  CodecSpec codec;
+  double harm = 0;                  // see transform/codec_ladder.h
+  std::unique_ptr<TrainingGraph> training;
+  Costs costs;
+};
+std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend);
+
 // A step ready to run, every decision made. Movable: holds its parts by pointer.
 struct PlannedStepProgram {
   std::unique_ptr<Backend> backend;
@@ -74,6 +83,7 @@ struct PlannedStepProgram {
   Plan plan;                        // its predicted cost is the whole step's
   std::unique_ptr<RestPlan> rest;   // null: all microbatches are of one size
   Microbatches microbatches;
+  CodecSpec codec;                  // the recipe's; an automatic one has been chosen
   Tier tier = Tier::exact;
   double plan_seconds = 0;          // graph, costs, plan and verification
 };

@@ -14,6 +14,7 @@
 #include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "transform/codec_ladder.h"
 
 namespace thimble {
 namespace {
@@ -64,14 +65,17 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
     CommonFlags one = flags.common;
     one.model = model;
     const Recipe recipe = resolve(one, false).recipe;
-    const TrainingGraph training =
-        make_training_graph(recipe.model, recipe.optimizer, {}, 1, recipe.sparsity, recipe.codec);
-    for (KernelUse& use : kernels_of(training.model.graph, backend)) {
-      const auto [at, fresh] = known.try_emplace(use.key, all.size());
-      if (fresh) {
-        all.push_back(std::move(use));
-      } else {
-        all[at->second].nodes += use.nodes;
+    const std::vector<Codec> codecs = rungs_of(recipe.codec);
+    for (const Codec codec : codecs) {
+      const TrainingGraph training = make_training_graph(recipe.model, recipe.optimizer, {}, 1,
+                                                         recipe.sparsity, {codec, {}});
+      for (KernelUse& use : kernels_of(training.model.graph, backend)) {
+        const auto [at, fresh] = known.try_emplace(use.key, all.size());
+        if (fresh) {
+          all.push_back(std::move(use));
+        } else if (codec == codecs.front()) {  // the others differ from it in their codecs alone
+          all[at->second].nodes += use.nodes;
+        }
       }
     }
   }
@@ -189,6 +193,10 @@ Command add_calibrate(CLI::App& app) {
                    "File to add the times to (auto: the one "
                    "that plan, train and profile look into)")
       ->type_name("FILE");
+  command
+      ->add_option("--codec", flags->common.codec,
+                   "Also the kernels of this codec; auto: of all that it may choose (none)")
+      ->type_name("NAME");
   flags->common.add_step_to(*command);
   return {command, [flags] { return run(*flags); }};
 }

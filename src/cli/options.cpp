@@ -29,6 +29,15 @@ std::string above_zero(const std::string& typed) {
   return !fault.empty() || std::stod(typed) > 0 ? fault : "wants a number above 0";
 }
 
+// Which values are kept encoded, and as what.
+nlohmann::json encoded_json(const Graph& graph) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const Encoded& encoded : find_encoded(graph)) {
+    json[graph[encoded.value].name] = name_of(encoded.codec);
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string finite_not_negative(const std::string& typed) {
@@ -65,7 +74,8 @@ void CommonFlags::add_to(CLI::App& command) {
       ->type_name("TIER");
   command
       .add_option("--codec", codec,
-                  "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2 (none)")
+                  "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2; or auto[:NAME], "
+                  "chosen for --memory tensor by tensor, NAME at most (none; auto: int4)")
       ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
@@ -278,7 +288,8 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
                             : resolved.recipe.memory ? "optimal"
                                                      : "keep_all";
   resolved.recipe.marks = {flags.keep, flags.recompute};
-  resolved.recipe.codec = {parse_codec(flags.codec), flags.codec_only};
+  resolved.recipe.codec = parse_codec_spec(flags.codec);
+  resolved.recipe.codec.only = flags.codec_only;
   resolved.recipe.costs = costs_to_read(flags.costs, flags.device);
   return resolved;
 }
@@ -314,6 +325,8 @@ nlohmann::json summary_of(const PlannedStepProgram& planned) {
                                          .tier = name_of(planned.tier),
                                          .plan_seconds = planned.plan_seconds},
                                         planned.training->model.graph, priced_as_a_whole(planned));
+  summary["codec"] = to_string(planned.codec);
+  summary["encoded"] = encoded_json(planned.training->model.graph);
   const Sparsity sparsity = sparsity_of(planned.training->model.graph);
   if (sparsity.elements > 0) {
     summary.update({{"nonzeros", sparsity.nonzeros},

@@ -64,10 +64,42 @@ void print_explanation(const PlannedStepProgram& planned) {
   }
 }
 
+// How every large activation that the backward pass needs gets there.
+void print_activations(const PlannedStepProgram& planned) {
+  const Graph& graph = planned.training->model.graph;
+  const std::vector<Fate> fates = fates_of(graph, planned.plan);
+  const auto fate_text = [&](ValueId value) {
+    return fates[value.at()] == Fate::recomputed ? "computed again" : "kept";
+  };
+  std::map<size_t, std::string> lines;  // by value
+  const auto add = [&](ValueId value, Bytes bytes, const std::string& text) {
+    lines[value.at()] = fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
+  };
+  CodecSpec any = planned.codec;
+  any.only.clear();
+  for (const Encodable& whole : find_encodable(graph, any)) {
+    add(whole.value, graph[whole.value].type.bytes(), fate_text(whole.value));
+  }
+  for (const Encoded& encoded : find_encoded(graph)) {
+    Bytes bytes;
+    for (const ValueId part : encoded.code) {
+      bytes += graph[part].type.bytes();
+      lines.erase(part.at());
+    }
+    add(encoded.value, graph[encoded.value].type.bytes(),
+        fmt::format("{} as {}, {}", fate_text(encoded.code[0]), name_of(encoded.codec),
+                    to_string(bytes)));
+  }
+  fmt::print("  large activations that the backward pass needs\n");
+  for (const auto& [value, line] : lines) fmt::print("{}", line);
+}
+
 int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.common, false);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
+  user_check(!flags.sweep || !resolved.recipe.codec.automatic,
+             "--sweep compares planners of one graph, and --codec auto chooses between graphs: name a codec");
   if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;
@@ -76,6 +108,7 @@ int run(const Flags& flags) {
     Recipe recipe = resolved.recipe;
     recipe.model = model.options;
     recipe.model.batch = planned->microbatches.batch;
+    recipe.codec = planned->codec;
     save_plan(flags.save, recipe, planned->plan, planned->rest ? &planned->rest->plan : nullptr);
   }
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
@@ -91,7 +124,10 @@ int run(const Flags& flags) {
   fmt::print("  {} steps, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.steps.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->costs.source, planned->plan_seconds);
-  if (flags.explain) print_explanation(*planned);
+  if (flags.explain) {
+    print_explanation(*planned);
+    print_activations(*planned);
+  }
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
     if (!path.empty()) fmt::print("  saved to {}\n", path);
@@ -108,7 +144,7 @@ Command add_plan(CLI::App& app) {
   command->option_defaults()->group("Plan");
   command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
       ->type_name("FILE");
-  command->add_flag("--explain", flags->explain, "What fills the arena when it is fullest");
+  command->add_flag("--explain", flags->explain, "What fills the arena when it is fullest, and what is kept, encoded or computed again");
   command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
   command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");

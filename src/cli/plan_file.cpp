@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "plan/plan_json.h"
+#include "transform/codec_json.h"
 
 namespace thimble {
 namespace {
@@ -32,8 +33,6 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"state_bits", o.state_bits},
           {"clip_norm", o.clip_norm},
           {"clip_two_pass", o.clip_two_pass},
-          {"codec", name_of(recipe.codec.codec)},
-          {"codec_only", recipe.codec.only},
           {"density", recipe.sparsity.density},
           {"sparse", recipe.sparsity.weights},
           {"precision", name_of(m.storage)},
@@ -69,8 +68,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.state_bits = json.at("state_bits").get<int>();
   recipe.optimizer.clip_norm = json.at("clip_norm").get<double>();
   recipe.optimizer.clip_two_pass = json.at("clip_two_pass").get<bool>();
-  recipe.codec.codec = parse_codec(json.at("codec").get<std::string>());
-  recipe.codec.only = json.at("codec_only").get<std::vector<std::string>>();
+  recipe.codec = codec_from_json(json);
   recipe.sparsity.density = json.at("density").get<double>();
   recipe.sparsity.weights = json.at("sparse").get<std::vector<std::string>>();
   m.storage = parse_dtype(json.at("precision").get<std::string>());
@@ -92,6 +90,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
 void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest) {
   nlohmann::json file = {
       {"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
+  file["recipe"].update(to_json(recipe.codec));
   if (rest != nullptr) file["rest"] = to_json(*rest);
   write_file(path, file.dump() + "\n");
 }

@@ -12,6 +12,7 @@
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
+#include "transform/codec_json.h"
 
 namespace thimble {
 namespace {
@@ -148,8 +149,24 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
   return json;
 }
 
+// A run that goes on keeps its activations as it began: an automatic codec is not chosen anew.
+void resume_codec(const Flags& flags, CodecSpec& codec) {
+  const auto folder = latest_checkpoint(flags.out);
+  if (!flags.resume || !codec.automatic || !folder) return;
+  const nlohmann::json recipe = recipe_of_checkpoint(*folder);
+  const auto begun = to_json(codec);
+  const auto same = [&](const char* key) { return recipe.contains(key) && recipe[key] == begun[key]; };
+  if (!same("codec") || !same("codec_only")) return;  // refused when it is loaded
+  try {
+    codec = codec_from_json(recipe);
+  } catch (const nlohmann::json::exception& error) {
+    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
+  }
+}
+
 int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.common, true);
+  Resolved resolved = resolve(flags.common, true);
+  resume_codec(flags, resolved.recipe.codec);
   FeedOptions feed;
   feed.seed = flags.common.seed;
   feed.augment = flags.augment;

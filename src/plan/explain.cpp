@@ -65,4 +65,19 @@ std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, cons
   return live;
 }
 
+std::vector<Fate> fates_of(const Graph& graph, const Plan& plan) {
+  std::vector<Fate> fates(graph.values.size(), Fate::passing);
+  for (const Node& node : graph.nodes) {
+    if (!node.backward) continue;
+    for (const ValueId input : node.inputs) fates[input.at()] = Fate::kept;
+  }
+  for (const PlannedStep& step : plan.steps) {
+    if (!step.recompute) continue;
+    for (const ValueId output : graph[step.node].outputs) {
+      if (fates[output.at()] == Fate::kept) fates[output.at()] = Fate::recomputed;
+    }
+  }
+  return fates;
+}
+
 }  // namespace thimble

@@ -20,4 +20,13 @@ struct LiveValue {
 // What is live at the plan's fullest step, largest first; values in the same bytes are named once.
 std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, const Plan& plan);
 
+// What becomes of a forward value that the backward pass needs, or of its code.
+enum class Fate : uint8_t {
+  passing,     // gone when the forward pass is done with it
+  kept,        // made once
+  recomputed,
+};
+// By value.
+std::vector<Fate> fates_of(const Graph& graph, const Plan& plan);
+
 }  // namespace thimble

@@ -188,10 +188,13 @@ PlanResult make_plan(const PlanRequest& asked) {
   request.number = number;
   request.sharing = std::min(asked.sharing, policy->sharing);
   Plan plan = lay_out(request, policy->schedule(request));
-  if (request.budget && *request.budget != kLeastMemory && plan.arena > *request.budget) {
-    return Infeasible{plan.arena, why_so_large(request.graph, request.costs, plan)};
-  }
+  const bool any = !request.budget || *request.budget == kLeastMemory;
+  if (!any && plan.arena > *request.budget) return infeasible(request, plan);
   return plan;
+}
+
+Infeasible infeasible(const PlanRequest& request, const Plan& smallest) {
+  return {smallest.arena, why_so_large(request.graph, request.costs, smallest)};
 }
 
 PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase) {

@@ -209,6 +209,10 @@ std::optional<std::string> latest_checkpoint(const std::string& out) {
   return fs::canonical(link, error).string();
 }
 
+nlohmann::json recipe_of_checkpoint(const std::string& folder) {
+  return read_state(fs::path(folder) / kState)["recipe"];
+}
+
 Position load_checkpoint(const std::string& folder, Program& program,
                          const nlohmann::json& recipe) {
   const fs::path root(folder);

@@ -31,6 +31,9 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
 // The folder of the latest checkpoint; empty when there is none.
 std::optional<std::string> latest_checkpoint(const std::string& out);
 
+// The recipe that a checkpoint was made with. UserError when it is damaged.
+nlohmann::json recipe_of_checkpoint(const std::string& folder);
+
 // Reads the position of a checkpoint, then its tensors into the program. UserError when it is
 // damaged, or of another recipe than `recipe`; nothing is loaded then.
 Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe);

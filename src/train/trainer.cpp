@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
+#include "transform/codec_json.h"
 #include "transform/sparse_weights.h"
 
 namespace thimble {
@@ -96,6 +97,12 @@ Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions optio
 Trainer::~Trainer() = default;
 
 nlohmann::json Trainer::recipe_json() const {
+  nlohmann::json json = settings_json();
+  json.update(to_json(planned_.codec));
+  return json;
+}
+
+nlohmann::json Trainer::settings_json() const {
   const ModelOptions& model = planned_.training->model.options;
   const OptimizerSpec& optimizer = options_.recipe.optimizer;
   return {{"model", model.name},
@@ -116,8 +123,6 @@ nlohmann::json Trainer::recipe_json() const {
           {"state_bits", optimizer.state_bits},
           {"clip_norm", optimizer.clip_norm},
           {"clip_two_pass", optimizer.clip_two_pass},
-          {"codec", name_of(options_.recipe.codec.codec)},
-          {"codec_only", options_.recipe.codec.only},
           {"sparsity", to_json(planned_.training->sparsity, options_.reallocate_every)},
           {"precision", name_of(model.storage)},
           {"master", model.master},

@@ -99,6 +99,7 @@ class Trainer {
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite();
   nlohmann::json recipe_json() const;
+  nlohmann::json settings_json() const;  // of it, all but codecs
 
   PlannedStepProgram& planned_;
   Feeder& feeder_;

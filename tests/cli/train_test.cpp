@@ -112,6 +112,26 @@ TEST_F(TrainCommand, StaysInsideItsBudget) {
   EXPECT_EQ(tight["weights_sha256"], free["weights_sha256"]);
 }
 
+// An automatic codec is chosen once: a run that goes on with another budget keeps what it began with.
+TEST_F(TrainCommand, ResumesWithTheCodecsItBeganWith) {
+  const Words words = {"wrn-10-1", "--batch", "16", "--schedule", "constant", "--planner",
+                       "keep_all", "--no-eval"};
+  const nlohmann::json coded =
+      train(words + Words{"--steps", "1", "--codec", "int8", "--out", out("coded")});
+  const Words automatic = words + Words{"--codec", "auto:int8"};
+  const Words tight = {"--memory", std::to_string(coded["arena_bytes"].get<int64_t>())};
+  const nlohmann::json whole = train(automatic + tight + Words{"--steps", "4", "--out", out("whole")});
+  EXPECT_EQ(whole["tier"], "approximate");
+  EXPECT_FALSE(whole["encoded"].empty());
+  train(automatic + tight + Words{"--steps", "2", "--out", out("part")});
+  const nlohmann::json rest =
+      train(automatic + Words{"--steps", "4", "--out", out("part"), "--resume"});
+  EXPECT_EQ(rest["resumed_at"], 2);
+  EXPECT_EQ(rest["encoded"], whole["encoded"]);
+  EXPECT_EQ(rest["tier"], "approximate");
+  EXPECT_EQ(rest["weights_sha256"], whole["weights_sha256"]);
+}
+
 TEST_F(TrainCommand, ResumesToTheSameBits) {
   const Words words = {"wrn-10-1",  "--batch", "32",         "--augment",
                        "--dropout", "0.2",     "--schedule", "constant"};

@@ -8,6 +8,8 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "support/runs.h"
+#include "transform/codec_json.h"
+#include "transform/codec_ladder.h"
 
 namespace thimble {
 namespace {
@@ -103,6 +105,71 @@ TEST(Codecs, GoWhereThePatternsSay) {
   EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "--codec-only"));
   run.codec = {Codec::none, {"*"}};
   EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "--codec as well"));
+}
+
+// A budget chooses; what it chose is the plan's, holds for every planner, and survives being written down.
+TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
+  RunSetup run = coded_wrn(Codec::int8);
+  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  run.codec = parse_codec_spec("auto:int8");
+  EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().codec.chosen->empty());
+
+  run.memory = enough;
+  TrainingRun chosen(run, {.steps = 3, .evaluate = false});
+  const CodecSpec codec = chosen.planned().codec;
+  ASSERT_FALSE(codec.chosen->empty());
+  EXPECT_EQ(chosen.planned().tier, Tier::approximate);
+  EXPECT_LE(chosen.planned().plan.arena, *run.memory);
+  const Graph& graph = chosen.planned().training->model.graph;
+  std::vector<ValueCodec> found;
+  for (const Encoded& encoded : find_encoded(graph)) {
+    found.push_back({graph[encoded.value].name, encoded.codec});
+  }
+  EXPECT_EQ(found, *codec.chosen);
+  const std::string expected = chosen.run().weights_sha256;
+
+  run.codec = codec_from_json(nlohmann::json::parse(to_json(codec).dump()));
+  run.memory = {};
+  for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
+    run.planner = planner;
+    TrainingRun again(run, {.steps = 3, .evaluate = false});
+    EXPECT_EQ(print_graph(again.planned().training->model.graph), print_graph(graph));
+    EXPECT_EQ(again.run().weights_sha256, expected) << planner;
+  }
+  run.codec.chosen->push_back({"no such value", Codec::int8});
+  EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "no such value"));
+}
+
+// Where nothing may be lost, masks and recomputation are all there is.
+TEST(AutomaticCodec, HeedsTheTierAllowed) {
+  Recipe recipe;
+  recipe.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .layers = 4, .hidden = 64};
+  recipe.optimizer = parse_optimizer("sgd");
+  recipe.threads = 1;
+  recipe.planner = "optimal";
+  recipe.codec = parse_codec_spec("auto");
+  recipe.allow = Tier::exact;
+  recipe.memory = Bytes(1);
+  recipe.memory = std::get<Infeasible>(plan_training(recipe)).min_bytes;
+  const auto planned = plan_training(recipe);
+  ASSERT_TRUE(std::holds_alternative<PlannedStepProgram>(planned));
+  EXPECT_EQ(std::get<PlannedStepProgram>(planned).tier, Tier::exact);
+  for (const ValueCodec& entry : *std::get<PlannedStepProgram>(planned).codec.chosen) {
+    EXPECT_EQ(entry.codec, Codec::mask);
+  }
+  recipe.memory = *recipe.memory - Bytes(1);
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(plan_training(recipe)));
+}
+
+TEST(AutomaticCodec, IsSpeltWithItsStrongestCodec) {
+  EXPECT_EQ(to_string(parse_codec_spec("auto")), "auto:int4");
+  EXPECT_EQ(to_string(parse_codec_spec("auto:bf16")), "auto:bf16");
+  EXPECT_EQ(rungs_of(parse_codec_spec("auto:bf16")), (std::vector{Codec::mask, Codec::bf16}));
+  EXPECT_EQ(rungs_of(parse_codec_spec("auto:int8")),
+            (std::vector{Codec::mask, Codec::fp16, Codec::int8}));
+  for (const char* wrong : {"auto:", "auto:none", "auto:int3", "autoint8", "automatic"}) {
+    EXPECT_TRUE(throws_saying<UserError>([&] { parse_codec_spec(wrong); }, "codec")) << wrong;
+  }
 }
 
 TEST(Codecs, LossyOnesAreApproximate) {

@@ -1,0 +1,30 @@
+// Ways of keeping a step's activations for a budget to choose from: which of them are encoded, and how.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "transform/encode_activations.h"
+
+namespace thimble {
+
+// One way. Its harm is the bytes that lossy codes leave out.
+struct Encoding {
+  std::vector<ValueCodec> values;
+  double harm = 0;
+};
+
+// Some `most` ways (a few at least), of less harm first; the first encodes nothing. `graph` is the step
+// with nothing encoded, `encodable` what find_encodable() says of it, and `groups` holds
+// every value of it once, in groups that are encoded together, what is most worth it first. Codecs are
+// those up to the strongest of `spec`, and masks alone where the tier does not allow more. They depend on
+// nothing else, so that equal requests get equal answers.
+std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec, Tier allowed,
+                                       std::span<const Encodable> encodable,
+                                       const std::vector<std::vector<ValueId>>& groups,
+                                       size_t most);
+
+// The codecs that `spec` may choose, weakest first; without an automatic one, that alone.
+std::vector<Codec> rungs_of(const CodecSpec& spec);
+
+}  // namespace thimble

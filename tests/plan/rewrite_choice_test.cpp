@@ -1,0 +1,192 @@
+// A codec that a budget chooses: what is chosen, against brute force; budgets that keep their promises.
+#include "plan/rewrite_choice.h"
+
+#include <set>
+
+#include "plan/recompute.h"
+#include "support/plan_cases.h"
+#include "transform/codec_json.h"
+#include "transform/codec_ladder.h"
+
+namespace thimble {
+namespace {
+
+struct Case {
+  ModelOptions model;
+  std::string planner;
+  std::string codec;
+};
+
+Recipe recipe_of(const ModelOptions& model, std::string_view codec,
+                 std::string_view planner = "optimal") {
+  Recipe recipe;
+  recipe.model = model;
+  recipe.optimizer = parse_optimizer("nesterov");
+  recipe.device = "null";
+  recipe.threads = 1;
+  recipe.planner = planner;
+  recipe.codec = parse_codec_spec(codec);
+  return recipe;
+}
+
+// All that an automatic codec chooses from, planned for any budget.
+struct Problem {
+  explicit Problem(const Recipe& recipe)
+      : backend(make_backend(recipe.device, 1)), steps(encoded_steps(recipe, *backend)) {
+    for (const EncodedStep& step : steps) {
+      rewrites.push_back({{.graph = step.training->model.graph,
+                           .costs = step.costs,
+                           .policy = recipe.planner},
+                          step.harm});
+    }
+    choice = std::make_unique<RewriteChoice>(rewrites);
+  }
+
+  std::unique_ptr<Backend> backend;
+  std::vector<EncodedStep> steps;
+  std::vector<RewriteChoice::Rewrite> rewrites;
+  std::unique_ptr<RewriteChoice> choice;
+};
+
+std::vector<Case> cases() {
+  const ModelOptions mlp = {.name = "mlp", .batch = 64, .layers = 4, .hidden = 64};
+  const ModelOptions wrn = {.name = "wrn-10-1", .batch = 8, .image = {16, 16, 3}};
+  return {{mlp, "optimal", "auto:int2"}, {mlp, "optimal", "auto:fp16"}, {wrn, "keep_all", "auto"}};
+}
+
+TEST(RewriteChoice, BudgetsAreObeyedAndMonotone) {
+  for (const auto& [model, planner, codec] : cases()) {
+    SCOPED_TRACE(fmt::format("{} {} {}", model.name, planner, codec));
+    Problem problem(recipe_of(model, codec, planner));
+    const Bytes most = problem.choice->choose({}).arena;
+    const Bytes least = problem.choice->choose(Bytes(1)).arena;
+    ASSERT_LT(least, most);
+    EXPECT_EQ(problem.choice->choose(least).arena, least);
+    const Bytes short_of = least - Bytes(1);
+    const PlanResult refused = problem.choice->plan(problem.choice->choose(short_of), short_of);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(refused));
+    EXPECT_EQ(std::get<Infeasible>(refused).min_bytes, least);
+
+    Bytes arena = least;
+    double seconds = problem.choice->choose(least).seconds;
+    std::set<size_t> chosen;
+    for (int i = 0; i <= 40; ++i) {
+      const Bytes budget(least.count + (most - least).count * i / 40);
+      const RewriteChoice::Pick pick = problem.choice->choose(budget);
+      chosen.insert(pick.rewrite);
+      ASSERT_LE(pick.arena, budget);
+      ASSERT_GE(pick.arena, arena) << "at " << budget.count;
+      ASSERT_LE(pick.seconds, seconds) << "at " << budget.count;
+      if (pick.arena == arena && i > 0) continue;
+      arena = pick.arena;
+      seconds = pick.seconds;
+      const Plan plan = std::get<Plan>(problem.choice->plan(pick, budget));
+      ASSERT_EQ(plan.arena, arena);
+      ASSERT_DOUBLE_EQ(plan.predicted_seconds, seconds);
+      const RewriteChoice::Rewrite& rewrite = problem.rewrites[pick.rewrite];
+      ASSERT_EQ(find_fault(rewrite.request.graph, rewrite.request.costs, plan), std::nullopt);
+    }
+    EXPECT_GT(chosen.size(), 1U);
+    EXPECT_EQ(problem.choice->choose({}).rewrite, 0U);
+  }
+}
+
+// The rule in the header, read off each rewrite's own plans: nothing gentler is as small and nearly as
+// fast as what is chosen, and nothing that fits is faster by more than the factor.
+TEST(RewriteChoice, HarmIsDoneOnlyWhereItPays) {
+  for (const auto& [model, planner, codec] : cases()) {
+    if (planner != "optimal") continue;
+    SCOPED_TRACE(codec);
+    Problem problem(recipe_of(model, codec));
+    std::vector<std::unique_ptr<OptimalPlanner>> planners;
+    for (const RewriteChoice::Rewrite& rewrite : problem.rewrites) {
+      planners.push_back(std::make_unique<OptimalPlanner>(rewrite.request));
+    }
+    const Bytes most = problem.choice->choose({}).arena;
+    const Bytes least = problem.choice->choose(Bytes(1)).arena;
+    for (int i = 0; i <= 8; ++i) {
+      const Bytes budget(least.count + (most - least).count * i / 8);
+      const RewriteChoice::Pick pick = problem.choice->choose(budget);
+      double fastest = 1e30;
+      for (size_t r = 0; r < planners.size(); ++r) {
+        const SchedulePool::Pick any = planners[r]->choose(budget);
+        if (any.arena <= budget) fastest = std::min(fastest, any.seconds);
+      }
+      EXPECT_LE(pick.seconds, kWorthWaiting * fastest);
+      const SchedulePool::Pick exact = planners[0]->choose(pick.arena);
+      if (pick.rewrite == 0 || exact.arena > pick.arena) continue;
+      const bool harmless = problem.rewrites[pick.rewrite].harm == 0;
+      EXPECT_GT(exact.seconds, (harmless ? 1 : kWorthWaiting) * pick.seconds);
+    }
+  }
+}
+
+// Every way of keeping a few activations (whole, in any codec of the ladder, or computed again), laid
+// out for real. What is chosen from the ladder's few is hardly slower than the best of all.
+TEST(RewriteChoice, IsNearBruteForce) {
+  const Recipe recipe =
+      recipe_of({.name = "mlp", .batch = 128, .image = {8, 8, 1}, .layers = 3, .hidden = 64}, "auto:int8");
+  Problem problem(recipe);
+  const Graph& plain = problem.steps[0].training->model.graph;
+  const std::vector<Encodable> encodable = find_encodable(plain, recipe.codec);
+  ASSERT_GE(encodable.size(), 3U);
+  ASSERT_LE(encodable.size(), 5U);
+
+  struct Point {
+    Bytes arena;
+    double seconds = 0;
+  };
+  std::vector<Point> all;
+  const std::vector<Codec> codecs = {Codec::none, Codec::fp16, Codec::int8};
+  size_t ways = 1;
+  for (size_t i = 0; i < encodable.size(); ++i) ways *= codecs.size();
+  for (size_t way = 0; way < ways; ++way) {
+    CodecSpec codec = recipe.codec;
+    codec.chosen.emplace();
+    size_t digits = way;
+    for (const Encodable& value : encodable) {
+      const Codec wanted = codecs[digits % codecs.size()];
+      digits /= codecs.size();
+      if (wanted == Codec::none) continue;
+      codec.chosen->push_back({plain[value.value].name, value.signs ? Codec::mask : wanted});
+    }
+    const Graph graph =
+        make_training_graph(recipe.model, recipe.optimizer, {}, 1, {}, codec).model.graph;
+    const Costs costs = gather_costs(graph, *problem.backend);
+    const PlanRequest request = {.graph = graph, .costs = costs};
+    const ForwardPass pass(graph);
+    std::vector<size_t> free;  // what may be computed again
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      const auto value = make_id<ValueId>(v);
+      const bool large = graph[value].type.elements() >= 512;
+      if (large && pass.is_forward[v] && pass.read_backward[v] && can_recompute(pass, value)) {
+        free.push_back(v);
+      }
+    }
+    ASSERT_LE(free.size(), 12U);
+    for (size_t set = 0; set < size_t{1} << free.size(); ++set) {
+      std::vector<bool> kept(graph.values.size(), true);
+      for (size_t f = 0; f < free.size(); ++f) kept[free[f]] = (set >> f & 1) == 0;
+      const ScheduleCost cost = cost_of(request, schedule_keeping(pass, kept));
+      all.push_back({cost.live_peak, cost.seconds});  // which no arena can be below
+    }
+  }
+
+  const Bytes most = problem.choice->choose({}).arena;
+  const Bytes least = problem.choice->choose(Bytes(1)).arena;
+  double worst = 1;
+  for (int i = 0; i <= 40; ++i) {
+    const Bytes budget(least.count + (most - least).count * i / 40);
+    double best = 1e30;
+    for (const Point& point : all) {
+      if (point.arena <= budget) best = std::min(best, point.seconds);
+    }
+    worst = std::max(worst, problem.choice->choose(budget).seconds / best);
+  }
+  // The factor is what precision may cost; beyond it, few ways stand for all.
+  EXPECT_LE(worst, 1.03 * kWorthWaiting);
+  for (const Point& point : all) EXPECT_LE(least, point.arena);
+}
+
+}  // namespace
+}  // namespace thimble

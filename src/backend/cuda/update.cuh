@@ -1,8 +1,6 @@
 // Updates of weights, one launch each. The first inputs are tensors of one shape (weight, gradient,
 // state), each of a dtype of its own; behind them lr f32 [1] and what else the update names; behind
-// these, where attrs say so:
-//   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
-//   key i64 [2] = seed, step  rounding (nearest, stochastic): of the random bits; attr stream
+// these what update_extras.cuh says.
 //
 // A Step is a value with
 //   kTensors, kOutputs    how many of the inputs and outputs are tensors
@@ -12,8 +10,8 @@
 #pragma once
 
 #include "backend/cuda/elementwise.cuh"
-#include "backend/cuda/stochastic_rounding.cuh"
 #include "backend/cuda/unfused.cuh"
+#include "backend/cuda/update_extras.cuh"
 
 namespace thimble {
 
@@ -25,9 +23,7 @@ struct UpdateArguments {
   int64_t count;
   const float* rate;
   const float* number;
-  const float* factor;
-  const int64_t* key;
-  uint32_t stream;
+  UpdateExtras extras;
 };
 
 template <class Step>
@@ -35,13 +31,8 @@ __global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> 
   constexpr int kTensors = Step::kTensors, kOutputs = Step::kOutputs;
   const int64_t quads = (args.count + 3) / 4;
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
-  const float factor = args.factor != nullptr ? *args.factor : 1;
-  const bool stochastic = args.key != nullptr;
-  RoundingWords words = {};
-  if (stochastic) {
-    words = {philox_key(static_cast<uint64_t>(args.key[0])), args.stream,
-             static_cast<uint32_t>(args.key[1])};
-  }
+  const float factor = args.extras.gradient_factor();
+  const UpdateRounding rounding = args.extras.rounding();
   step.begin(args.rate != nullptr ? *args.rate : 0, args.number != nullptr ? *args.number : 0);
   for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += threads) {
     const int valid = valid_in(q, args.count);
@@ -57,22 +48,20 @@ __global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> 
       float in[kTensors], out[kOutputs];
 #pragma unroll
       for (int k = 0; k < kTensors; ++k) in[k] = x[k].at[e];
-      if (args.factor != nullptr) in[1] = product(factor, in[1]);
+      if (args.extras.factor != nullptr) in[1] = product(factor, in[1]);
       step(in, out);
 #pragma unroll
       for (int k = 0; k < kOutputs; ++k) y[k].at[e] = out[k];
     }
     const Quad wide = y[0];
-    if (stochastic) words.round(y[0], args.out[0].dtype, q, 0);
+    rounding.apply(y[0], args.out[0].dtype, q, 0);
     if constexpr (Step::kRest > 0) {
-      if (!stochastic) round_to(y[0], args.out[0].dtype);
+      if (!rounding.stochastic) round_to(y[0], args.out[0].dtype);
 #pragma unroll
       for (int e = 0; e < 4; ++e) y[Step::kRest].at[e] = wide.at[e] - y[0].at[e];
     }
 #pragma unroll
-    for (int k = 1; k < kOutputs; ++k) {
-      if (stochastic) words.round(y[k], args.out[k].dtype, q, k);
-    }
+    for (int k = 1; k < kOutputs; ++k) rounding.apply(y[k], args.out[k].dtype, q, k);
 #pragma unroll
     for (int k = 0; k < kOutputs; ++k) store_quad(args.out[k], q, y[k], valid);
   }
@@ -85,10 +74,8 @@ std::unique_ptr<Kernel> make_update(const Signature& s, CudaDevice& device, int 
   for (size_t k = 0; k < Step::kTensors; ++k) {
     if (!on_device(s.inputs[k].dtype)) return nullptr;
   }
-  const bool scaled = s.attrs.integer("scaled", 0) != 0;
-  const bool stochastic = s.attrs.text("rounding", "nearest") == "stochastic";
-  const auto stream = static_cast<uint32_t>(s.attrs.integer("stream", 0));
-  return own_kernel([&device, scalars, step, scaled, stochastic, stream](const KernelArgs& args) {
+  const ExtraInputs extras(s, static_cast<size_t>(Step::kTensors + scalars));
+  return own_kernel([&device, scalars, step, extras](const KernelArgs& args) {
     UpdateArguments<Step::kTensors, Step::kOutputs> arguments = {};
     size_t next = 0;
     for (Numbers& in : arguments.in) in = numbers_of(args.inputs[next++]);
@@ -96,9 +83,7 @@ std::unique_ptr<Kernel> make_update(const Signature& s, CudaDevice& device, int 
     arguments.count = args.inputs[0].elements();
     if (scalars > 0) arguments.rate = args.inputs[next++].as<float>();
     if (scalars > 1) arguments.number = args.inputs[next++].as<float>();
-    if (scaled) arguments.factor = args.inputs[next++].as<float>();
-    if (stochastic) arguments.key = args.inputs[next++].as<int64_t>();
-    arguments.stream = stream;
+    arguments.extras = extras.of(args);
     if (arguments.count == 0) return;
     const unsigned blocks = blocks_for((arguments.count + 3) / 4, device);
     update_elements<<<blocks, kBlockThreads, 0, device.stream>>>(arguments, step);

@@ -68,6 +68,9 @@ std::vector<Sample> samples() {
   };
   add({5, 7}, 7, 1, {});
   add({16, 3, 3, 8}, 72, 1000, {{"weight_decay", 0.1}, {"clip", 0.5}});
+  Sample mixed = result.back();
+  mixed.inputs[1].dtype = DType::f16;
+  result.push_back(with_extras(std::move(mixed)));
   return result;
 }
 

@@ -43,6 +43,9 @@ std::vector<Sample> samples() {
   };
   add({37}, 1, {});
   add({64}, 10, {{"weight_decay", 0.1}});
+  Sample mixed = result.back();
+  mixed.inputs[1].dtype = DType::f16;
+  result.push_back(with_extras(std::move(mixed)));
   return result;
 }
 

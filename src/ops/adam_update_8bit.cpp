@@ -78,6 +78,9 @@ std::vector<Sample> samples() {
   add({333}, 2, 10, {{"weight_decay", 0.01}, {"stream", int64_t{2}}});
   add({16, 3, 3, 8}, 5, 1000,
       {{"weight_decay", 0.1}, {"decoupled", int64_t{1}}, {"beta2", 0.95}, {"stream", int64_t{77}}});
+  Sample mixed = result.back();
+  mixed.inputs[1].dtype = DType::f16;
+  result.push_back(with_extras(std::move(mixed)));
   return result;
 }
 

@@ -44,6 +44,11 @@ std::vector<Sample> samples() {
   };
   add({5, 7}, 1, 3);
   add({16, 3, 3, 8}, 5, 77);
+  Sample scaled = result.back();
+  scaled.inputs.push_back({{1}});
+  scaled.fills.push_back({Fill::Kind::uniform, 0.4, 0.6});
+  scaled.attrs.set("scaled", int64_t{1});
+  result.push_back(std::move(scaled));
   return result;
 }
 

@@ -35,8 +35,9 @@ Work work(const Signature& s) { return {4 * static_cast<double>(s.inputs[0].elem
 
 std::vector<Sample> samples() {
   const Shape w = {16, 3, 3, 8};
-  return {{.inputs = {{w}, {w, DType::u8}, {{5}}, {{1}}},
-           .fills = {{}, kAnyCodes, kAnyScales, {Fill::Kind::uniform, 0.01, 0.1}}}};
+  const Sample plain = {.inputs = {{w}, {w, DType::u8}, {{5}}, {{1}}},
+                        .fills = {{}, kAnyCodes, kAnyScales, {Fill::Kind::uniform, 0.01, 0.1}}};
+  return {plain, with_extras(plain)};
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ std::vector<Sample> samples() {
       {.inputs = {{large}, {large}, {large, DType::u8}, {{5}}, {{1}}},
        .attrs = {{"momentum", 0.9}, {"nesterov", int64_t{1}}, {"weight_decay", 1e-2}},
        .fills = {{}, {}, kAnyCodes, kAnyScales, rate}},
+      with_extras({.inputs = {{large}, {large, DType::f16}, {large, DType::u8}, {{5}}, {{1}}},
+                   .attrs = {{"momentum", 0.9}},
+                   .fills = {{}, {}, kAnyCodes, kAnyScales, rate}}),
   };
 }
 

@@ -63,6 +63,16 @@ inline void check_update(std::string_view op, std::span<const TensorType> inputs
   check_scalars(op, inputs, tensors, own_inputs);
 }
 
+// The sample with a factor and random rounding. REQUIRES: each of its inputs has a fill.
+inline Sample with_extras(Sample sample) {
+  sample.inputs.push_back({{1}});
+  sample.fills.push_back({Fill::Kind::uniform, 0.4, 0.6});
+  sample.inputs.push_back({{2}, DType::i64});
+  sample.fills.push_back({Fill::Kind::labels, 0, 1000});
+  sample.attrs.set("scaled", int64_t{1}).set("rounding", "stochastic").set("stream", int64_t{3});
+  return sample;
+}
+
 // What gradients are multiplied by; 0: nothing changes.
 inline float factor_of(const KernelArgs& args, size_t own_inputs) {
   const int at = update_extras(own_inputs, *args.attrs).factor;

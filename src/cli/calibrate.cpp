@@ -14,6 +14,7 @@
 #include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "execute/costs.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -160,12 +161,13 @@ int run(const Flags& flags) {
                      {}};
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const KernelUse& use : kernels) {
-    const auto time = table.find(use.key);
-    if (time == table.end()) continue;
+    if (use.nodes == 0) continue;  // another variant
+    const KernelTime* time = use_fastest(use.signature, backend->kernel(use.signature), table);
+    if (time == nullptr) continue;
     OpTime& op = outcome.ops[use.signature.op->name];
     ++op.kernels;
-    op.measured += use.nodes * time->second.seconds;
-    op.modelled += use.nodes * time->second.modelled;
+    op.measured += use.nodes * time->seconds;
+    op.modelled += use.nodes * time->modelled;
   }
   if (flags.common.json) {
     print_json(to_json(outcome));

@@ -1,4 +1,6 @@
-// What the two updates of Adafactor share: attrs epsilon (1e-30), clip (1), weight_decay (0).
+// What the two updates of Adafactor share: attrs epsilon (1e-30), clip (1), weight_decay (0). See
+// update_extras.cuh for inputs behind lr and step; weight and gradient have each a dtype of its
+// own.
 //   beta = 1 - step^-0.8;  second moments are means of g^2 + epsilon under it
 //   u = g / sqrt(second moment);  w' = w - lr weight_decay w - lr u / max(1, rms(u) / clip)
 // The sum of u^2 is needed before any weight moves: blocks leave their parts in the workspace, and
@@ -6,6 +8,8 @@
 #pragma once
 
 #include "backend/cuda/elementwise.cuh"
+#include "backend/cuda/unfused.cuh"
+#include "backend/cuda/update_extras.cuh"
 
 namespace thimble {
 
@@ -27,6 +31,7 @@ struct Adafactor {
   float epsilon, clip, decay;
   const float* lr = nullptr;
   const float* step = nullptr;
+  UpdateExtras extras = {};
 
   explicit Adafactor(const Attrs& attrs)
       : epsilon(static_cast<float>(attrs.real("epsilon", 1e-30))),
@@ -47,10 +52,30 @@ struct Adafactor {
     const auto rms = static_cast<float>(sqrt(squares / static_cast<double>(elements)));
     return *lr / fmaxf(1, rms / clip);
   }
-  __device__ float moved(float w, float u, float along) const {
-    return (1 - *lr * decay) * w - along * u;
+
+  // Moves the weight along u, whose elements are u(e) for a quad's e.
+  template <class Direction>
+  __device__ void move_quad(const Numbers& w, int64_t quad, int valid, float along,
+                            const UpdateRounding& rounding, const Numbers& next_w,
+                            const Direction& u) const {
+    const float shrink = 1 - *lr * decay;
+    Quad moved = widen(load_bits(w, quad, valid), w.dtype);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (e < valid) moved.at[e] = shrink * moved.at[e] - along * u(e);
+    }
+    rounding.apply(moved, next_w.dtype, quad, 0);
+    store_quad(next_w, quad, moved, valid);
   }
 };
+
+// Four neighbours of the gradient, multiplied by the update's factor.
+__device__ inline Quad load_gradient(const Numbers& g, int64_t quad, int valid, float factor) {
+  Quad x = widen(load_bits(g, quad, valid), g.dtype);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) x.at[e] = product(factor, x.at[e]);
+  return x;
+}
 
 // Few parts, so that adding them up takes no time.
 inline unsigned adafactor_blocks(int64_t elements, const CudaDevice& device) {

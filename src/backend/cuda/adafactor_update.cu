@@ -4,25 +4,28 @@
 namespace thimble {
 namespace {
 
+constexpr size_t kOwnInputs = 6;
 constexpr int kColumns = 32;  // that a block sums side by side
 
 // A block for each row, then one for every kColumns columns.
 template <class T>
 __global__ void average(const T* g, const float* rows, const float* columns, float* next_rows,
                         float* next_columns, int64_t row_count, int64_t column_count,
-                        Adafactor factor) {
-  const float taken = factor.take();
+                        Adafactor adafactor) {
+  const float factor = adafactor.extras.gradient_factor();
+  if (factor == 0) return;
+  const float taken = adafactor.take();
   float squares = 0;
   if (blockIdx.x < row_count) {
     const int64_t row = blockIdx.x;
     for (int64_t j = threadIdx.x; j < column_count; j += kBlockThreads) {
-      const float x = widen(g[row * column_count + j]);
-      squares += x * x + factor.epsilon;
+      const float x = product(factor, widen(g[row * column_count + j]));
+      squares += x * x + adafactor.epsilon;
     }
     const double total = block_total<kBlockThreads>(static_cast<double>(squares));
     if (threadIdx.x == 0) {
       const auto mean = static_cast<float>(total / static_cast<double>(column_count));
-      next_rows[row] = factor.averaged(rows[row], mean, taken);
+      next_rows[row] = adafactor.averaged(rows[row], mean, taken);
     }
     return;
   }
@@ -33,8 +36,8 @@ __global__ void average(const T* g, const float* rows, const float* columns, flo
   if (j < column_count) {
 #pragma unroll 4
     for (int64_t i = lane; i < row_count; i += kLanes) {
-      const float x = widen(g[i * column_count + j]);
-      squares += x * x + factor.epsilon;
+      const float x = product(factor, widen(g[i * column_count + j]));
+      squares += x * x + adafactor.epsilon;
     }
   }
   sums[lane][column] = squares;
@@ -43,7 +46,7 @@ __global__ void average(const T* g, const float* rows, const float* columns, flo
     double total = 0;
     for (int other = 0; other < kLanes; ++other) total += static_cast<double>(sums[other][column]);
     const auto mean = static_cast<float>(total / static_cast<double>(row_count));
-    next_columns[j] = factor.averaged(columns[j], mean, taken);
+    next_columns[j] = adafactor.averaged(columns[j], mean, taken);
   }
 }
 
@@ -60,72 +63,94 @@ struct Factored {
   const float* columns;
   int64_t row_count, column_count;
 
-  // By 32 bits where they do.
-  __device__ float root(int64_t i, float mean) const {
-    const int64_t row = (i >> 32) == 0 && (column_count >> 32) == 0
-                            ? static_cast<uint32_t>(i) / static_cast<uint32_t>(column_count)
-                            : i / column_count;
-    return sqrtf(rows[row] / mean) * sqrtf(columns[i - row * column_count]);
+  __device__ int64_t count() const { return row_count * column_count; }
+  // Of the elements from `first` on, by 32 bits where they do.
+  __device__ Quad roots(int64_t first, int valid, float mean) const {
+    int64_t row = (first >> 32) == 0 && (column_count >> 32) == 0
+                      ? static_cast<uint32_t>(first) / static_cast<uint32_t>(column_count)
+                      : first / column_count;
+    int64_t column = first - row * column_count;
+    Quad result = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (e >= valid) continue;
+      result.at[e] = sqrtf(rows[row] / mean) * sqrtf(columns[column]);
+      if (++column == column_count) column = 0, ++row;
+    }
+    return result;
   }
 };
 
-template <class T>
-__global__ void measure(const T* g, Factored moments, double* parts) {
+__global__ void measure(Numbers g, Factored moments, UpdateExtras extras, double* parts) {
+  const float factor = extras.gradient_factor();
+  if (factor == 0) return;
   const float mean = mean_of(moments.rows, moments.row_count);
-  const int64_t count = moments.row_count * moments.column_count;
+  const int64_t quads = (moments.count() + 3) / 4;
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
   float squares = 0;
-#pragma unroll 4
-  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += threads) {
-    const float u = widen(g[i]) / moments.root(i, mean);
-    squares += u * u;
+#pragma unroll 2
+  for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += threads) {
+    const int valid = valid_in(q, moments.count());
+    const Quad x = load_gradient(g, q, valid, factor);
+    const Quad roots = moments.roots(4 * q, valid, mean);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float u = e < valid ? x.at[e] / roots.at[e] : 0;
+      squares += u * u;
+    }
   }
   const double total = block_total<kBlockThreads>(static_cast<double>(squares));
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
-template <class T>
-__global__ void move(const T* w, const T* g, Factored moments, T* next_w, Adafactor factor,
+__global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w, Adafactor adafactor,
                      const double* parts) {
-  const int64_t count = moments.row_count * moments.column_count;
+  const float factor = adafactor.extras.gradient_factor();
+  if (factor == 0) return;
+  const UpdateRounding rounding = adafactor.extras.rounding();
   const float mean = mean_of(moments.rows, moments.row_count);
-  const float along = factor.length(parts, gridDim.x, count);
+  const float along = adafactor.length(parts, gridDim.x, moments.count());
+  const int64_t quads = (moments.count() + 3) / 4;
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
-#pragma unroll 4
-  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < count; i += threads) {
-    const float u = widen(g[i]) / moments.root(i, mean);
-    next_w[i] = narrow<T>(factor.moved(widen(w[i]), u, along));
+#pragma unroll 2
+  for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += threads) {
+    const int valid = valid_in(q, moments.count());
+    const Quad x = load_gradient(g, q, valid, factor);
+    const Quad roots = moments.roots(4 * q, valid, mean);
+    adafactor.move_quad(w, q, valid, along, rounding, next_w,
+                        [&](int e) { return x.at[e] / roots.at[e]; });
   }
 }
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const int64_t row_count = s.inputs[2].elements(), column_count = s.inputs[3].elements();
   const int64_t sums = row_count + (column_count + kColumns - 1) / kColumns;
-  if (!on_device(s.inputs[0].dtype) || s.inputs[1].dtype != s.inputs[0].dtype ||
-      !is_plain_update(s) || sums >= int64_t{1} << 31) {
+  if (!on_device(s.inputs[0].dtype) || !on_device(s.inputs[1].dtype) || sums >= int64_t{1} << 31) {
     return nullptr;
   }
+  const ExtraInputs extras(s, kOwnInputs);
   const unsigned blocks = adafactor_blocks(s.inputs[0].elements(), device);
   const Adafactor settings(s.attrs);
   return own_kernel(
-      [&device, blocks, settings, row_count, column_count, sums](const KernelArgs& args) {
-        Adafactor factor = settings;
-        factor.lr = args.inputs[4].as<float>();
-        factor.step = args.inputs[5].as<float>();
+      [&device, blocks, settings, row_count, column_count, sums, extras](const KernelArgs& args) {
+        Adafactor adafactor = settings;
+        adafactor.lr = args.inputs[4].as<float>();
+        adafactor.step = args.inputs[5].as<float>();
+        adafactor.extras = extras.of(args);
         auto* const parts = reinterpret_cast<double*>(args.workspace);
         float* const rows = args.outputs[1].as<float>();
         float* const columns = args.outputs[2].as<float>();
         const Factored moments = {rows, columns, row_count, column_count};
-        with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
+        const Numbers w = numbers_of(args.inputs[0]), g = numbers_of(args.inputs[1]);
+        with_device_type(g.dtype, [&](auto tag) {
           using T = typename decltype(tag)::type;
-          const T* const g = args.inputs[1].as<T>();
           average<<<static_cast<unsigned>(sums), kBlockThreads, 0, device.stream>>>(
-              g, args.inputs[2].as<float>(), args.inputs[3].as<float>(), rows, columns, row_count,
-              column_count, factor);
-          measure<<<blocks, kBlockThreads, 0, device.stream>>>(g, moments, parts);
-          move<<<blocks, kBlockThreads, 0, device.stream>>>(args.inputs[0].as<T>(), g, moments,
-                                                            args.outputs[0].as<T>(), factor, parts);
+              args.inputs[1].as<T>(), args.inputs[2].as<float>(), args.inputs[3].as<float>(), rows,
+              columns, row_count, column_count, adafactor);
         });
+        measure<<<blocks, kBlockThreads, 0, device.stream>>>(g, moments, adafactor.extras, parts);
+        move<<<blocks, kBlockThreads, 0, device.stream>>>(
+            w, g, moments, numbers_of(args.outputs[0]), adafactor, parts);
         check_launch("adafactor_update");
       },
       adafactor_workspace(blocks));

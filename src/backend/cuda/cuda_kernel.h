@@ -20,11 +20,6 @@ struct CudaKernel {
 
 std::span<const CudaKernel* const> all_cuda_kernels();
 
-// Of an update (ops/update.h): whether it reads the gradient as it is and rounds to the nearest.
-inline bool is_plain_update(const Signature& s) {
-  return s.attrs.integer("scaled", 0) == 0 && s.attrs.text("rounding", "nearest") == "nearest";
-}
-
 // A kernel that is a function of its arguments: `launch` puts it on the device's stream.
 template <class Launch>
 class OwnKernel final : public Kernel {

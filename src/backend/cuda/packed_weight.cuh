@@ -1,4 +1,4 @@
-// What expand and gather share: where the nonzeros of a sparse weight are.
+// What expand, gather and gather_fold_8bit share: where the nonzeros of a sparse weight are.
 //
 //   pool  [ ....... | w00 w01 w02 ... | ....... ]   nonzeros of all sparse weights
 //                     ^ first                       this weight's, in the order of its elements
@@ -68,44 +68,59 @@ __device__ inline int64_t ones_between(const PackedWeight& weight, int64_t begin
   return block_sum(count);
 }
 
-// Calls body(element, is one, place in the pool) for every element of the block's chunk, and for
-// as many lanes beyond the last as fill a tile: those have an element >= elements, and no one.
-// REQUIRES: the block has a chunk.
+// The words of the block's chunk.
+struct Chunk {
+  int64_t begin, end;
+};
+__device__ inline Chunk chunk_of_block(const PackedWeight& weight) {
+  const int64_t words_per_block = weight.tiles_per_block * kTileWords;
+  const int64_t begin = blockIdx.x * words_per_block;
+  return {begin, min(begin + words_per_block, weight.words())};
+}
+
+// Calls body(element, is one, place in the pool) for every element of the tile that begins with
+// word `tile`; `next` is the place of its first one. Beyond the last element lanes have one
+// >= elements, and no one. Returns how many ones there are. The block is synchronised before the
+// first call of body, not after the last.
 template <class Body>
-__device__ void walk_chunk(const PackedWeight& weight, const Body& body) {
+__device__ int walk_tile(const PackedWeight& weight, int64_t tile, int64_t next, const Body& body) {
   __shared__ uint32_t bits[kTileWords];
   __shared__ int before[kTileWords];
   __shared__ int tile_ones;
-  const int64_t words_per_block = weight.tiles_per_block * kTileWords;
-  const int64_t begin = blockIdx.x * words_per_block;
-  const int64_t end = min(begin + words_per_block, weight.words());
-  int64_t next = *weight.first + ones_between(weight, 0, begin);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t lower_lanes = (1u << lane) - 1;
-  for (int64_t tile = begin; tile < end; tile += kTileWords) {
-    __syncthreads();
-    if (warp == 0) {
-      const uint32_t even = weight.word(tile + 2 * lane), odd = weight.word(tile + 2 * lane + 1);
-      const int ones = __popc(even) + __popc(odd);
-      int upto = ones;
-      for (int step = 1; step < 32; step *= 2) {
-        const int other = __shfl_up_sync(0xffffffffu, upto, step);
-        if (lane >= step) upto += other;
-      }
-      bits[2 * lane] = even;
-      bits[2 * lane + 1] = odd;
-      before[2 * lane] = upto - ones;
-      before[2 * lane + 1] = upto - __popc(odd);
-      if (lane == 31) tile_ones = upto;
+  __syncthreads();
+  if (warp == 0) {
+    const uint32_t even = weight.word(tile + 2 * lane), odd = weight.word(tile + 2 * lane + 1);
+    const int ones = __popc(even) + __popc(odd);
+    int upto = ones;
+    for (int step = 1; step < 32; step *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, upto, step);
+      if (lane >= step) upto += other;
     }
-    __syncthreads();
+    bits[2 * lane] = even;
+    bits[2 * lane + 1] = odd;
+    before[2 * lane] = upto - ones;
+    before[2 * lane + 1] = upto - __popc(odd);
+    if (lane == 31) tile_ones = upto;
+  }
+  __syncthreads();
 #pragma unroll
-    for (int w = warp; w < kTileWords; w += kWarps) {
-      const uint32_t word = bits[w];
-      body(32 * (tile + w) + lane, ((word >> lane) & 1u) != 0,
-           next + before[w] + __popc(word & lower_lanes));
-    }
-    next += tile_ones;
+  for (int w = warp; w < kTileWords; w += kWarps) {
+    const uint32_t word = bits[w];
+    body(32 * (tile + w) + lane, ((word >> lane) & 1u) != 0,
+         next + before[w] + __popc(word & lower_lanes));
+  }
+  return tile_ones;
+}
+
+// Calls body as walk_tile() does for the tiles of the block's chunk. REQUIRES: the block has one.
+template <class Body>
+__device__ void walk_chunk(const PackedWeight& weight, const Body& body) {
+  const Chunk chunk = chunk_of_block(weight);
+  int64_t next = *weight.first + ones_between(weight, 0, chunk.begin);
+  for (int64_t tile = chunk.begin; tile < chunk.end; tile += kTileWords) {
+    next += walk_tile(weight, tile, next, body);
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/dynamic_code.cuh"
 #include "backend/cuda/elementwise.cuh"
-#include "backend/cuda/quads.cuh"
+#include "backend/cuda/update_extras.cuh"
 #include "base/random_stream.h"
 
 namespace thimble {
@@ -60,12 +60,15 @@ __device__ inline LaneState load_numbers(const Numbers& from, const LanePlace& p
   return result;
 }
 
-__device__ inline void store_numbers(const Numbers& to, const LanePlace& place,
-                                     const LaneState& x) {
+// Stores what an update makes of its weight, output 0.
+__device__ inline void store_weight(const Numbers& to, const LanePlace& place, const LaneState& x,
+                                    const UpdateRounding& rounding) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const Quad quad = {x.at[4 * h], x.at[4 * h + 1], x.at[4 * h + 2], x.at[4 * h + 3]};
-    if (place.valid(h) > 0) store_quad(to, place.quad(h), quad, place.valid(h));
+    if (place.valid(h) == 0) continue;
+    Quad quad = {x.at[4 * h], x.at[4 * h + 1], x.at[4 * h + 2], x.at[4 * h + 3]};
+    rounding.apply(quad, to.dtype, place.quad(h), 0);
+    store_quad(to, place.quad(h), quad, place.valid(h));
   }
 }
 
@@ -136,11 +139,29 @@ __device__ void encode_state(const LaneState& x, uint8_t* codes, float* scales,
   encode_state<Code>(x, codes, scales, place, [](int) { return Quad{0.5f, 0.5f, 0.5f, 0.5f}; });
 }
 
+// Codes of a state and its scales, before and after.
+struct CodedState {
+  const uint8_t* codes;
+  const float* scales;
+  uint8_t* next;
+  float* next_scales;
+};
+
 // Thresholds that round at random.
 __device__ inline Quad random_thresholds(const RandomStream& random, int64_t quad) {
   const PhiloxCounter words = random.words(quad);
   return {uniform_from(words[0]), uniform_from(words[1]), uniform_from(words[2]),
           uniform_from(words[3])};
+}
+
+// Adds a lane's shares to a block, rounding at random.
+__device__ inline void fold_into_state(const CodedState& momentum, const LanePlace& place,
+                                       const LaneState& share, const RandomStream& random) {
+  LaneState m = decode_state<DeviceSignedCode>(momentum.codes, momentum.scales[place.block], place);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) m.at[i] = sum(m.at[i], share.at[i]);
+  encode_state<DeviceSignedCode>(m, momentum.next, momentum.next_scales, place,
+                                 [&](int h) { return random_thresholds(random, place.quad(h)); });
 }
 
 }  // namespace thimble

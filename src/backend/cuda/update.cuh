@@ -1,8 +1,6 @@
-// Updates of weights, one launch each or for several. The first inputs are tensors of one shape (weight, gradient,
-// state), each of a dtype of its own; behind them lr f32 [1] and what else the update names; behind
-// these, where attrs say so:
-//   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
-//   key i64 [2] = seed, step  rounding (nearest, stochastic): of the random bits; attr stream
+// Updates of weights, one launch each or for several. The first inputs are tensors of one shape
+// (weight, gradient, state), each of a dtype of its own; behind them lr f32 [1] and what else the
+// update names; behind these what update_extras.cuh says.
 //
 // A Step is a value with
 //   kTensors, kOutputs    how many of the inputs and outputs are tensors
@@ -14,8 +12,8 @@
 #include <span>
 
 #include "backend/cuda/elementwise.cuh"
-#include "backend/cuda/stochastic_rounding.cuh"
 #include "backend/cuda/unfused.cuh"
+#include "backend/cuda/update_extras.cuh"
 #include "backend/joinable_kernel.h"
 
 namespace thimble {
@@ -28,9 +26,7 @@ struct UpdateArguments {
   int64_t count;
   const float* rate;
   const float* number;
-  const float* factor;
-  const int64_t* key;
-  uint32_t stream;
+  UpdateExtras extras;
 };
 
 // As many updates as the arguments of one launch hold; row y of the grid has the y-th.
@@ -47,13 +43,8 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
   const UpdateArguments<kTensors, kOutputs>& args = all.at[blockIdx.y];
   const int64_t quads = (args.count + 3) / 4;
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
-  const float factor = args.factor != nullptr ? *args.factor : 1;
-  const bool stochastic = args.key != nullptr;
-  RoundingWords words = {};
-  if (stochastic) {
-    words = {philox_key(static_cast<uint64_t>(args.key[0])), args.stream,
-             static_cast<uint32_t>(args.key[1])};
-  }
+  const float factor = args.extras.gradient_factor();
+  const UpdateRounding rounding = args.extras.rounding();
   step.begin(args.rate != nullptr ? *args.rate : 0, args.number != nullptr ? *args.number : 0);
   for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += threads) {
     const int valid = valid_in(q, args.count);
@@ -69,22 +60,20 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
       float in[kTensors], out[kOutputs];
 #pragma unroll
       for (int k = 0; k < kTensors; ++k) in[k] = x[k].at[e];
-      if (args.factor != nullptr) in[1] = product(factor, in[1]);
+      if (args.extras.factor != nullptr) in[1] = product(factor, in[1]);
       step(in, out);
 #pragma unroll
       for (int k = 0; k < kOutputs; ++k) y[k].at[e] = out[k];
     }
     const Quad wide = y[0];
-    if (stochastic) words.round(y[0], args.out[0].dtype, q, 0);
+    rounding.apply(y[0], args.out[0].dtype, q, 0);
     if constexpr (Step::kRest > 0) {
-      if (!stochastic) round_to(y[0], args.out[0].dtype);
+      if (!rounding.stochastic) round_to(y[0], args.out[0].dtype);
 #pragma unroll
       for (int e = 0; e < 4; ++e) y[Step::kRest].at[e] = wide.at[e] - y[0].at[e];
     }
 #pragma unroll
-    for (int k = 1; k < kOutputs; ++k) {
-      if (stochastic) words.round(y[k], args.out[k].dtype, q, k);
-    }
+    for (int k = 1; k < kOutputs; ++k) rounding.apply(y[k], args.out[k].dtype, q, k);
 #pragma unroll
     for (int k = 0; k < kOutputs; ++k) store_quad(args.out[k], q, y[k], valid);
   }
@@ -100,8 +89,7 @@ class UpdateKernel final : public JoinableKernel {
         attrs_(s.attrs),
         scalars_(scalars),
         step_(step),
-        scaled_(s.attrs.integer("scaled", 0) != 0),
-        stochastic_(s.attrs.text("rounding", "nearest") == "stochastic") {
+        extras_(s, static_cast<size_t>(Step::kTensors + scalars)) {
     name = "own";
     attrs_.set("stream", int64_t{0});
   }
@@ -142,9 +130,7 @@ class UpdateKernel final : public JoinableKernel {
     arguments.count = args.inputs[0].elements();
     if (scalars_ > 0) arguments.rate = args.inputs[next++].as<float>();
     if (scalars_ > 1) arguments.number = args.inputs[next++].as<float>();
-    if (scaled_) arguments.factor = args.inputs[next++].as<float>();
-    if (stochastic_) arguments.key = args.inputs[next++].as<int64_t>();
-    arguments.stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
+    arguments.extras = extras_.of(args);
     return arguments;
   }
 
@@ -153,7 +139,7 @@ class UpdateKernel final : public JoinableKernel {
   Attrs attrs_;
   const int scalars_;
   const Step step_;
-  const bool scaled_, stochastic_;
+  const ExtraInputs extras_;
 };
 
 template <class Step>

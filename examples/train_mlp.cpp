@@ -46,7 +46,7 @@ int train(Bytes budget) {
                   .build = residual_mlp};
   recipe.optimizer = parse_optimizer("nesterov");
   recipe.optimizer.weight_decay = 5e-4;
-  recipe.threads = 1;  // a net this small is done before a second thread wakes up
+  recipe.on.threads = 1;  // a net this small is done before a second thread wakes up
   recipe.memory = budget;
 
   // The whole step, forward to update, gets its addresses here; nothing has run yet.

@@ -269,7 +269,7 @@ Plan priced_as_a_whole(const PlannedStepProgram& step) {
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe) {
   const auto start = std::chrono::steady_clock::now();
   PlannedStepProgram result;
-  result.backend = make_backend(recipe.device, recipe.threads, recipe.tf32);
+  result.backend = make_backend(recipe.device, recipe.on);
   result.microbatches = microbatches_of(recipe);
   const int count = result.microbatches.count();
   check_allowed(recipe.codec, recipe.allow);

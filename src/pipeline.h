@@ -27,8 +27,7 @@ struct Recipe {
   OptimizerSpec optimizer;
   SparsitySpec sparsity;
   std::string device = "cpu";
-  int threads = 0;                  // 0: one per core
-  bool tf32 = true;                 // products of f32 may round their factors to 10 bits (cuda)
+  DeviceOptions on;                 // how it is used
   std::string planner = "keep_all";
   std::optional<Bytes> memory;      // budget on the arena; kLeastMemory: as little as it can
   Marks marks;                      // what every planner must keep or compute again

@@ -9,13 +9,12 @@
 
 namespace thimble {
 
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads,
-                                      [[maybe_unused]] bool tf32) {
-  if (name == "cpu") return make_cpu_backend(threads);
+std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options) {
+  if (name == "cpu") return make_cpu_backend(options.threads);
   if (name == "null") return make_null_backend();
   if (name == "cuda") {
 #ifdef THIMBLE_HAS_CUDA
-    return make_cuda_backend(tf32);
+    return make_cuda_backend(options);
 #endif
     user_error("this build has no CUDA backend; plan with --device null, or run with --device cpu");
   }

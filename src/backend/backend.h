@@ -90,9 +90,16 @@ class Backend {
   }
 };
 
-// "cpu", "null" (and "cuda" where built). Throws UserError for another name. `threads` (0: one per
-// core) matters on the cpu; `tf32`, whether products of f32 may round their factors to 10 bits, on
-// devices that are faster at that.
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads, bool tf32 = true);
+struct DeviceOptions {
+  int threads = 0;   // on the cpu; 0: one per core
+  bool tf32 = true;  // on cuda: products of f32 may round their factors to 10 bits
+  int streams = 4;   // on cuda: kernels of a step that may run at the same time
+};
+
+// "cpu", "null" (and "cuda" where built). Throws UserError for another name.
+std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options);
+inline std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
+  return make_backend(name, DeviceOptions{.threads = threads});
+}
 
 }  // namespace thimble

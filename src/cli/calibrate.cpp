@@ -14,6 +14,7 @@
 #include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "execute/costs.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -64,19 +65,23 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
   for (const std::string& model : flags.models) {
     CommonFlags one = flags.common;
     one.model = model;
-    const Recipe recipe = resolve(one, false).recipe;
+    Recipe recipe = resolve(one, false).recipe;
     const std::vector<Codec> codecs = rungs_of(recipe.codec);
     for (const Codec codec : codecs) {
-      const TrainingGraph training = make_training_graph(recipe.model, recipe.optimizer, {}, 1,
-                                                         recipe.sparsity, {codec, {}});
-      for (KernelUse& use : kernels_of(training.model.graph, backend)) {
-        const auto [at, fresh] = known.try_emplace(use.key, all.size());
-        if (fresh) {
-          all.push_back(std::move(use));
-        } else if (codec == codecs.front()) {  // the others differ from it in their codecs alone
-          all[at->second].nodes += use.nodes;
+      recipe.codec = {codec, {}};
+      const StepGraphs graphs = make_step_graphs(recipe);
+      const auto add = [&](const TrainingGraph& training) {
+        for (KernelUse& use : kernels_of(training.model.graph, backend)) {
+          const auto [at, fresh] = known.try_emplace(use.key, all.size());
+          if (fresh) {
+            all.push_back(std::move(use));
+          } else if (codec == codecs.front()) {  // the others differ from it in their codecs alone
+            all[at->second].nodes += use.nodes;
+          }
         }
-      }
+      };
+      add(graphs.full);
+      if (graphs.rest) add(*graphs.rest);
     }
   }
   return all;
@@ -131,8 +136,7 @@ int run(const Flags& flags) {
   user_check(flags.seconds > 0, "--seconds must be above 0");
   const std::string path = costs_to_write(flags.common.costs, flags.common.device);
   if (std::filesystem::exists(path)) read_costs(path);  // refuse before measuring, not after
-  const auto backend = make_backend(flags.common.device, flags.common.threads,
-                                    flags.common.tf32);
+  const auto backend = make_backend(flags.common.device, flags.common.on);
   user_check(backend->runs(),
              "the {} device runs nothing that could be measured; calibrate with "
              "--device cpu",
@@ -160,12 +164,13 @@ int run(const Flags& flags) {
                      {}};
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const KernelUse& use : kernels) {
-    const auto time = table.find(use.key);
-    if (time == table.end()) continue;
+    if (use.nodes == 0) continue;  // another variant
+    const KernelTime* time = use_fastest(use.signature, backend->kernel(use.signature), table);
+    if (time == nullptr) continue;
     OpTime& op = outcome.ops[use.signature.op->name];
     ++op.kernels;
-    op.measured += use.nodes * time->second.seconds;
-    op.modelled += use.nodes * time->second.modelled;
+    op.measured += use.nodes * time->seconds;
+    op.modelled += use.nodes * time->modelled;
   }
   if (flags.common.json) {
     print_json(to_json(outcome));

@@ -102,11 +102,14 @@ void CommonFlags::add_step_to(CLI::App& command) {
   command.add_option("--device", device, "cpu, cuda, or null: plans, runs nothing (cpu)")
       ->type_name("NAME");
   command
-      .add_option("--tf32", tf32,
+      .add_option("--tf32", on.tf32,
                   "On a GPU, products of fp32 may round their factors to 10 bits (on)")
       ->type_name("on|off")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
-  command.add_option("--threads", threads, "Threads (0: one per core)")
+  command.add_option("--streams", on.streams, "On a GPU, kernels that may run at the same time (4)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  command.add_option("--threads", on.threads, "Threads (0: one per core)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
 
@@ -230,7 +233,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   // Beyond these the graph itself would not fit in memory.
   user_check(flags.layers <= 10'000, "--layers can be 10000 at most, not {}", flags.layers);
   user_check(flags.length <= 100'000, "--length can be 100000 at most, not {}", flags.length);
-  user_check(flags.threads <= 1024, "--threads can be 1024 at most, not {}", flags.threads);
+  user_check(flags.on.threads <= 1024, "--threads can be 1024 at most, not {}", flags.on.threads);
 
   ModelOptions& model = resolved.recipe.model;
   model.name = flags.model;
@@ -279,8 +282,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   resolved.recipe.microbatch = flags.microbatch;
   resolved.recipe.allow = parse_tier(flags.allow);
   resolved.recipe.device = flags.device;
-  resolved.recipe.threads = flags.threads;
-  resolved.recipe.tf32 = flags.tf32;
+  resolved.recipe.on = flags.on;
   if (!flags.memory.empty()) {
     resolved.recipe.memory = flags.memory == "least" ? kLeastMemory : parse_bytes(flags.memory);
   }

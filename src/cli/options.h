@@ -25,8 +25,7 @@ struct CommonFlags {
   std::string data;        // empty: the model's usual
   std::string data_dir;
   std::string device = "cpu";
-  int threads = 0;
-  bool tf32 = true;
+  DeviceOptions on;
   int64_t microbatch = 0;    // 0: the whole batch
   std::string allow = "approximate";
   bool fold = false;

@@ -40,8 +40,9 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"rounding", name_of(o.rounding)},
           {"loss_scale", name_of(o.scaling)},
           {"device", recipe.device},
-          {"threads", recipe.threads},
-          {"tf32", recipe.tf32},
+          {"threads", recipe.on.threads},
+          {"tf32", recipe.on.tf32},
+          {"streams", recipe.on.streams},
           {"planner", recipe.planner},
           {"keep", recipe.marks.keep},
           {"recompute", recipe.marks.recompute}};
@@ -76,9 +77,9 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   recipe.optimizer.rounding = parse_rounding(json.at("rounding").get<std::string>());
   recipe.optimizer.scaling = parse_loss_scaling(json.at("loss_scale").get<std::string>());
   recipe.device = json.at("device").get<std::string>();
-  recipe.threads = json.at("threads").get<int>();
-  recipe.tf32 = json.at("tf32").get<bool>();
-  user_check(recipe.threads >= 0, "a plan cannot be for {} threads", recipe.threads);
+  recipe.on = {json.at("threads").get<int>(), json.at("tf32").get<bool>(),
+               json.at("streams").get<int>()};
+  user_check(recipe.on.threads >= 0, "a plan cannot be for {} threads", recipe.on.threads);
   recipe.planner = json.at("planner").get<std::string>();
   recipe.marks.keep = json.at("keep").get<std::vector<std::string>>();
   recipe.marks.recompute = json.at("recompute").get<std::vector<std::string>>();

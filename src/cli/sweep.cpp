@@ -21,7 +21,7 @@ constexpr int kBudgets = 16;
 class Sweep {
  public:
   explicit Sweep(const Recipe& recipe)
-      : backend_(make_backend(recipe.device, recipe.threads, recipe.tf32)),
+      : backend_(make_backend(recipe.device, recipe.on)),
         graphs_(make_step_graphs(recipe)),
         costs_(costs_of(recipe, graph(), *backend_)) {}
 

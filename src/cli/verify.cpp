@@ -14,7 +14,7 @@ namespace {
 // Of the plan, of that of a smaller last microbatch, or of the two together.
 std::optional<std::string> fault_of(const PlanFile& file) {
   // Threads change kernels' scratch, so a file's own count is used, not this machine's.
-  const auto backend = make_backend(file.recipe.device, file.recipe.threads, file.recipe.tf32);
+  const auto backend = make_backend(file.recipe.device, file.recipe.on);
   const StepGraphs graphs = make_step_graphs(file.recipe);
   if (file.plan.microbatches != graphs.microbatches.count()) {
     return fmt::format("the plan is for {} microbatches, not {}", file.plan.microbatches,

@@ -6,6 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "backend/variant_kernel.h"
+
 namespace thimble {
 namespace {
 
@@ -79,7 +81,7 @@ class Bench {
   Bench(const std::vector<KernelUse>& kernels, Backend& backend) : backend_(backend) {
     Need most;
     for (const KernelUse& use : kernels) {
-      const Need need = need_of(use.signature, backend.kernel(use.signature));
+      const Need need = need_of(use.signature, kernel_of(use));
       most.read = std::max(most.read, need.read);
       most.write = std::max(most.write, need.write);
       most.zeros = std::max(most.zeros, need.zeros);
@@ -93,8 +95,9 @@ class Bench {
 
   // Seconds of one run. Where a device replays recordings, of one among many: a step is replayed,
   // too, and a single launch would take longer than most kernels.
-  double time(const Signature& signature) {
-    Kernel& kernel = backend_.kernel(signature);
+  double time(const KernelUse& use) {
+    const Signature& signature = use.signature;
+    Kernel& kernel = kernel_of(use);
     if (backend_.remote()) {
       run_somewhere(kernel, signature);  // libraries load their code when it is first used
       backend_.synchronise();
@@ -111,6 +114,12 @@ class Bench {
 
  private:
   static constexpr int kRecorded = 10;
+
+  Kernel& kernel_of(const KernelUse& use) {
+    Kernel& kernel = backend_.kernel(use.signature);
+    if (use.variant >= 0) dynamic_cast<VariantKernel&>(kernel).use(use.variant);
+    return kernel;
+  }
 
   // On the next bytes of the rings.
   void run_somewhere(Kernel& kernel, const Signature& signature) {
@@ -195,17 +204,31 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Signature signature = signature_of(graph, make_id<NodeId>(n));
     if (signature.op->view) continue;
-    std::string key = kernel_key(signature, backend.kernel(signature));
+    Kernel& kernel = backend.kernel(signature);
+    auto* const variants = dynamic_cast<VariantKernel*>(&kernel);
+    if (variants != nullptr) variants->use(0);
+    std::string key = kernel_key(signature, kernel);
     const auto [at, fresh] = known.try_emplace(key, kernels.size());
     if (fresh) {
       const double modelled = backend.seconds(signature);
-      kernels.push_back({std::move(key), std::move(signature), modelled});
+      kernels.push_back({std::move(key), std::move(signature), modelled, 0, variants ? 0 : -1});
     }
     ++kernels[at->second].nodes;
   }
   std::ranges::stable_sort(kernels, std::greater(),
                            [](const KernelUse& use) { return use.modelled * use.nodes; });
-  return kernels;
+  std::vector<KernelUse> with_variants;
+  for (const KernelUse& use : kernels) {
+    with_variants.push_back(use);
+    if (use.variant < 0) continue;
+    auto& kernel = dynamic_cast<VariantKernel&>(backend.kernel(use.signature));
+    for (int v = 1; v < kernel.variants(); ++v) {
+      kernel.use(v);
+      with_variants.push_back({kernel_key(use.signature, kernel), use.signature, use.modelled, 0, v});
+    }
+    kernel.use(0);
+  }
+  return with_variants;
 }
 
 CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
@@ -218,8 +241,8 @@ CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
   for (int round = 0; round < options.rounds && share_of_time() < 1; ++round) {
     for (size_t k = 0; k < kernels.size() && share_of_time() < 1; ++k) {
       // The first run warms up code and the translation of addresses.
-      if (!runs.has(k)) bench.time(kernels[k].signature);
-      runs.add(k, bench.time(kernels[k].signature));
+      if (!runs.has(k)) bench.time(kernels[k]);
+      runs.add(k, bench.time(kernels[k]));
       if (options.progress) options.progress(std::min(1.0, share_of_time()), runs.measured());
     }
     if (runs.settled()) break;

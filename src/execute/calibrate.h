@@ -27,10 +27,11 @@ struct KernelUse {
   std::string key;      // kernel_key
   Signature signature;  // a node's; others with the same key take as long
   double modelled = 0;  // seconds of one run
-  int nodes = 0;        // of the graph that run it
+  int nodes = 0;        // of the graph that run it; 0: a variant that none runs so far
+  int variant = -1;     // of the kernel, where it has such
 };
 
-// Every kernel that the graph runs, once; those that matter most for the time of a step first.
+// Every kernel that the graph runs, once, and all its variants; those that matter most for the time of a step first.
 // Views run nothing and are left out.
 std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 

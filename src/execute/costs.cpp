@@ -4,6 +4,8 @@
 
 #include <unordered_map>
 
+#include "backend/variant_kernel.h"
+
 namespace thimble {
 namespace {
 
@@ -60,6 +62,27 @@ struct Origins {
 
 }  // namespace
 
+const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
+                              const CostTable& measured) {
+  const auto time_of = [&]() -> const KernelTime* {
+    const auto found = measured.find(kernel_key(signature, kernel));
+    return found == measured.end() ? nullptr : &found->second;
+  };
+  auto* const variants = dynamic_cast<VariantKernel*>(&kernel);
+  if (variants == nullptr) return time_of();
+  const KernelTime* fastest = nullptr;
+  int best = 0;
+  for (int v = 0; v < variants->variants(); ++v) {
+    variants->use(v);
+    const KernelTime* const time = time_of();
+    if (time == nullptr || (fastest != nullptr && time->seconds >= fastest->seconds)) continue;
+    fastest = time;
+    best = v;
+  }
+  variants->use(best);
+  return fastest;
+}
+
 Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured) {
   const CostTable none;
   const CostTable& table = backend.runs() ? measured : none;
@@ -71,11 +94,10 @@ Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measur
     const Signature signature = signature_of(graph, make_id<NodeId>(n));
     auto [entry, fresh] = known.try_emplace(signature);
     if (fresh) {
-      const Kernel& kernel = backend.kernel(signature);
+      Kernel& kernel = backend.kernel(signature);
       double seconds = 0;
       if (!signature.op->view) {
-        const auto found = table.find(kernel_key(signature, kernel));
-        const KernelTime* time = found == table.end() ? nullptr : &found->second;
+        const KernelTime* time = use_fastest(signature, kernel, table);
         origins.add(time);
         seconds = time != nullptr ? time->seconds
                                   : backend.seconds(signature) * scale.of(signature.op->name);

@@ -8,11 +8,16 @@
 
 namespace thimble {
 
+// The time of the signature's kernel; where it has variants, of the fastest that was measured, which
+// the kernel uses from then on. Null: not measured.
+const KernelTime* use_fastest(const Signature& signature, Kernel& kernel, const CostTable& measured);
+
 // Kernels that `measured` does not know get the backend's modelled time, multiplied by the ratio of
 // measured to modelled time over the known kernels of the same op, else of all ops: so a plan never
 // weighs seconds of the machine against seconds of the model. Nodes with equal signatures are asked
 // about once; views are free. An empty table is the model alone, and so is a device that runs
 // nothing.
+// Kernels that have variants use the fastest of those that `measured` knows from then on.
 Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured = {});
 
 }  // namespace thimble

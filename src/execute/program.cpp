@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/joinable_kernel.h"
 #include "base/error.h"
-#include "execute/streams.h"
 
 namespace thimble {
 namespace {
@@ -74,26 +74,47 @@ void Program::run_range(size_t begin, size_t end) {
   }
 }
 
+StepUse Program::use_of(size_t s) const {
+  const KernelArgs& args = steps_[s].args;
+  const auto range = [&](const void* data, Bytes size) {
+    const int64_t at = static_cast<const std::byte*>(data) - arena_.base();
+    return ByteRange{at, at + size.count};
+  };
+  StepUse use;
+  for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
+  for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
+  if (args.workspace) use.writes.push_back(range(args.workspace, steps_[s].kernel->workspace));
+  use.seconds = backend_.seconds(signature_of(graph_, plan_.steps[s].node));
+  return use;
+}
+
 std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
   std::vector<StepUse> uses;
+  std::vector<std::vector<const KernelArgs*>> calls;  // of each launch
+  std::vector<Kernel*> kernels;
   for (size_t s = begin; s < end; ++s) {
-    const KernelArgs& args = steps_[s].args;
-    const auto range = [&](const void* data, Bytes size) {
-      const int64_t at = static_cast<const std::byte*>(data) - arena_.base();
-      return ByteRange{at, at + size.count};
-    };
-    StepUse use;
-    for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
-    for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
-    if (args.workspace) use.writes.push_back(range(args.workspace, steps_[s].kernel->workspace));
-    use.seconds = backend_.seconds(signature_of(graph_, plan_.steps[s].node));
+    StepUse use = use_of(s);
+    Kernel* const kernel = steps_[s].kernel;
+    auto* const joinable = dynamic_cast<JoinableKernel*>(kernel);
+    auto* const last = kernels.empty() ? nullptr : dynamic_cast<JoinableKernel*>(kernels.back());
+    if (joinable && last && calls.back().size() < last->most_joined() && last->joins(*joinable) &&
+        !conflict(uses.back(), use)) {
+      calls.back().push_back(&steps_[s].args);
+      join(uses.back(), use);
+      continue;
+    }
     uses.push_back(std::move(use));
+    calls.push_back({&steps_[s].args});
+    kernels.push_back(kernel);
   }
   const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
   std::vector<Launch> launches;
   for (size_t i = 0; i < order.size(); ++i) {
-    launches.push_back({[this, s = begin + i] { steps_[s].kernel->run(steps_[s].args); },
-                        order[i].stream, order[i].waits_for});
+    const auto make = [kernel = kernels[i], &called = calls[i]] {
+      if (called.size() == 1) return kernel->run(*called.front());
+      dynamic_cast<JoinableKernel*>(kernel)->run_all(called);
+    };
+    launches.push_back({make, order[i].stream, order[i].waits_for});
   }
   return backend_.record(launches);
 }

@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "execute/host_mirror.h"
 #include "execute/loan.h"
+#include "execute/streams.h"
 #include "execute/trace.h"
 #include "plan/plan.h"
 
@@ -81,6 +82,7 @@ class Program {
   // The phase as a recording, where the device keeps such: made when the phase is run again.
   void run_or_replay(Phase phase, size_t begin, size_t end);
   std::unique_ptr<Recording> record(size_t begin, size_t end);
+  StepUse use_of(size_t step) const;  // what it reads and writes
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;

@@ -72,7 +72,26 @@ class History {
   std::map<int64_t, Use> pieces_;  // by first byte; each ends where the next begins
 };
 
+bool overlap(const std::vector<ByteRange>& a, const std::vector<ByteRange>& b) {
+  for (const ByteRange& x : a) {
+    for (const ByteRange& y : b) {
+      if (x.begin < y.end && y.begin < x.end) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+bool conflict(const StepUse& a, const StepUse& b) {
+  return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
+}
+
+void join(StepUse& step, const StepUse& other) {
+  step.reads.insert(step.reads.end(), other.reads.begin(), other.reads.end());
+  step.writes.insert(step.writes.end(), other.writes.begin(), other.writes.end());
+  step.seconds += other.seconds;
+}
 
 std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, int streams) {
   const auto count = static_cast<size_t>(streams);

@@ -21,6 +21,11 @@ struct StepUse {
   double seconds = 0;  // about how long it takes
 };
 
+// Whether one writes what the other reads or writes.
+bool conflict(const StepUse& a, const StepUse& b);
+// Both as one step.
+void join(StepUse& step, const StepUse& other);
+
 struct StreamStep {
   int stream = 0;
   std::vector<int> waits_for;  // steps of other streams, before which it may not begin

@@ -1,5 +1,5 @@
-// count_nonfinite(x) -> f32 [1]: elements that are infinite or NaN. Loss scaling adds it up over
-// all gradients.
+// count_nonfinite(x, ...) -> f32 [1]: elements of all tensors that are infinite or NaN. Loss scaling
+// adds it up over all gradients.
 #include <cmath>
 
 #include "ops/checks.h"
@@ -9,23 +9,26 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("count_nonfinite", inputs, 1);
-  check_floating("count_nonfinite", "tensor", inputs[0]);
+  user_check(!inputs.empty(), "[count_nonfinite] takes at least one tensor");
+  for (const TensorType& input : inputs) check_floating("count_nonfinite", "tensor", input);
   return {{{1}, DType::f32}};
 }
 
 void reference(const KernelArgs& args) {
   int64_t count = 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* x = args.inputs[0].as<T>();
-    for (int64_t i = 0; i < args.inputs[0].elements(); ++i) count += !std::isfinite(widen(x[i]));
-  });
+  for (const TensorRef& input : args.inputs) {
+    with_float_type(input.type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* x = input.as<T>();
+      for (int64_t i = 0; i < input.elements(); ++i) count += !std::isfinite(widen(x[i]));
+    });
+  }
   store(args.outputs[0].as<float>(), 0, static_cast<float>(count), args.adds_into(0));
 }
 
 std::vector<Sample> samples() {
-  return {{.inputs = {{{5, 7}}}}, {.inputs = {{{3000}, DType::f16}}, .accumulate = 1}};
+  return {{.inputs = {{{5, 7}}}}, {.inputs = {{{3000}, DType::f16}}, .accumulate = 1},
+          {.inputs = {{{70}}, {{3000}, DType::bf16}, {{1}, DType::f16}, {{64, 33}}}}};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "transform/loss_scale.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -10,6 +11,8 @@ namespace {
 
 using Kind = LossScaling::Kind;
 constexpr DType kScalar = DType::f32;
+// All gradients wait for the last one anyway; counting some of them together takes fewer kernels.
+constexpr size_t kCountedAtOnce = 32;
 
 }  // namespace
 
@@ -59,8 +62,9 @@ Unscaling add_unscaling(Builder& b, ValueId loss_scale, std::span<const ValueId>
   if (scaling.kind == Kind::fixed) return {b.constant(1 / scaling.start, {{1}, kScalar}), {}};
   ValueId overflow =
       b.op("fill", {}, {{"value", 0.0}, {"shape", std::vector<int64_t>{1}}, {"dtype", "f32"}});
-  for (const ValueId gradient : gradients) {
-    overflow = b.accumulate("count_nonfinite", {gradient}, {}, {overflow}).front();
+  for (size_t first = 0; first < gradients.size(); first += kCountedAtOnce) {
+    const auto some = gradients.subspan(first, std::min(kCountedAtOnce, gradients.size() - first));
+    overflow = b.accumulate("count_nonfinite", {some.begin(), some.end()}, {}, {overflow}).front();
   }
   return {b.op("gradient_factor", {loss_scale, overflow}), overflow};
 }

@@ -71,7 +71,7 @@ class Running {
     Recipe recipe;
     recipe.model = options;
     recipe.optimizer = parse_optimizer(optimizer);
-    recipe.threads = 2;
+    recipe.on.threads = 2;
     return std::get<PlannedStepProgram>(plan_training(recipe));
   }
 

@@ -32,7 +32,7 @@ class Training {
 
  private:
   static PlannedStepProgram plan(Recipe recipe) {
-    recipe.threads = 2;
+    recipe.on.threads = 2;
     return std::get<PlannedStepProgram>(plan_training(recipe));
   }
 

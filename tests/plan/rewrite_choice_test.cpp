@@ -23,7 +23,7 @@ Recipe recipe_of(const ModelOptions& model, std::string_view codec,
   recipe.model = model;
   recipe.optimizer = parse_optimizer("nesterov");
   recipe.device = "null";
-  recipe.threads = 1;
+  recipe.on.threads = 1;
   recipe.planner = planner;
   recipe.codec = parse_codec_spec(codec);
   return recipe;

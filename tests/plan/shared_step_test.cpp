@@ -14,7 +14,7 @@ PlannedStepProgram uneven(const ModelOptions& model, int64_t batch, int64_t micr
   recipe.optimizer = parse_optimizer("sgd");
   recipe.optimizer.fold = fold;
   recipe.planner = planner;
-  recipe.threads = 1;
+  recipe.on.threads = 1;
   return std::get<PlannedStepProgram>(plan_training(recipe));
 }
 

@@ -20,7 +20,7 @@ namespace thimble {
 inline Backend* shared_backend(const std::string& device) {
   static std::map<std::string, std::unique_ptr<Backend>> made;
   std::unique_ptr<Backend>& backend = made[device];
-  if (backend == nullptr) backend = make_backend(device, 2, false);
+  if (backend == nullptr) backend = make_backend(device, {.threads = 2, .tf32 = false});
   return backend.get();
 }
 

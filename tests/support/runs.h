@@ -68,8 +68,8 @@ class TrainingRun {
     recipe.memory = run.memory;
     recipe.sparsity = run.sparsity;
     recipe.device = run.device;
-    recipe.tf32 = run.tf32;
-    recipe.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
+    recipe.on.tf32 = run.tf32;
+    recipe.on.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};

@@ -145,7 +145,7 @@ TEST(AutomaticCodec, HeedsTheTierAllowed) {
   Recipe recipe;
   recipe.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .layers = 4, .hidden = 64};
   recipe.optimizer = parse_optimizer("sgd");
-  recipe.threads = 1;
+  recipe.on.threads = 1;
   recipe.planner = "optimal";
   recipe.codec = parse_codec_spec("auto");
   recipe.allow = Tier::exact;

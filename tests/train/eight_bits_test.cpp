@@ -131,7 +131,7 @@ TEST(EightBits, TrainWrn28InFiveMillionBytes) {
   // Without workspaces, which are the device's affair.
   EXPECT_EQ(floor(32, "null").count, 4'751'040);
   EXPECT_EQ(floor(8, "null").count, 4'578'432);
-  recipe.threads = 2;
+  recipe.on.threads = 2;
   EXPECT_LE(floor(8, "cpu").count, 5'000'000);
 }
 

@@ -124,7 +124,7 @@ TEST(Microbatches, FoldingKeepsWeightDecay) {
   recipe.model = rows_mlp().model;
   recipe.optimizer = parse_optimizer("sgd");
   recipe.optimizer.weight_decay = 0.1;
-  recipe.threads = 1;
+  recipe.on.threads = 1;
   Digits digits;
   const auto weights_after = [&](bool fold, int64_t microbatch) {
     recipe.optimizer.fold = fold;

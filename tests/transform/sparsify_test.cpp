@@ -26,7 +26,7 @@ std::set<std::string> sparse_names(const ModelOptions& options, const SparsitySp
 
 Plan planned(Recipe recipe, double density) {
   recipe.sparsity.density = density;
-  recipe.threads = 1;
+  recipe.on.threads = 1;
   return std::get<PlannedStepProgram>(plan_training(recipe)).plan;
 }
 

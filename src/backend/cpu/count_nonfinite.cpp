@@ -23,26 +23,32 @@ THIMBLE_FOR_EACH_ISA int64_t count(const TensorRef& x, int64_t begin, int64_t en
 
 class CountNonfinite final : public Kernel {
  public:
-  explicit CountNonfinite(int64_t elements) : parts_(elements, 1) { name = "own"; }
+  explicit CountNonfinite(const Signature& s) {
+    name = "own";
+    for (const TensorType& input : s.inputs) parts_.emplace_back(input.elements(), 1);
+  }
   void run(const KernelArgs& args) override {
-    int64_t counts[kMostParts] = {};
-    parts_.run([&](int part, int64_t begin, int64_t end) {
-      counts[part] = count(args.inputs[0], begin, end);
-    });
     int64_t sum = 0;
-    for (const int64_t part : counts) sum += part;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      int64_t counts[kMostParts] = {};
+      parts_[i].run([&](int part, int64_t begin, int64_t end) {
+        counts[part] = count(args.inputs[i], begin, end);
+      });
+      for (const int64_t part : counts) sum += part;
+    }
     float* to = args.outputs[0].as<float>();
     *to = (args.adds_into(0) ? *to : 0) + static_cast<float>(sum);
   }
 
  private:
-  const Parts parts_;
+  std::vector<Parts> parts_;  // by input
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits =
-      is_stageable(s.inputs[0].dtype) && Parts(s.inputs[0].elements(), 1).count() <= kMostParts;
-  return fits ? std::make_unique<CountNonfinite>(s.inputs[0].elements()) : nullptr;
+  const bool fits = std::ranges::all_of(s.inputs, [](const TensorType& input) {
+    return is_stageable(input.dtype) && Parts(input.elements(), 1).count() <= kMostParts;
+  });
+  return fits ? std::make_unique<CountNonfinite>(s) : nullptr;
 }
 
 }  // namespace

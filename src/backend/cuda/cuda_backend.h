@@ -10,6 +10,6 @@
 namespace thimble {
 
 // UserError, saying what to do instead, where there is no device or its driver is too old.
-std::unique_ptr<Backend> make_cuda_backend(bool tf32);
+std::unique_ptr<Backend> make_cuda_backend(const DeviceOptions& options);
 
 }  // namespace thimble

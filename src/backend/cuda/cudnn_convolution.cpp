@@ -5,6 +5,7 @@
 
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.h"
+#include "backend/variant_kernel.h"
 #include "base/error.h"
 
 namespace thimble {
@@ -160,23 +161,28 @@ Bytes scratch_limit(const ConvShape& shape) {
   return Bytes(elements * size_of(shape.dtype) / 4);
 }
 
-class ConvKernel final : public Kernel {
+class ConvKernel final : public VariantKernel {
  public:
   ConvKernel(CudaDevice& device, ConvPass pass, const ConvShape& shape, bool add)
       : pass_(pass), convolution_(device, pass, shape, add) {
-    std::vector<ConvEngine> engines = convolution_.engines();
-    user_check(!engines.empty(), "cuDNN has no deterministic engine for a convolution {} by {}",
+    std::vector<ConvEngine> all = convolution_.engines();
+    user_check(!all.empty(), "cuDNN has no deterministic engine for a convolution {} by {}",
                to_string(shape.x), to_string(shape.w));
     const Bytes limit = scratch_limit(shape);
-    auto best = std::find_if(engines.begin(), engines.end(),
-                             [&](const ConvEngine& e) { return e.scratch <= limit; });
-    if (best == engines.end()) {
-      best = std::min_element(engines.begin(), engines.end(),
-                              [](const auto& a, const auto& b) { return a.scratch < b.scratch; });
+    for (ConvEngine& engine : all) {
+      if (engine.scratch <= limit && engines_.size() < kMost) engines_.push_back(std::move(engine));
     }
-    engine_ = std::move(*best);
-    name = fmt::format("cudnn engine {}", engine_.number);
-    workspace = engine_.scratch;
+    if (engines_.empty()) {
+      engines_.push_back(std::move(*std::ranges::min_element(all, {}, &ConvEngine::scratch)));
+    }
+    use(0);
+  }
+
+  int variants() const override { return static_cast<int>(engines_.size()); }
+  void use(int variant) override {
+    used_ = static_cast<size_t>(variant);
+    name = fmt::format("cudnn engine {}, guess {}", engines_[used_].number, variant + 1);
+    workspace = engines_[used_].scratch;
   }
 
   void run(const KernelArgs& args) override {
@@ -185,18 +191,21 @@ class ConvKernel final : public Kernel {
     void* out = args.outputs[0].data;
     switch (pass_) {
       case ConvPass::forward:  // x, w -> y
-        return convolution_.run(engine_, a, b, out, args.workspace);
+        return convolution_.run(engines_[used_], a, b, out, args.workspace);
       case ConvPass::data:  // w, dy -> dx
-        return convolution_.run(engine_, out, a, b, args.workspace);
+        return convolution_.run(engines_[used_], out, a, b, args.workspace);
       case ConvPass::weights:  // x, dy -> dw
-        return convolution_.run(engine_, a, out, b, args.workspace);
+        return convolution_.run(engines_[used_], a, out, b, args.workspace);
     }
   }
 
  private:
+  static constexpr size_t kMost = 8;
+
   const ConvPass pass_;
   CudnnConvolution convolution_;
-  ConvEngine engine_;
+  std::vector<ConvEngine> engines_;
+  size_t used_ = 0;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ class LstmCell final : public Kernel {
 
  private:
   static ProductShape shape(int64_t batch, int64_t depth, int64_t hidden) {
-    return {.m = batch, .n = 4 * hidden, .k = depth, .transpose_b = true};
+    return {.batch = 1, .m = batch, .n = 4 * hidden, .k = depth, .transpose_b = true};
   }
 
   CudaDevice& device_;

@@ -92,7 +92,7 @@ class LstmCellBackward final : public Kernel {
   // Of d_gates [B,4H], or its transpose, and a matrix of `n` columns.
   std::unique_ptr<CublasProduct> product(const Signature& s, size_t output, int64_t m, int64_t n,
                                          int64_t k, bool transposed) const {
-    const ProductShape shape = {.m = m, .n = n, .k = k, .transpose_a = transposed};
+    const ProductShape shape = {.batch = 1, .m = m, .n = n, .k = k, .transpose_a = transposed};
     const DType dtype = s.inputs[0].dtype;
     const bool add = ((s.accumulate >> output) & 1u) != 0;
     return std::make_unique<CublasProduct>(device_, shape, dtype, dtype, add,

@@ -1,6 +1,6 @@
-// Updates of weights, one launch each. The first inputs are tensors of one shape (weight, gradient,
-// state), each of a dtype of its own; behind them lr f32 [1] and what else the update names; behind
-// these what update_extras.cuh says.
+// Updates of weights, one launch each or for several. The first inputs are tensors of one shape
+// (weight, gradient, state), each of a dtype of its own; behind them lr f32 [1] and what else the
+// update names; behind these what update_extras.cuh says.
 //
 // A Step is a value with
 //   kTensors, kOutputs    how many of the inputs and outputs are tensors
@@ -9,9 +9,12 @@
 //   operator()(in, out)   one element of each tensor
 #pragma once
 
+#include <span>
+
 #include "backend/cuda/elementwise.cuh"
 #include "backend/cuda/unfused.cuh"
 #include "backend/cuda/update_extras.cuh"
+#include "backend/joinable_kernel.h"
 
 namespace thimble {
 
@@ -26,9 +29,18 @@ struct UpdateArguments {
   UpdateExtras extras;
 };
 
+// As many updates as the arguments of one launch hold; row y of the grid has the y-th.
 template <class Step>
-__global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> args, Step step) {
+struct JoinedUpdates {
+  using Arguments = UpdateArguments<Step::kTensors, Step::kOutputs>;
+  static constexpr size_t kMost = 3900 / sizeof(Arguments);
+  Arguments at[kMost];
+};
+
+template <class Step>
+__global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all, Step step) {
   constexpr int kTensors = Step::kTensors, kOutputs = Step::kOutputs;
+  const UpdateArguments<kTensors, kOutputs>& args = all.at[blockIdx.y];
   const int64_t quads = (args.count + 3) / 4;
   const int64_t threads = gridDim.x * int64_t{blockDim.x};
   const float factor = args.extras.gradient_factor();
@@ -67,28 +79,76 @@ __global__ void update_elements(UpdateArguments<Step::kTensors, Step::kOutputs> 
   }
 }
 
-// `scalars` of the inputs (lr, the step's number) are between the tensors and the extras.
+template <class Step>
+class UpdateKernel final : public JoinableKernel {
+ public:
+  // `scalars` of the inputs (lr, the step's number) are between the tensors and the extras.
+  UpdateKernel(const Signature& s, CudaDevice& device, int scalars, Step step)
+      : device_(device),
+        op_(s.op),
+        attrs_(s.attrs),
+        scalars_(scalars),
+        step_(step),
+        extras_(s, static_cast<size_t>(Step::kTensors + scalars)) {
+    name = "own";
+    attrs_.set("stream", int64_t{0});
+  }
+
+  void run(const KernelArgs& args) override {
+    const KernelArgs* const call = &args;
+    run_all({&call, 1});
+  }
+
+  // All but the random streams must be the same.
+  bool joins(const JoinableKernel& other) const override {
+    const auto* const update = dynamic_cast<const UpdateKernel*>(&other);
+    return update != nullptr && update->op_ == op_ && update->attrs_ == attrs_;
+  }
+  size_t most_joined() const override { return JoinedUpdates<Step>::kMost; }
+
+  void run_all(std::span<const KernelArgs* const> calls) override {
+    JoinedUpdates<Step> all = {};
+    int64_t most = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      all.at[i] = arguments_of(*calls[i]);
+      most = std::max(most, all.at[i].count);
+    }
+    if (most == 0) return;
+    const auto rows = static_cast<unsigned>(calls.size());
+    const unsigned across = blocks_for((most + 3) / 4, device_);
+    const dim3 grid(std::max(across / rows, std::min(across, 64u)), rows);
+    update_elements<<<grid, kBlockThreads, 0, device_.stream>>>(all, step_);
+    check_launch("an update");
+  }
+
+ private:
+  typename JoinedUpdates<Step>::Arguments arguments_of(const KernelArgs& args) const {
+    typename JoinedUpdates<Step>::Arguments arguments = {};
+    size_t next = 0;
+    for (Numbers& in : arguments.in) in = numbers_of(args.inputs[next++]);
+    for (size_t k = 0; k < Step::kOutputs; ++k) arguments.out[k] = numbers_of(args.outputs[k]);
+    arguments.count = args.inputs[0].elements();
+    if (scalars_ > 0) arguments.rate = args.inputs[next++].as<float>();
+    if (scalars_ > 1) arguments.number = args.inputs[next++].as<float>();
+    arguments.extras = extras_.of(args);
+    return arguments;
+  }
+
+  CudaDevice& device_;
+  const OpDef* const op_;
+  Attrs attrs_;
+  const int scalars_;
+  const Step step_;
+  const ExtraInputs extras_;
+};
+
 template <class Step>
 std::unique_ptr<Kernel> make_update(const Signature& s, CudaDevice& device, int scalars,
                                     Step step) {
   for (size_t k = 0; k < Step::kTensors; ++k) {
     if (!on_device(s.inputs[k].dtype)) return nullptr;
   }
-  const ExtraInputs extras(s, static_cast<size_t>(Step::kTensors + scalars));
-  return own_kernel([&device, scalars, step, extras](const KernelArgs& args) {
-    UpdateArguments<Step::kTensors, Step::kOutputs> arguments = {};
-    size_t next = 0;
-    for (Numbers& in : arguments.in) in = numbers_of(args.inputs[next++]);
-    for (size_t k = 0; k < Step::kOutputs; ++k) arguments.out[k] = numbers_of(args.outputs[k]);
-    arguments.count = args.inputs[0].elements();
-    if (scalars > 0) arguments.rate = args.inputs[next++].as<float>();
-    if (scalars > 1) arguments.number = args.inputs[next++].as<float>();
-    arguments.extras = extras.of(args);
-    if (arguments.count == 0) return;
-    const unsigned blocks = blocks_for((arguments.count + 3) / 4, device);
-    update_elements<<<blocks, kBlockThreads, 0, device.stream>>>(arguments, step);
-    check_launch("an update");
-  });
+  return std::make_unique<UpdateKernel<Step>>(s, device, scalars, step);
 }
 
 }  // namespace thimble

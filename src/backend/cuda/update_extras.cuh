@@ -40,12 +40,12 @@ class ExtraInputs {
   ExtraInputs(const Signature& s, size_t own_inputs)
       : own_(own_inputs),
         scaled_(s.attrs.integer("scaled", 0) != 0),
-        stochastic_(s.attrs.text("rounding", "nearest") == "stochastic"),
-        stream_(static_cast<uint32_t>(s.attrs.integer("stream", 0))) {}
+        stochastic_(s.attrs.text("rounding", "nearest") == "stochastic") {}
 
   UpdateExtras of(const KernelArgs& args) const {
     size_t next = own_;
-    UpdateExtras extras = {.factor = nullptr, .key = nullptr, .stream = stream_};
+    UpdateExtras extras = {};
+    extras.stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
     if (scaled_) extras.factor = args.inputs[next++].as<float>();
     if (stochastic_) extras.key = args.inputs[next++].as<int64_t>();
     return extras;
@@ -54,7 +54,6 @@ class ExtraInputs {
  private:
   size_t own_;
   bool scaled_, stochastic_;
-  uint32_t stream_;
 };
 
 }  // namespace thimble

@@ -58,7 +58,7 @@ bench: build
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
 
 bench-gpu: build
-	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate --more-peers
+	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

@@ -4,7 +4,7 @@ Every row is a piece of work, Thimble's flags for it and PyTorch's way of doing 
 Thimble's arena (all it ever allocates on the card beside CUDA's own context) and the peak of
 PyTorch's allocator; time is the median step. Results of the day go to docs/results/gpu.md.
 
-usage: gpu.py --thimble PATH [--python PYTHON] [--only TEXT] [--steps N] [--calibrate] [--json FILE]
+usage: gpu.py --thimble PATH [--python PYTHON] [--only TEXT] [--steps N] [--calibrate SECONDS] [--json FILE]
 """
 import argparse
 import json
@@ -55,7 +55,8 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--only", default="")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--calibrate", type=float, default=0, metavar="SECONDS",
+                        help="measure the kernels of every row first, for so long")
     parser.add_argument("--more-peers", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
@@ -67,10 +68,10 @@ def main():
         if args.only not in work:
             continue
         if args.calibrate:
-            free = [f for i, f in enumerate(flags)
-                    if f != "--memory" and flags[i - 1] != "--memory"]
+            plans = ("--memory", "--allow")  # kernels do not depend on what plans are told
+            free = [f for i, f in enumerate(flags) if f not in plans and flags[i - 1] not in plans]
             run_json([args.thimble, "calibrate", *free, "--device", "cuda", "--json",
-                      "--seconds", "20"])
+                      "--seconds", str(args.calibrate)])
         ours = thimble(args.thimble, flags, args.steps)
         theirs = run_json([args.python, __file__.replace("gpu.py", "gpu_peer.py"), peer])
         if not ours or not theirs:

@@ -10,6 +10,7 @@ namespace thimble {
 class VariantKernel : public Kernel {
  public:
   virtual int variants() const = 0;
+  virtual int used() const = 0;
   // From now on; `name` and `workspace` become the variant's.
   virtual void use(int variant) = 0;
 };

@@ -64,9 +64,6 @@ void CommonFlags::add_to(CLI::App& command) {
           "--planner", planner,
           "How to meet it, from `thimble list planners` (optimal; without --memory: keep_all)")
       ->type_name("NAME");
-  command.add_option("--microbatch", microbatch, "Rows computed at once (the whole batch)")
-      ->type_name("N")
-      ->check(at_least_one);
   command.add_flag("--fold", fold, "sgd: add gradients straight into the momentum");
   command
       .add_option("--allow", allow,
@@ -115,6 +112,9 @@ void CommonFlags::add_step_to(CLI::App& command) {
 
   defaults.group("Model");
   command.add_option("--batch", batch, "Rows of a batch (the model's usual)")
+      ->type_name("N")
+      ->check(at_least_one);
+  command.add_option("--microbatch", microbatch, "Rows computed at once (the whole batch)")
       ->type_name("N")
       ->check(at_least_one);
   command.add_option("--classes", classes, "Classes, where the data do not say")->type_name("N");

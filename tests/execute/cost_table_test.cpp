@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backend/variant_kernel.h"
 #include "base/error.h"
 #include "execute/calibrate.h"
 #include "execute/costs.h"
@@ -236,6 +237,50 @@ TEST(Calibrate, WithoutTimeNothingIsMeasured) {
   const auto kernels = kernels_of(small_step(), *backend);
   EXPECT_TRUE(calibrate(kernels, *backend, {.seconds = 0, .date = "2026-11-15"}).empty());
   EXPECT_TRUE(calibrate({}, *backend, {.date = "2026-11-15"}).empty());
+}
+
+// Three ways to do the same.
+class ThreeWays final : public VariantKernel {
+ public:
+  ThreeWays() { use(0); }
+  int variants() const override { return 3; }
+  int used() const override { return used_; }
+  void use(int variant) override {
+    used_ = variant;
+    name = fmt::format("way {}", variant);
+    workspace = Bytes(1000 * variant);
+  }
+  void run(const KernelArgs&) override {}
+
+ private:
+  int used_ = 0;
+};
+
+TEST(Variants, TheFastestThatWasMeasuredIsUsed) {
+  ThreeWays kernel;
+  const Signature signature = relu_of({4, 16});
+  CostTable table;
+  const auto measure = [&](int variant, double seconds) {
+    kernel.use(variant);
+    table[kernel_key(signature, kernel)] = {seconds, 1e-6, "2026-11-15"};
+  };
+  measure(1, 3e-6);
+  measure(2, 2e-6);
+  kernel.use(0);
+  const KernelTime* time = use_fastest(signature, kernel, table);
+  ASSERT_NE(time, nullptr);
+  EXPECT_EQ(time->seconds, 2e-6);
+  EXPECT_EQ(kernel.used(), 2);
+  EXPECT_EQ(kernel.workspace, Bytes(2000));
+}
+
+// A second plan, made without measurements, must not change what the first was made for.
+TEST(Variants, StayAsTheyAreWithoutMeasurements) {
+  ThreeWays kernel;
+  kernel.use(1);
+  EXPECT_EQ(use_fastest(relu_of({4, 16}), kernel, {}), nullptr);
+  EXPECT_EQ(kernel.used(), 1);
+  EXPECT_EQ(kernel.name, "way 1");
 }
 
 }  // namespace

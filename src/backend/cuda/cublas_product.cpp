@@ -5,6 +5,8 @@
 namespace thimble {
 namespace {
 
+constexpr int64_t kScratchAlignment = 256;  // cuBLASLt's, more than an arena's
+
 cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
@@ -75,13 +77,19 @@ void CublasProduct::choose(Bytes most_scratch) {
   check(status, "choosing a product");
   user_check(count == 1, "cuBLASLt has no deterministic product for this shape");
   algorithm_ = found.algo;
-  scratch_ = Bytes(static_cast<int64_t>(found.workspaceSize));
+  used_ = found.workspaceSize;
+}
+
+Bytes CublasProduct::scratch() const {
+  return used_ == 0 ? Bytes() : Bytes(static_cast<int64_t>(used_) + kScratchAlignment);
 }
 
 void CublasProduct::run(const void* a, const void* b, void* y, std::byte* scratch) const {
   const float one = 1;
+  const auto address = reinterpret_cast<uintptr_t>(scratch) + kScratchAlignment - 1;
+  void* const room = reinterpret_cast<void*>(address / kScratchAlignment * kScratchAlignment);
   check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_, &algorithm_,
-                       scratch, static_cast<size_t>(scratch_.count), device_.stream),
+                       used_ == 0 ? nullptr : room, used_, device_.stream),
         "a product");
 }
 

@@ -22,7 +22,7 @@ class CublasProduct {
   CublasProduct(const CublasProduct&) = delete;
   CublasProduct& operator=(const CublasProduct&) = delete;
 
-  Bytes scratch() const { return scratch_; }
+  Bytes scratch() const;
   void run(const void* a, const void* b, void* y, std::byte* scratch) const;
 
  private:
@@ -33,7 +33,7 @@ class CublasProduct {
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, y_ = nullptr;
   cublasLtMatmulDesc_t product_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
-  Bytes scratch_;
+  size_t used_ = 0;  // of the scratch
 };
 
 // Scratch that is little beside the matrices.

@@ -179,6 +179,7 @@ class ConvKernel final : public VariantKernel {
   }
 
   int variants() const override { return static_cast<int>(engines_.size()); }
+  int used() const override { return static_cast<int>(used_); }
   void use(int variant) override {
     used_ = static_cast<size_t>(variant);
     name = fmt::format("cudnn engine {}, guess {}", engines_[used_].number, variant + 1);

@@ -13,7 +13,7 @@ import sys
 
 WRN = ["wrn-28-2", "--batch", "100", "--data", "generated"]
 DEEP = ["resnet-1001", "--batch", "32"]
-LSTM = ["lstm", "--layers", "4", "--hidden", "1024", "--batch", "64", "--length", "2048"]
+LSTM = ["lstm", "--layers", "4", "--hidden", "1024", "--batch", "64", "--length", "2048", "--classes", "5000"]
 SMALL = ["--precision", "fp16", "--microbatch", "10", "--density", "0.3"]
 
 # work, Thimble's flags, PyTorch's variant, goal of the ratio of times, goal in bytes

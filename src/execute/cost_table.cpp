@@ -72,6 +72,8 @@ std::string kernel_key(const Signature& signature, const Kernel& kernel) {
 
 std::string_view op_of_key(std::string_view key) { return key.substr(0, key.find('(')); }
 
+std::string_view task_of_key(std::string_view key) { return key.substr(0, key.rfind(" by ")); }
+
 CostFile read_costs(const std::string& path) {
   const ReadFile file(path);
   std::string text(static_cast<size_t>(file.size()), '\0');

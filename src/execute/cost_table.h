@@ -33,8 +33,10 @@ using CostFile = std::map<std::string, CostTable, std::less<>>;
 // which results are added into what is there, and which implementation runs it. Settings that only
 // change numbers (rates, epsilons, the stream of random numbers) are left out.
 std::string kernel_key(const Signature& signature, const Kernel& kernel);
-// "relu(...) ..." -> "relu"
+// "relu(...) ... by own" -> "relu"
 std::string_view op_of_key(std::string_view key);
+// "relu(...) ... by own" -> "relu(...) ...": what is done, whatever does it
+std::string_view task_of_key(std::string_view key);
 
 // Throws UserError when the file cannot be read, or is anything but a sound file of costs.
 CostFile read_costs(const std::string& path);

@@ -283,5 +283,19 @@ TEST(Variants, StayAsTheyAreWithoutMeasurements) {
   EXPECT_EQ(kernel.name, "way 1");
 }
 
+// Slow variants say nothing about kernels that were not measured.
+TEST(Variants, OnlyTheFastestScalesTheModel) {
+  const auto backend = make_backend("cpu", 1);
+  const Graph graph = small_step();
+  CostTable table = scaled_table(graph, *backend, 2);
+  const Costs once = gather_costs(small_step("adam"), *backend, table);
+  CostTable slower = table;
+  for (const auto& [key, time] : table) {
+    slower[std::string(task_of_key(key)) + " by something slow"] = {100 * time.seconds,
+                                                                    time.modelled, time.date};
+  }
+  EXPECT_DOUBLE_EQ(sum_of(gather_costs(small_step("adam"), *backend, slower)), sum_of(once));
+}
+
 }  // namespace
 }  // namespace thimble

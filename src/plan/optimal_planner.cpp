@@ -15,13 +15,12 @@ PlanRequest without_budget(PlanRequest request) {
   return request;
 }
 
-// Time by work alone: FLOPs, and bytes made. The same on every machine.
-Costs plain_costs(const PlanRequest& request) {
-  constexpr double kSecondsPerFlop = 1e-11;
+// Time by work alone, FLOPs and bytes made: the same on every machine.
+Costs plain_costs(const PlanRequest& request, double seconds_per_flop) {
   constexpr double kSecondsPerByte = 5e-10;
   Costs costs = request.costs;
   for (size_t n = 0; n < costs.nodes.size(); ++n) {
-    double seconds = kSecondsPerFlop * costs.nodes[n].flops;
+    double seconds = seconds_per_flop * costs.nodes[n].flops;
     for (const ValueId output : request.graph.nodes[n].outputs) {
       seconds += kSecondsPerByte * static_cast<double>(request.graph[output].type.bytes().count);
     }
@@ -141,8 +140,10 @@ void OptimalPlanner::add_halvings() {
 void OptimalPlanner::add_evictions(Bytes everything) {
   constexpr size_t kSmall = 256;  // forward nodes
   if (pass_.size() > kSmall && !is_lumpy(blocks_)) return;
-  // How low it gets depends on what it takes for dear: measured times and plain work lead to different floors.
-  for (const Costs& costs : {request_.costs, plain_costs(request_)}) {
+  // How low it gets depends on what it takes for dear: measured times, plain work, and bytes alone lead
+  // to different floors.
+  for (const Costs& costs :
+       {request_.costs, plain_costs(request_, 1e-11), plain_costs(request_, 0)}) {
     for (const EvictionPoint& point : eviction_frontier(pass_, costs, everything)) {
       pool_.add(schedule_dropping(pass_, point.drops));
     }

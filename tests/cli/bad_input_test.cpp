@@ -145,7 +145,6 @@ TEST_F(BadInput, FlagsAndCommands) {
   expect_refused(train({"--eval-every", "nan"}), "--eval-every");
   expect_refused(train({"--milestones", "3,-1"}), "--milestones");
   expect_refused(train({"--device", "null"}), "null");
-  expect_refused({"profile", "mlp", "--device", "null"}, "null");
 }
 
 TEST_F(BadInput, Budgets) {

@@ -4,7 +4,8 @@ Every row is a piece of work, Thimble's flags for it and PyTorch's way of doing 
 Thimble's arena (all it ever allocates on the card beside CUDA's own context) and the peak of
 PyTorch's allocator; time is the median step. Results of the day go to docs/results/gpu.md.
 
-usage: gpu.py --thimble PATH [--python PYTHON] [--only TEXT] [--steps N] [--calibrate SECONDS] [--json FILE]
+usage: gpu.py --thimble PATH [--python PYTHON] [--only TEXT] [--steps N] [--calibrate SECONDS]
+              [--more-peers] [--json FILE]
 """
 import argparse
 import json

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/plan_file.h"
 #include "execute/costs.h"
@@ -22,6 +23,12 @@ std::optional<std::string> fault_of(const PlanFile& file) {
   }
   if (file.rest.has_value() != graphs.rest.has_value()) return "a plan too many, or too few";
   const Graph& full = graphs.full.model.graph;
+  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
+    Recipe measured = file.recipe;
+    measured.costs = costs_to_read(kAutomaticCosts, measured.device);
+    costs_of(measured, full, *backend);
+    if (graphs.rest) costs_of(measured, graphs.rest->model.graph, *backend);
+  }
   const auto fault = find_fault(full, gather_costs(full, *backend), file.plan);
   if (fault || !file.rest) return fault;
   const Graph& rest = graphs.rest->model.graph;

@@ -26,15 +26,21 @@ class Loan {
   }
   // What a failure has interrupted does not go back.
   ~Loan() noexcept(false) {
-    if (!copy_.empty() && use_ != Use::read && std::uncaught_exceptions() == failures_) {
-      backend_.copy_in(at_, bytes_);
-    }
+    if (std::uncaught_exceptions() == failures_) give_back();
   }
   Loan(Loan&& other) noexcept
       : backend_(other.backend_), at_(other.at_), use_(other.use_), bytes_(other.bytes_) {
     copy_.swap(other.copy_);  // leaves the other with nothing to bring back
   }
   Loan& operator=(Loan&&) = delete;
+
+  // Ends it now. REQUIRES: its bytes are not used any more.
+  void give_back() {
+    if (!copy_.empty() && use_ != Use::read) backend_.copy_in(at_, bytes_);
+    drop();
+  }
+  // Ends it without bringing anything back, where it is a copy.
+  void drop() { copy_.clear(); }
 
   std::span<std::byte> bytes() const { return bytes_; }
   template <class T>

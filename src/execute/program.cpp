@@ -49,6 +49,8 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
       if (node.added_into(k).valid()) bound.args.accumulate |= 1u << k;
       homes_[node.outputs[k].at()] = step.outputs[k];
     }
+    internal_check(step.workspace_size >= bound.kernel->workspace,
+                   "a kernel wants more scratch than was planned for it");
     if (step.workspace_size.count > 0) {
       bound.args.workspace = arena.base() + step.workspace_at.count;
       bound.end = std::max(bound.end, align_up(step.workspace_at + step.workspace_size));
@@ -93,6 +95,7 @@ std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
   std::vector<std::vector<const KernelArgs*>> calls;  // of each launch
   std::vector<Kernel*> kernels;
   for (size_t s = begin; s < end; ++s) {
+    if (graph_[plan_.steps[s].node].op->view) continue;  // nothing runs
     StepUse use = use_of(s);
     Kernel* const kernel = steps_[s].kernel;
     auto* const joinable = dynamic_cast<JoinableKernel*>(kernel);
@@ -144,6 +147,9 @@ size_t Program::steps_until(ValueId value) const {
 }
 
 void Program::run_until(size_t count, const std::function<void(size_t)>& after) {
+  if (mirror_) {
+    for (const Phase phase : {Phase::begin, Phase::each}) mirror_->upload(phase);
+  }
   for (size_t s = 0; s < count; ++s) {
     steps_[s].kernel->run(steps_[s].args);
     backend_.synchronise();
@@ -185,6 +191,7 @@ void Program::finish() {
 }
 
 void Program::run(const std::function<void(int)>& fill) {
+  internal_check(!mirror_ || fill || plan_.microbatches == 1, "every microbatch wants its own inputs");
   run_phase(Phase::begin);
   for (int m = 0; m < plan_.microbatches; ++m) {
     if (fill) fill(m);
@@ -216,7 +223,11 @@ std::span<std::byte> Program::bytes_of(ValueId value) {
 }
 
 Loan Program::borrow(ValueId value, Loan::Use use) {
-  return {backend_, home_of(value), graph_[value].type.bytes(), use};
+  return borrow_part(value, 0, graph_[value].type.bytes(), use);
+}
+
+Loan Program::borrow_part(ValueId value, int64_t offset, Bytes size, Loan::Use use) {
+  return {backend_, home_of(value) + offset, size, use};
 }
 
 void Program::read(ValueId value, int64_t offset, std::span<std::byte> out) {
@@ -244,8 +255,9 @@ Bytes Program::persistent_end() const {
 
 Bytes Program::free_between_steps() const { return plan_.arena - persistent_end(); }
 
-Loan Program::borrow_free_between_steps() {
-  return {backend_, arena_.base() + persistent_end().count, free_between_steps(), Loan::Use::write};
+Loan Program::borrow_free_between_steps(Bytes size) {
+  internal_check(size <= free_between_steps(), "there is less that is free between steps");
+  return {backend_, arena_.base() + persistent_end().count, size, Loan::Use::write};
 }
 
 }  // namespace thimble

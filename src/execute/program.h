@@ -1,5 +1,5 @@
 // A plan bound to a backend and an arena: every kernel chosen, every address final. run() is the
-// whole training step, and allocates nothing.
+// whole training step, and allocates nothing (but the recording that a device may make of it, once).
 #pragma once
 
 #include <array>
@@ -39,13 +39,14 @@ class Program {
   std::span<std::byte> bytes_of(ValueId value);
   // Any value that is there between steps (weights, state), on any device.
   Loan borrow(ValueId value, Loan::Use use);
+  Loan borrow_part(ValueId value, int64_t offset, Bytes size, Loan::Use use);
   void read(ValueId value, int64_t offset, std::span<std::byte> out);
   void write(ValueId value, int64_t offset, std::span<const std::byte> in);
   Bytes address_of(ValueId value) const;
-  // The part of the arena that holds nothing from one step to the next: how much, and its bytes, to
-  // be written to.
+  // The part of the arena that holds nothing from one step to the next: how much, and some of its
+  // bytes, to be written to.
   Bytes free_between_steps() const;
-  Loan borrow_free_between_steps();
+  Loan borrow_free_between_steps(Bytes size);
   template <class T>
   std::span<T> view(ValueId value) {
     const std::span<std::byte> bytes = bytes_of(value);

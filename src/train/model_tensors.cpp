@@ -17,12 +17,13 @@ void for_each_nonzero(Program& program, const ModelTensor& tensor, int64_t offse
   const int64_t begin = offset / size, end = (offset + bytes) / size;
   const Loan mask_loan = program.borrow(tensor.packed->mask, Loan::Use::read);
   const Loan first = program.borrow(tensor.packed->first, Loan::Use::read);
-  const Loan pool = program.borrow(find_sparse_weights(program.graph()).values, use);
   const uint8_t* mask = mask_loan.as<uint8_t>().data();
-  std::byte* next =
-      pool.bytes().data() + (first.as<int64_t>()[0] + count_ones(mask, 0, begin)) * size;
-  for_each_one(mask, begin, end, [&](int64_t at) {
-    body((at - begin) * size, std::span(next, static_cast<size_t>(size)));
+  const int64_t at = first.as<int64_t>()[0] + count_ones(mask, 0, begin);
+  const Loan part = program.borrow_part(find_sparse_weights(program.graph()).values, at * size,
+                                        Bytes(count_ones(mask, begin, end) * size), use);
+  std::byte* next = part.bytes().data();
+  for_each_one(mask, begin, end, [&](int64_t place) {
+    body((place - begin) * size, std::span(next, static_cast<size_t>(size)));
     next += size;
   });
 }

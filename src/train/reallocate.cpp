@@ -79,8 +79,9 @@ Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t se
                         random_choice_key(seed, dense.name, "growth")});
     scratch += bitmap_bytes(dense.type.elements());
   }
+  scratch_ = Bytes(scratch);
   user_check(
-      Bytes(scratch) <= program.free_between_steps(),
+      scratch_ <= program.free_between_steps(),
       "the arena has {} to spare between steps, too little to move sparse weights in; choose "
       "--sparsity static, or more rows (--microbatch)",
       to_string(program.free_between_steps()));
@@ -94,16 +95,19 @@ Reallocation Reallocator::run(int64_t steps_done) {
   const auto borrow = [&](ValueId value) {
     return loans_.emplace_back(program_.borrow(value, Loan::Use::change)).bytes().data();
   };
+  for (Loan& loan : loans_) loan.drop();  // of a reallocation that failed
+  loans_.clear();
   threshold_ = reinterpret_cast<double*>(borrow(threshold_value_));
   for (Pool& pool : pools_) pool.data = borrow(pool.value);
   std::byte* const scratch =
-      loans_.emplace_back(program_.borrow_free_between_steps()).bytes().data();
+      loans_.emplace_back(program_.borrow_free_between_steps(scratch_)).bytes().data();
   for (Weight& weight : weights_) {
     weight.mask = reinterpret_cast<uint8_t*>(borrow(weight.values.mask));
     weight.first = reinterpret_cast<int64_t*>(borrow(weight.values.first));
     weight.grown = reinterpret_cast<uint8_t*>(scratch + weight.grown_at);
   }
   const Reallocation result = reallocate(steps_done);
+  for (Loan& loan : loans_) loan.give_back();
   loans_.clear();
   return result;
 }

@@ -63,7 +63,7 @@ class Reallocator {
   Reallocator(Program& program, const SparsitySpec& spec, uint64_t seed);
 
   // Between two steps, after `steps_done`. Overwrites everything in the arena that is not
-  // persistent; allocates nothing.
+  // persistent; allocates nothing where the host reaches the arena.
   Reallocation run(int64_t steps_done);
 
  private:
@@ -98,6 +98,7 @@ class Reallocator {
   const int64_t total_;
   const PhiloxKey key_;
   const ValueId threshold_value_;
+  Bytes scratch_;  // for the bitmaps
   double* threshold_ = nullptr;
   std::vector<Loan> loans_;  // of run()
   std::vector<Pool> pools_;  // values, then optimizer state

@@ -105,9 +105,9 @@ void TrainingStep::run(int64_t step, double rate, bool traced) {
   // The full microbatches leave them alone; a smaller last one does not know where they are.
   if (parts_.size() > 1) feed_scalars(step, rate);
   program().run_phase(Phase::end, trace);
-  if (planned_.backend->remote()) {  // the next rows, while the device is busy
+  if (planned_.backend->remote() && step + 1 < last_) {  // the next rows, while the device is busy
+    fill_rows({step + 1, 0});
     ahead_ = {step + 1, 0};
-    fill_rows(ahead_);
   }
   program().finish();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -48,6 +49,9 @@ class TrainingStep {
     skipped_ = skipped;
   }
 
+  // No step from this one on is coming: what follows the one before it is not fetched ahead.
+  void end_before(int64_t step) { last_ = step; }
+
   // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`.
   void run(int64_t step, double rate, bool traced = false);
 
@@ -89,6 +93,7 @@ class TrainingStep {
   Look look_;
   MicrobatchId current_;
   MicrobatchId ahead_ = {-1, 0};  // whose rows are in place already
+  int64_t last_ = std::numeric_limits<int64_t>::max();
   float loss_scale_ = 1;
   int64_t skipped_ = 0;
 };

@@ -163,9 +163,11 @@ void Trainer::start() {
     reallocations_ =
         reallocation_schedule(options_.reallocate_every, steps_per_epoch(), options_.steps);
   }
+  step_->end_before(options_.steps);
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
   // The check runs between the forward pass and the first update of a weight, so that a bad step
-  // spoils nothing but running statistics (and momentum that gradients are folded into).
+  // spoils nothing but running statistics (and momentum that gradients are folded into). A remote
+  // device has been through the whole step by then.
   step_->watch_loss([this] {
     if (!std::isfinite(step_->loss())) explain_non_finite();
   });
@@ -202,10 +204,13 @@ void Trainer::explain_non_finite() {
         which.step + 1, where, kept(),
         scaled ? "a lower --loss-scale (gradients may have overflowed) or a dynamic one, " : ""));
   };
-  // Weights first: they are as the step before left them. Running statistics have seen this forward
-  // pass already, so they say nothing about where it went wrong.
+  // Weights first: they are as the step before left them, or, on a remote device, as this one did.
+  // Running statistics have seen this forward pass already, so they say nothing about where it went
+  // wrong.
   const auto trained = [](Role role) { return role != Role::statistic; };
-  if (const std::string value = non_finite_value(trained); !value.empty()) name_fault(value);
+  if (const std::string value = non_finite_value(trained); !value.empty()) {
+    name_fault(planned_.backend->remote() ? value + " (after its update)" : value);
+  }
   TrainingStep::Part& part = step_->part_of(which.number);
   const Model& model = part.training->model;
   step_->feed(which, rate_at(options_.rate, which.step));

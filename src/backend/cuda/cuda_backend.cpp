@@ -37,7 +37,9 @@ class PinnedMemory final : public Memory {
   explicit PinnedMemory(Bytes size) : size_(size) {
     if (size.count == 0) return;
     void* allocated = nullptr;
-    check(cudaMallocHost(&allocated, static_cast<size_t>(size.count)), "pinned memory for batches");
+    const cudaError_t status = cudaMallocHost(&allocated, static_cast<size_t>(size.count));
+    user_check(status == cudaSuccess, "the system has no {} of memory that the GPU can read, for batches",
+               to_string(size));
     base_ = static_cast<std::byte*>(allocated);
   }
   ~PinnedMemory() override { cudaFreeHost(base_); }
@@ -110,8 +112,9 @@ Roofline model_of(const cudaDeviceProp& card) {
   cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0);
   cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, 0);
   Roofline model;
-  model.flops_per_second = 128.0 * card.multiProcessorCount * clock_khz * 1e3;
-  model.bytes_per_second = memory_khz * 1e3 * card.memoryBusWidth / 8.0;
+  // Some virtual cards keep their clocks to themselves.
+  model.flops_per_second = std::max(1e12, 128.0 * card.multiProcessorCount * clock_khz * 1e3);
+  model.bytes_per_second = std::max(1e11, memory_khz * 1e3 * card.memoryBusWidth / 8.0);
   model.launch_seconds = 2e-6;
   return model;
 }
@@ -123,6 +126,10 @@ class CudaBackend final : public Backend {
     check(cudaSetDevice(0), "choosing the GPU");
     cudaDeviceProp card{};
     check(cudaGetDeviceProperties(&card, 0), "asking what GPU this is");
+    user_check(10 * card.major + card.minor >= kOldest,
+               "the GPU here, {}, has compute capability {}.{}; {}.{} is the least that this build "
+               "knows: use --device cpu",
+               card.name, card.major, card.minor, kOldest / 10, kOldest % 10);
     machine_ = fmt::format("{}{}", card.name, options.tf32 ? "" : ", full f32");
     model_ = tensor_model_ = model_of(card);
     tensor_model_.flops_per_second *= kTensorCores;
@@ -218,9 +225,11 @@ class CudaBackend final : public Backend {
     try {
       capture(launches);
     } catch (...) {
-      use_stream(0);
+      device_.stream = streams_[0];
+      cudnnSetStream(device_.cudnn, device_.stream);
       cudaStreamEndCapture(streams_[0], &graph);
-      cudaGraphDestroy(graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();  // what is thrown says what went wrong
       throw;
     }
     check(cudaStreamEndCapture(streams_[0], &graph), "recording");
@@ -228,6 +237,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  static constexpr int kOldest = 75;
   // How much faster products are on tensor cores, of TF32 or 16-bit numbers, in kernels as they are.
   static constexpr double kTensorCores = 4;
 

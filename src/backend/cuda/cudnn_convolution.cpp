@@ -289,7 +289,8 @@ void CudnnConvolution::run(const ConvEngine& engine, void* x, void* w, void* y,
 std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, const Signature& s) {
   ConvShape shape;
   shape.dtype = s.outputs[0].dtype;
-  if (!on_device(shape.dtype)) return nullptr;
+  const bool alike = s.inputs[0].dtype == shape.dtype && s.inputs[1].dtype == shape.dtype;
+  if (!on_device(shape.dtype) || !alike) return nullptr;
   shape.stride = s.attrs.integer("stride", 1);
   shape.pad = s.attrs.integer("pad", 0);
   const Shape &a = s.inputs[0].shape, &b = s.inputs[1].shape, &out = s.outputs[0].shape;

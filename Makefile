@@ -8,6 +8,9 @@ JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 
+# GPU code for the card at hand; without one, for one architecture, so that it is known to compile.
+ARCHITECTURE := $(shell nvidia-smi >/dev/null 2>&1 && echo native || echo 90-real)
+
 .PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda bench bench-gpu bench-remat \
         bench-techniques bench-optimality parity format tidy clean
 
@@ -30,7 +33,7 @@ setup:
 
 configure: setup
 	@mkdir -p build
-	@cmake --preset $(PRESET) $(LAUNCHER) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
+	@cmake --preset $(PRESET) $(LAUNCHER) -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
 
 build: configure
 	@cmake --build $(BUILD) --target thimble -j $(JOBS)

@@ -1,6 +1,6 @@
-// Which engines cuDNN offers for the convolutions of a model: scratch and time of each, in the order
-// of its own guess. For choosing how kernels are chosen.
-// usage: bench_cuda_engines MODEL BATCH PRECISION
+// Which engines cuDNN offers for the convolutions of a model: scratch and time of each, in the
+// order of its own guess. For choosing how kernels are chosen. usage: bench_cuda_engines MODEL
+// BATCH PRECISION
 #include <fmt/format.h>
 
 #include <set>
@@ -11,8 +11,9 @@
 namespace thimble {
 namespace {
 
-double microseconds(const CudnnConvolution& convolution, const ConvEngine& engine, cudaStream_t stream,
-                    std::byte* x, std::byte* w, std::byte* y, std::byte* scratch) {
+double microseconds(const CudnnConvolution& convolution, const ConvEngine& engine,
+                    cudaStream_t stream, std::byte* x, std::byte* w, std::byte* y,
+                    std::byte* scratch) {
   constexpr int kRuns = 20;
   convolution.run(engine, x, w, y, scratch);
   check(cudaStreamSynchronize(stream), "warming up");

@@ -78,12 +78,14 @@ class Backend {
   // Copies in the order of the kernels. The plain side must be from allocate_host(), and be left
   // alone until the device has come there.
   virtual void queue_copy_in(std::byte* to, std::span<const std::byte> from) { copy_in(to, from); }
-  virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) { copy_out(to, from); }
+  virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) {
+    copy_out(to, from);
+  }
   virtual std::unique_ptr<Moment> make_moment() { return nullptr; }
   // How many launches it can work on at the same time.
   virtual int streams() const { return 1; }
-  // The launches, in an order in which they could be made one by one, without making them now. Null:
-  // the device keeps no recordings.
+  // The launches, in an order in which they could be made one by one, without making them now.
+  // Null: the device keeps no recordings.
   virtual std::unique_ptr<Recording> record(std::span<const Launch> launches) {
     static_cast<void>(launches);
     return nullptr;

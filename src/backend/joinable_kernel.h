@@ -1,5 +1,5 @@
-// A kernel that can run several nodes of its kind in one launch: hundreds of small updates at the end
-// of a step take longer to launch than to run.
+// A kernel that can run several nodes of its kind in one launch: hundreds of small updates at the
+// end of a step take longer to launch than to run.
 #pragma once
 
 #include "backend/kernel.h"

@@ -58,7 +58,8 @@ int verify_file(const std::string& path, bool json) {
 }  // namespace
 
 Command add_verify(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("verify", "Check a saved plan against its model, byte range by byte range");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check a saved plan against its model, byte range by byte range");
   struct Flags {
     std::string path;
     bool json = false;

@@ -101,8 +101,7 @@ class Bench {
     if (backend_.remote()) {
       run_somewhere(kernel, signature);  // libraries load their code when it is first used
       backend_.synchronise();
-      const std::vector<Launch> launches(kRecorded,
-                                         {[&] { run_somewhere(kernel, signature); }});
+      const std::vector<Launch> launches(kRecorded, {[&] { run_somewhere(kernel, signature); }});
       const auto recording = backend_.record(launches);
       return backend_.seconds_for([&] { recording->run(); }) / kRecorded;
     }
@@ -224,7 +223,8 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
     auto& kernel = dynamic_cast<VariantKernel&>(backend.kernel(use.signature));
     for (int v = 1; v < kernel.variants(); ++v) {
       kernel.use(v);
-      with_variants.push_back({kernel_key(use.signature, kernel), use.signature, use.modelled, 0, v});
+      with_variants.push_back(
+          {kernel_key(use.signature, kernel), use.signature, use.modelled, 0, v});
     }
     kernel.use(0);
   }

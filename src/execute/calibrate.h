@@ -31,8 +31,8 @@ struct KernelUse {
   int variant = -1;     // of the kernel, where it has such
 };
 
-// Every kernel that the graph runs, once, and all its variants; those that matter most for the time of a step first.
-// Views run nothing and are left out.
+// Every kernel that the graph runs, once, and all its variants; those that matter most for the time
+// of a step first. Views run nothing and are left out.
 std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 
 struct CalibrateOptions {

@@ -8,9 +8,10 @@
 
 namespace thimble {
 
-// The time of the signature's kernel; where it has variants, of the fastest that was measured, which
-// the kernel uses from then on. Null: not measured, and the kernel stays as it is.
-const KernelTime* use_fastest(const Signature& signature, Kernel& kernel, const CostTable& measured);
+// The time of the signature's kernel; where it has variants, of the fastest that was measured,
+// which the kernel uses from then on. Null: not measured, and the kernel stays as it is.
+const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
+                              const CostTable& measured);
 
 // Kernels that `measured` does not know get the backend's modelled time, multiplied by the ratio of
 // measured to modelled time over the known kernels of the same op, else of all ops: so a plan never

@@ -30,7 +30,8 @@ HostMirror::HostMirror(const Graph& graph, const std::vector<Bytes>& homes, Back
   for (const Node& node : graph.nodes) {
     for (const ValueId input : node.inputs) {
       if (!has(input)) continue;
-      places_[static_cast<size_t>(place_[input.at()])].read_in[static_cast<size_t>(node.phase)] = true;
+      places_[static_cast<size_t>(place_[input.at()])].read_in[static_cast<size_t>(node.phase)] =
+          true;
     }
   }
   for (const ValueId result : graph.results) {

@@ -14,7 +14,8 @@ class Loan {
  public:
   enum class Use { read, write, change };  // write: what was there before does not matter
 
-  Loan(Backend& backend, std::byte* at, Bytes size, Use use) : backend_(backend), at_(at), use_(use) {
+  Loan(Backend& backend, std::byte* at, Bytes size, Use use)
+      : backend_(backend), at_(at), use_(use) {
     const auto count = static_cast<size_t>(size.count);
     if (!backend.remote()) {
       bytes_ = {at, count};

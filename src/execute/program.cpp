@@ -174,8 +174,9 @@ void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
 
 void Program::run_phase(Phase phase, Trace* trace) {
   const size_t begin = phase == Phase::begin ? 0 : phase == Phase::each ? each_begin_ : each_end_;
-  const size_t end =
-      phase == Phase::begin ? each_begin_ : phase == Phase::each ? each_end_ : steps_.size();
+  const size_t end = phase == Phase::begin  ? each_begin_
+                     : phase == Phase::each ? each_end_
+                                            : steps_.size();
   if (mirror_) mirror_->upload(phase);
   if (trace != nullptr) {
     run_range_traced(begin, end, *trace);
@@ -191,7 +192,8 @@ void Program::finish() {
 }
 
 void Program::run(const std::function<void(int)>& fill) {
-  internal_check(!mirror_ || fill || plan_.microbatches == 1, "every microbatch wants its own inputs");
+  internal_check(!mirror_ || fill || plan_.microbatches == 1,
+                 "every microbatch wants its own inputs");
   run_phase(Phase::begin);
   for (int m = 0; m < plan_.microbatches; ++m) {
     if (fill) fill(m);

@@ -1,5 +1,6 @@
 // A plan bound to a backend and an arena: every kernel chosen, every address final. run() is the
-// whole training step, and allocates nothing (but the recording that a device may make of it, once).
+// whole training step, and allocates nothing (but the recording that a device may make of it,
+// once).
 #pragma once
 
 #include <array>
@@ -23,8 +24,9 @@ class Program {
   // graph, backend and arena outlive the program; the arena is at least as large as the plan's.
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
-  // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called before
-  // every microbatch to put its inputs in place: of several, each may overwrite those it has read.
+  // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called
+  // before every microbatch to put its inputs in place: of several, each may overwrite those it has
+  // read.
   void run(const std::function<void(int microbatch)>& fill = {});
   // The same, timing every step. Slower, same bits.
   void run_traced(Trace& trace);
@@ -92,13 +94,13 @@ class Program {
   Memory& arena_;
   std::vector<TensorRef> tensors_;  // backing store of the spans in steps_
   std::vector<Bound> steps_;
-  std::vector<Bytes> homes_;        // by value: where the caller finds it, or -1
+  std::vector<Bytes> homes_;  // by value: where the caller finds it, or -1
   size_t each_begin_ = 0;
   size_t each_end_ = 0;
   Bytes touched_;
-  size_t watched_ = 0;              // steps before the check; 0: none
+  size_t watched_ = 0;  // steps before the check; 0: none
   std::function<void()> check_;
-  std::unique_ptr<HostMirror> mirror_;  // on a remote device
+  std::unique_ptr<HostMirror> mirror_;                    // on a remote device
   std::array<std::unique_ptr<Recording>, 3> recordings_;  // by phase
   std::array<bool, 3> ran_{};
 };

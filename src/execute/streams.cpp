@@ -98,9 +98,9 @@ std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, i
   History history(count);
   std::vector<StreamStep> result(steps.size());
   std::vector<double> finish(steps.size(), 0);
-  std::vector<double> free_at(count, 0);       // by stream, in a run as the estimates have it
+  std::vector<double> free_at(count, 0);  // by stream, in a run as the estimates have it
   std::vector<Latest> known(count, Latest(count, -1));  // what each stream has waited for so far
-  std::vector<Latest> known_at(steps.size());  // likewise, by step: with itself
+  std::vector<Latest> known_at(steps.size());           // likewise, by step: with itself
 
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepUse& step = steps[i];

@@ -75,8 +75,8 @@ Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t se
   int64_t scratch = 0;
   for (const SparseWeight& weight : sparse.weights) {
     const Value& dense = graph[weight.dense];
-    weights_.push_back({dense.type.elements(), weight, scratch,
-                        random_choice_key(seed, dense.name, "growth")});
+    weights_.push_back(
+        {dense.type.elements(), weight, scratch, random_choice_key(seed, dense.name, "growth")});
     scratch += bitmap_bytes(dense.type.elements());
   }
   scratch_ = Bytes(scratch);

@@ -19,8 +19,8 @@
 //   pool    | a a' a | b b' | c c c |      a' and b' are pruned
 //   close   | a a b c c c . .         |    survivors move to the left, in order
 //   open    | a 0 a | b | c 0 c c     |    from the right: survivors to their places, zeros between
-// The places to grow at are noted in bitmaps in the part of the arena that only steps use. Where the
-// host cannot reach the arena, it works on a copy.
+// The places to grow at are noted in bitmaps in the part of the arena that only steps use. Where
+// the host cannot reach the arena, it works on a copy.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ class Reallocator {
  private:
   struct Pool {
     ValueId value;
-    size_t size;               // of an element
+    size_t size;                // of an element
     std::byte* data = nullptr;  // while run() has it, as below
   };
   // What is decided about one weight.

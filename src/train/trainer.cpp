@@ -33,9 +33,8 @@ bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
     using T = typename decltype(tag)::type;
     const std::span<const T> values(reinterpret_cast<const T*>(bytes.data()),
                                     bytes.size() / sizeof(T));
-    return std::all_of(values.begin(), values.end(), [](T value) {
-      return std::isfinite(static_cast<Accumulator<T>>(value));
-    });
+    return std::all_of(values.begin(), values.end(),
+                       [](T value) { return std::isfinite(static_cast<Accumulator<T>>(value)); });
   });
 }
 
@@ -52,7 +51,7 @@ nlohmann::json to_json(const SparsitySpec& spec, int64_t reallocate_every) {
 struct Trainer::Meter {
   double loss_sum = 0;
   double correct_sum = 0;
-  int64_t count = 0;   // steps in the sums
+  int64_t count = 0;  // steps in the sums
   Clock::time_point started = Clock::now();
 
   double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
@@ -250,16 +249,16 @@ void Trainer::evaluate() {
   const Model& model = evaluation_->model;
   // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
   const Graph& trained = program().graph();
-  initialize(*evaluator_, options_.seed, [&](ValueId value) {
-    return !trained.find(model.graph[value].name).valid();
-  });
+  initialize(*evaluator_, options_.seed,
+             [&](ValueId value) { return !trained.find(model.graph[value].name).valid(); });
   double loss_sum = 0;
   double correct = 0;
   const int64_t count = feeder_.test_count();
   for (int64_t first = 0; first < count;) {
     const int64_t rows = feeder_.fill_test(*evaluator_, model, first);
     evaluator_->run();
-    loss_sum += static_cast<double>(evaluator_->view<float>(model.loss)[0]) * static_cast<double>(rows);
+    loss_sum +=
+        static_cast<double>(evaluator_->view<float>(model.loss)[0]) * static_cast<double>(rows);
     correct += static_cast<double>(evaluator_->view<float>(model.correct)[0]);
     first += rows;
   }
@@ -331,9 +330,8 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   result_.train_loss = meter_->loss();
   result_.train_accuracy = meter_->accuracy(batch);
   // Where no step was left to run, nothing was touched: then it is what was allocated.
-  result_.measured_arena = result_.seconds.empty()
-                               ? arena_->size()
-                               : std::max(step_->touched(), evaluator_->touched());
+  result_.measured_arena =
+      result_.seconds.empty() ? arena_->size() : std::max(step_->touched(), evaluator_->touched());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();

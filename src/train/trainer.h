@@ -18,35 +18,35 @@ namespace thimble {
 
 struct TrainOptions {
   Recipe recipe;
-  RateSchedule rate;              // total_steps is filled in by the trainer
+  RateSchedule rate;  // total_steps is filled in by the trainer
   uint64_t seed = 1;
-  int64_t steps = 0;              // total; counts from the start of the run, resumed or not
-  int64_t save_every = 0;         // steps; 0: only at the end
-  int64_t evaluate_every = 0;     // steps; 0: only at the end
-  int64_t reallocate_every = 0;   // steps between moves of nonzeros; 0: reallocation_schedule's own
-  bool evaluate = true;           // false: never
-  std::string out;                // empty: no checkpoints
-  bool resume = false;            // continue from out's latest checkpoint, if there is one
-  std::string weights;            // a safetensors file to start from; empty: the model's own start
-  nlohmann::json data;            // how the data was chosen, for the checkpoint
+  int64_t steps = 0;             // total; counts from the start of the run, resumed or not
+  int64_t save_every = 0;        // steps; 0: only at the end
+  int64_t evaluate_every = 0;    // steps; 0: only at the end
+  int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
+  bool evaluate = true;          // false: never
+  std::string out;               // empty: no checkpoints
+  bool resume = false;           // continue from out's latest checkpoint, if there is one
+  std::string weights;           // a safetensors file to start from; empty: the model's own start
+  nlohmann::json data;           // how the data was chosen, for the checkpoint
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch;
 };
 
 // What the caller shows while training runs.
 struct Progress {
-  int64_t step = 0;               // done
+  int64_t step = 0;  // done
   int64_t steps = 0;
   int64_t steps_per_epoch = 1;
-  double loss = 0;                // mean since the last epoch began
-  double accuracy = 0;            // likewise, on training data
-  double rate = 0;                // learning rate
-  double loss_scale = 0;          // 0: not dynamic
-  int64_t skipped = 0;            // steps in all, because gradients overflowed
+  double loss = 0;        // mean since the last epoch began
+  double accuracy = 0;    // likewise, on training data
+  double rate = 0;        // learning rate
+  double loss_scale = 0;  // 0: not dynamic
+  int64_t skipped = 0;    // steps in all, because gradients overflowed
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
-  bool evaluated = false;         // an evaluation has just been made:
+  bool evaluated = false;  // an evaluation has just been made:
   double test_loss = 0;
   double test_accuracy = 0;
 };
@@ -54,22 +54,22 @@ struct Progress {
 struct TrainResult {
   int64_t steps = 0;
   double epochs = 0;
-  double train_loss = 0;          // mean over the last epoch (or over the run, when shorter)
+  double train_loss = 0;  // mean over the last epoch (or over the run, when shorter)
   double train_accuracy = 0;
   double test_loss = 0;
   double test_accuracy = 0;
   int64_t test_count = 0;
   Bytes measured_arena;
   Bytes evaluation_arena;
-  double step_ms = 0;             // median
-  std::vector<double> losses;     // of every step of this process
-  std::vector<double> seconds;    // likewise, feeding included
-  double loss_scale = 0;          // at the end; 0: not dynamic
-  int64_t skipped = 0;            // steps in all, because gradients overflowed
+  double step_ms = 0;           // median
+  std::vector<double> losses;   // of every step of this process
+  std::vector<double> seconds;  // likewise, feeding included
+  double loss_scale = 0;        // at the end; 0: not dynamic
+  int64_t skipped = 0;          // steps in all, because gradients overflowed
   std::string weights_sha256;
-  std::string checkpoint;         // folder; empty: none
-  int64_t reallocations = 0;      // of nonzeros, in this process
-  double threshold = 0;           // that the next one would prune below; 0: none would
+  std::string checkpoint;     // folder; empty: none
+  int64_t reallocations = 0;  // of nonzeros, in this process
+  double threshold = 0;       // that the next one would prune below; 0: none would
   int64_t resumed_at = 0;
 };
 

@@ -1,5 +1,5 @@
-// What holds for the kernels of every backend, against the reference kernels, on every op's samples:
-// a suite of tests to instantiate with a device's name.
+// What holds for the kernels of every backend, against the reference kernels, on every op's
+// samples: a suite of tests to instantiate with a device's name.
 #pragma once
 
 #include <gtest/gtest.h>

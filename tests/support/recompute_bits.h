@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/sha256.h"
-#include "execute/costs.h"
 #include <algorithm>
 #include <cstring>
 #include <functional>
 
+#include "base/sha256.h"
+#include "execute/costs.h"
 #include "execute/program.h"
 #include "pipeline.h"
 #include "plan/make_plan.h"
@@ -114,9 +114,7 @@ class Trial {
       });
     }
     size_t i = 0;
-    for_each_persistent([&](ValueId value) {
-      program.write(value, 0, start_[i++]);
-    });
+    for_each_persistent([&](ValueId value) { program.write(value, 0, start_[i++]); });
   }
 
   const Graph& graph_;
@@ -171,8 +169,8 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
  protected:
   Bits()
       : backend_(make_backend(std::get<0>(GetParam()), 1)),
-        training_(make_training_graph(net().options, parse_optimizer("nesterov"), {}, 1,
-                                      net().sparsity)),
+        training_(
+            make_training_graph(net().options, parse_optimizer("nesterov"), {}, 1, net().sparsity)),
         trial_(training_.model.graph, *backend_,
                [this](Program& program, int step) { fill(program, step); }) {}
 

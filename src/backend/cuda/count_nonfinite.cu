@@ -1,5 +1,5 @@
-// count_nonfinite: all tensors in one pass, block after block; a number is not finite when its exponent
-// is all ones.
+// count_nonfinite: all tensors in one pass, block after block; a number is not finite when its
+// exponent is all ones.
 #include <array>
 
 #include "backend/cuda/quads.cuh"
@@ -26,7 +26,8 @@ __global__ void count_all(Tensors tensors, double* partial, ScalarOutput out) {
   for (int t = 0; t < tensors.count; ++t) {
     const Numbers x = tensors.at[t];
     const int64_t elements = tensors.elements[t];
-    for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; 4 * q < elements; q += threads) {
+    for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; 4 * q < elements;
+         q += threads) {
       const uint4 bits = load_bits(x, q, valid_in(q, elements));
       if (x.dtype == DType::f32) {
         own += nonfinite(bits.x, 0x7f800000u) + nonfinite(bits.y, 0x7f800000u) +

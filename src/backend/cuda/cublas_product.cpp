@@ -27,8 +27,8 @@ cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_
 
 }  // namespace
 
-// cuBLASLt's matrices are stored by columns, ours by rows: so it is asked for the transposed product,
-// y' = op(b)' op(a)'.
+// cuBLASLt's matrices are stored by columns, ours by rows: so it is asked for the transposed
+// product, y' = op(b)' op(a)'.
 CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType factors, DType result,
                              bool add, Bytes most_scratch)
     : device_(device), add_(add ? 1.0f : 0.0f) {
@@ -88,8 +88,8 @@ void CublasProduct::run(const void* a, const void* b, void* y, std::byte* scratc
   const float one = 1;
   const auto address = reinterpret_cast<uintptr_t>(scratch) + kScratchAlignment - 1;
   void* const room = reinterpret_cast<void*>(address / kScratchAlignment * kScratchAlignment);
-  check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_, &algorithm_,
-                       used_ == 0 ? nullptr : room, used_, device_.stream),
+  check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_,
+                       &algorithm_, used_ == 0 ? nullptr : room, used_, device_.stream),
         "a product");
 }
 

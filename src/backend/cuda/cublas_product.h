@@ -1,5 +1,5 @@
-// A product of cuBLASLt's, bound to one of its algorithms: y [P,M,N] = op(a) op(b), or added into y,
-// row-major; sums have one order, in scratch of known size.
+// A product of cuBLASLt's, bound to one of its algorithms: y [P,M,N] = op(a) op(b), or added into
+// y, row-major; sums have one order, in scratch of known size.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -16,8 +16,8 @@ struct ProductShape {
 class CublasProduct {
  public:
   // `factors` is the dtype of a and b, `result` that of y. `most_scratch`: no more than that.
-  CublasProduct(CudaDevice& device, const ProductShape& shape, DType factors, DType result, bool add,
-                Bytes most_scratch);
+  CublasProduct(CudaDevice& device, const ProductShape& shape, DType factors, DType result,
+                bool add, Bytes most_scratch);
   ~CublasProduct();
   CublasProduct(const CublasProduct&) = delete;
   CublasProduct& operator=(const CublasProduct&) = delete;

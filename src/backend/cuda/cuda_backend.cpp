@@ -38,7 +38,8 @@ class PinnedMemory final : public Memory {
     if (size.count == 0) return;
     void* allocated = nullptr;
     const cudaError_t status = cudaMallocHost(&allocated, static_cast<size_t>(size.count));
-    user_check(status == cudaSuccess, "the system has no {} of memory that the GPU can read, for batches",
+    user_check(status == cudaSuccess,
+               "the system has no {} of memory that the GPU can read, for batches",
                to_string(size));
     base_ = static_cast<std::byte*>(allocated);
   }
@@ -238,7 +239,8 @@ class CudaBackend final : public Backend {
 
  private:
   static constexpr int kOldest = 75;
-  // How much faster products are on tensor cores, of TF32 or 16-bit numbers, in kernels as they are.
+  // How much faster products are on tensor cores, of TF32 or 16-bit numbers, in kernels as they
+  // are.
   static constexpr double kTensorCores = 4;
 
   void use_stream(int number) {
@@ -246,8 +248,8 @@ class CudaBackend final : public Backend {
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
   }
 
-  // Events tie the streams together: each of the others begins behind the first's beginning, and the
-  // first ends behind the others' ends.
+  // Events tie the streams together: each of the others begins behind the first's beginning, and
+  // the first ends behind the others' ends.
   void capture(std::span<const Launch> launches) {
     std::vector<std::unique_ptr<EventMoment>> over(launches.size());
     for (const Launch& launch : launches) {

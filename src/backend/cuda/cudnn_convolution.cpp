@@ -154,8 +154,9 @@ bool has_note(const Descriptor& engine, cudnnBackendAttributeName_t name,
   });
 }
 
-// Scratch that a kernel may ask for: little beside what it works on, so that the choice of an engine
-// hardly shows in an arena. It depends on the signature alone: a plan must not change the bits.
+// Scratch that a kernel may ask for: little beside what it works on, so that the choice of an
+// engine hardly shows in an arena. It depends on the signature alone: a plan must not change the
+// bits.
 Bytes scratch_limit(const ConvShape& shape) {
   const int64_t elements = shape.x.elements() + shape.w.elements() + shape.y.elements();
   return Bytes(elements * size_of(shape.dtype) / 4);

@@ -7,8 +7,10 @@ namespace thimble {
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   if (status == cudaErrorMemoryAllocation) {
-    user_error("the GPU has too little free memory for {}; give a smaller --memory, or see with "
-               "nvidia-smi what else uses the card", what);
+    user_error(
+        "the GPU has too little free memory for {}; give a smaller --memory, or see with "
+        "nvidia-smi what else uses the card",
+        what);
   }
   int driver = 0;
   const bool none = status == cudaErrorNoDevice ||
@@ -18,11 +20,15 @@ void check(cudaError_t status, const char* what) {
     user_error("there is no CUDA device here; train with --device cpu, or plan with --device null");
   }
   if (status == cudaErrorInsufficientDriver) {
-    user_error("the GPU's driver is too old for this build (CUDA {}.{}): update it, or use "
-               "--device cpu", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    user_error(
+        "the GPU's driver is too old for this build (CUDA {}.{}): update it, or use "
+        "--device cpu",
+        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
   }
-  user_error("the GPU failed at {}: {} ({}); checkpoints saved so far are good: fix the device and "
-             "go on with --resume", what, cudaGetErrorString(status), cudaGetErrorName(status));
+  user_error(
+      "the GPU failed at {}: {} ({}); checkpoints saved so far are good: fix the device and "
+      "go on with --resume",
+      what, cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
 void check(cudnnStatus_t status, const char* what) {

@@ -15,15 +15,16 @@ struct CudaDevice {
   cudnnHandle_t cudnn = nullptr;
   cublasLtHandle_t cublas = nullptr;
   int multiprocessors = 1;
-  int architecture = 0;           // 90: compute capability 9.0
-  bool tf32 = true;               // products of f32 may round their factors to 10 bits
+  int architecture = 0;  // 90: compute capability 9.0
+  bool tf32 = true;      // products of f32 may round their factors to 10 bits
 };
 
 // UserError when the device cannot go on (out of memory, lost), naming what was tried.
 void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
-// After a launch: whether it could be queued. What goes wrong later shows at the next synchronise().
+// After a launch: whether it could be queued. What goes wrong later shows at the next
+// synchronise().
 void check_launch(const char* kernel);
 
 }  // namespace thimble

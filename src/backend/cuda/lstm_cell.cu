@@ -1,5 +1,5 @@
-// lstm_cell: two products of cuBLASLt's into scratch, in f32 so that nothing is rounded before it is
-// activated, and one launch for gates and state.
+// lstm_cell: two products of cuBLASLt's into scratch, in f32 so that nothing is rounded before it
+// is activated, and one launch for gates and state.
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/cublas_product.h"
 #include "backend/cuda/elementwise.cuh"

@@ -72,8 +72,9 @@ class LstmCellBackward final : public Kernel {
       const auto in = [&](size_t k) -> const T* { return args.inputs[k].as<T>(); };
       T* const d_gates = reinterpret_cast<T*>(args.workspace);
       std::byte* const scratch = args.workspace + gate_bytes_.count;
-      const Gates<T> gates = {in(2), in(5), in(6), in(7), in(8), args.outputs[1].as<T>(),
-                              args.adds_into(1), d_gates, batch_, hidden_};
+      const Gates<T> gates = {
+          in(2),   in(5),  in(6),  in(7), in(8), args.outputs[1].as<T>(), args.adds_into(1),
+          d_gates, batch_, hidden_};
       gates_backward<<<blocks_for(batch_ * hidden_, device_), kBlockThreads, 0, device_.stream>>>(
           gates);
       to_h_->run(d_gates, in(4), args.outputs[0].data, scratch);

@@ -128,6 +128,7 @@ std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& re
   PlanResult planned;
   if (recipe.codec.automatic && !recipe.codec.chosen) {
     std::vector<EncodedStep> steps = encoded_steps(recipe, *result.backend);
+    allowed_tier(recipe, steps.front().training->model.graph, steps.front().codec);
     std::vector<RewriteChoice::Rewrite> rewrites;
     for (const EncodedStep& step : steps) {
       rewrites.push_back({request(step.training->model.graph, step.costs), step.harm});
@@ -141,6 +142,7 @@ std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& re
   } else {
     result.codec = recipe.codec;
     result.training = std::make_unique<TrainingGraph>(make_graph(recipe, result.microbatches.rows));
+    allowed_tier(recipe, result.training->model.graph, recipe.codec);
     result.costs = costs_of(recipe, result.training->model.graph, *result.backend);
     planned = make_plan(request(result.training->model.graph, result.costs));
   }
@@ -167,6 +169,14 @@ void order_for_memory(Graph& graph) {
   if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
 }
 
+void check_state_can_move(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {
+  const bool moves = sparsity.enabled() && sparsity.method != SparseMethod::fixed;
+  user_check(!moves || optimizer.state_bits == 32,
+             "optimizer state in {} bits shares its scales, so that it cannot move with sparse "
+             "weights; choose --state-bits 32, or --sparsity static",
+             optimizer.state_bits);
+}
+
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
@@ -183,6 +193,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
   check_optimizer(optimizer, microbatches > 1);
+  check_state_can_move(optimizer, sparsity);
   const std::vector<ValueId> wanted = differentiated(graph, weights);
   const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
   std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
@@ -215,6 +226,14 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
   const CostFile file = read_costs(recipe.costs);
   const auto machine = file.find(backend.machine());
   return gather_costs(graph, backend, machine != file.end() ? machine->second : CostTable());
+}
+
+Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
+  check_allowed(codec, recipe.allow);
+  const int count = microbatches_of(recipe).count();
+  const Tier tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(codec));
+  check_allowed(graph, tier, recipe.allow, count, recipe.optimizer);
+  return tier;
 }
 
 StepGraphs make_step_graphs(const Recipe& recipe) {
@@ -271,12 +290,9 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
   PlannedStepProgram result;
   result.backend = make_backend(recipe.device, recipe.on);
   result.microbatches = microbatches_of(recipe);
-  const int count = result.microbatches.count();
-  check_allowed(recipe.codec, recipe.allow);
   const std::optional<Infeasible> infeasible = plan_full(recipe, result);
   const Graph& graph = result.training->model.graph;
-  result.tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(result.codec));
-  check_allowed(graph, result.tier, recipe.allow, count, recipe.optimizer);
+  result.tier = allowed_tier(recipe, graph, result.codec);
   if (infeasible) return *infeasible;
   verify_plan(graph, result.costs, result.plan);
   if (result.microbatches.rest > 0) {

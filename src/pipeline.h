@@ -65,6 +65,9 @@ struct RestPlan {
 // What each node of the graph costs on the recipe's device: see gather_costs.
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
 
+// The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
+Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);
+
 // The encodings of activations that an automatic codec chooses from, each with the step it makes.
 struct EncodedStep {
   CodecSpec codec;

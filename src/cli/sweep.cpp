@@ -78,6 +78,7 @@ class Sweep {
 
 int sweep(const Recipe& recipe, bool json, const std::string& picture) {
   Sweep all(recipe);
+  allowed_tier(recipe, all.graph(), recipe.codec);
   const std::vector<FrontierPoint> points = all.run();
   const std::string title =
       fmt::format("{}: memory against predicted time ({})", all.graph().name, all.costs().source);

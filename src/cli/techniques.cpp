@@ -90,8 +90,12 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
         {"clipping in two passes", [](Recipe& recipe) { recipe.optimizer.clip_two_pass = true; }});
   }
   if (asked.codec.codec != Codec::none) {
-    all.push_back({fmt::format("codec {}", name_of(asked.codec.codec)),
-                   [&](Recipe& recipe) { recipe.codec = asked.codec; }});
+    all.push_back({"codec " + to_string(asked.codec), [&](Recipe& recipe) {
+                     recipe.codec = asked.codec;
+                     if (!asked.codec.automatic) return;
+                     recipe.planner = asked.planner;  // what is encoded is the budget's choice
+                     recipe.memory = asked.memory;
+                   }});
   }
   const bool marked = !asked.marks.keep.empty() || !asked.marks.recompute.empty();
   if (asked.planner != "keep_all" || asked.memory || marked) {

@@ -74,7 +74,8 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
   write_safetensors(fmt::format("{}/batch-{:06}{}.safetensors", folder, which.step, number), tensors);
 }
 
-TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t per_epoch) {
+TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
+                          int64_t per_epoch) {
   user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
   user_check(flags.steps >= 0 && flags.steps <= 100'000'000, "--steps cannot be {}", flags.steps);
   const auto epochs = [](std::string_view flag, double value) {
@@ -101,7 +102,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, int64_t 
   options.rate.warmup_steps = in_steps(flags.warmup, per_epoch);
   options.rate.factor = flags.factor;
   for (const double at : flags.milestones) options.rate.milestones.push_back(in_steps(at, per_epoch));
-  options.out = flags.out.empty() ? default_out(flags.common.model) : flags.out;
+  options.out = out;
   options.resume = flags.resume;
   options.weights = flags.weights;
   options.evaluate = !flags.no_evaluation;
@@ -150,9 +151,9 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
 }
 
 // A run that goes on keeps its activations as it began: an automatic codec is not chosen anew.
-void resume_codec(const Flags& flags, CodecSpec& codec) {
-  const auto folder = latest_checkpoint(flags.out);
-  if (!flags.resume || !codec.automatic || !folder) return;
+void resume_codec(const std::string& out, CodecSpec& codec) {
+  const auto folder = latest_checkpoint(out);
+  if (!codec.automatic || !folder) return;
   const nlohmann::json recipe = recipe_of_checkpoint(*folder);
   const auto begun = to_json(codec);
   const auto same = [&](const char* key) { return recipe.contains(key) && recipe[key] == begun[key]; };
@@ -165,8 +166,11 @@ void resume_codec(const Flags& flags, CodecSpec& codec) {
 }
 
 int run(const Flags& flags) {
+  user_check(!flags.resume || !flags.out.empty(),
+             "--resume goes on with a run that has a folder; say which with --out");
+  const std::string out = flags.out.empty() ? default_out(flags.common.model) : flags.out;
   Resolved resolved = resolve(flags.common, true);
-  resume_codec(flags, resolved.recipe.codec);
+  if (flags.resume) resume_codec(out, resolved.recipe.codec);
   FeedOptions feed;
   feed.seed = flags.common.seed;
   feed.augment = flags.augment;
@@ -178,7 +182,7 @@ int run(const Flags& flags) {
 
   const Model& model = planned->training->model;
   const int64_t per_epoch = std::max<int64_t>(1, feeder->train_count() / planned->microbatches.batch);
-  const TrainOptions options = options_from(flags, resolved, per_epoch);
+  const TrainOptions options = options_from(flags, resolved, out, per_epoch);
   user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
              "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
              "again, or another --out",

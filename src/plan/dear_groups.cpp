@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "plan/chain.h"
 
 namespace thimble {
@@ -43,6 +44,7 @@ std::vector<std::vector<ValueId>> dear_groups(const Graph& graph, const Costs& c
       groups[g].seconds_per_byte = block.seconds / static_cast<double>(in_block.count);
     }
   }
+  internal_check(next == in_order.end(), "values are made after the last block of the forward pass");
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return a.seconds_per_byte > b.seconds_per_byte;
   });

@@ -1,6 +1,6 @@
 #include "plan/rewrite_choice.h"
 
-#include <tuple>
+#include <algorithm>
 
 #include "plan/recompute.h"
 
@@ -74,16 +74,16 @@ std::optional<RewriteChoice::Pick> RewriteChoice::best_of_first(size_t count, By
 RewriteChoice::Pick RewriteChoice::choose(std::optional<Bytes> given) {
   const Bytes budget = given.value_or(Bytes(INT64_MAX));
   if (const auto best = best_of_first(options_.size(), budget)) return *best;
-  Pick least = pick_of(0, Bytes(1));
+  Bytes least = pick_of(0, kLeastMemory).arena;
   for (size_t i = 1; i < options_.size(); ++i) {
-    const Pick pick = pick_of(i, Bytes(1));
-    if (std::tie(pick.arena, pick.seconds) < std::tie(least.arena, least.seconds)) least = pick;
+    least = std::min(least, pick_of(i, kLeastMemory).arena);
   }
-  return least;
+  return *best_of_first(options_.size(), least);
 }
 
 PlanResult RewriteChoice::plan(const Pick& pick, std::optional<Bytes> budget) {
   Option& option = options_[pick.rewrite];
+  if (budget == kLeastMemory) budget = pick.arena;
   if (!is_optimal()) {
     PlanRequest request = option.request;
     request.budget = budget ? std::optional(std::min(*budget, pick.arena)) : std::nullopt;

@@ -85,7 +85,9 @@ TEST(Plan, InfeasibleWithoutJsonIsASentence) {
 TEST(Plan, TheLeastMemoryIsWhatATooSmallBudgetNames) {
   for (const Words& net : {Words{"mlp", "--layers", "5", "--batch", "300"},
                            Words{"lstm", "--length", "6", "--microbatch", "20"},
-                           Words{"mlp", "--planner", "sqrt_segments"}}) {
+                           Words{"mlp", "--planner", "sqrt_segments"},
+                           Words{"mlp", "--layers", "5", "--batch", "300", "--codec", "auto"},
+                           Words{"wrn-10-1", "--codec", "auto:int8", "--planner", "keep_all"}}) {
     const Outcome too_small = thimble_says(Words{"plan", "--json", "--memory", "1B"} + net);
     ASSERT_EQ(too_small.code, 3) << too_small.err;
     const nlohmann::json floor = too_small.json()["min_bytes"];

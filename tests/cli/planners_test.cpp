@@ -51,6 +51,13 @@ TEST(Planners, AreAllInTheSweep) {
   for (const std::string& name : planners()) EXPECT_EQ(swept.count(name), 1u) << name;
 }
 
+TEST(Planners, SweepWhatIsAllowed) {
+  const Words sweep = Words{"plan", "--sweep", "--json", "--allow", "exact"} + kSmallWrn;
+  EXPECT_EQ(thimble_says(sweep).code, 0);
+  expect_mistake(thimble_says(sweep + Words{"--precision", "bf16"}), "--allow", "--precision fp32");
+  expect_mistake(thimble_says(sweep + Words{"--codec", "int4"}), "--allow", "--codec mask");
+}
+
 TEST(Planners, NumbersThatDoNotExistAreRefused) {
   for (const char* name : {"log_recursive:0", "log_recursive:", "log_recursive:two"}) {
     expect_mistake(thimble_says({"plan", "mlp", "--planner", name}), name, "fan-out");

@@ -1,4 +1,5 @@
 // thimble profile, through the program itself.
+#include "base/bytes.h"
 #include "support/run_thimble.h"
 
 namespace thimble {
@@ -108,17 +109,38 @@ TEST(ProfileTechniques, RecomputeWithinTheBudgetOrAtTheirFloor) {
   EXPECT_LT(tight["rows"][3]["arena_bytes"], floor);
 }
 
+// What an automatic codec encodes is the budget's choice: it is planned with it, alone as well.
+TEST(ProfileTechniques, ChooseCodecsWithinTheBudget) {
+  const Words net = {"wrn-10-1", "--batch", "16", "--device", "null"};
+  const Words asked = {"--codec", "auto:int4", "--planner", "keep_all"};
+  const Outcome kept = thimble_says(Words{"plan", "--json"} + net);
+  const auto budget = kept.json()["arena_bytes"].get<int64_t>() / 2;
+  const nlohmann::json rows =
+      techniques_of(net + asked + Words{"--memory", std::to_string(budget)})["rows"];
+  EXPECT_EQ(rows[1]["name"], "codec auto:int4 in " + to_string(Bytes(budget)));
+  EXPECT_EQ(rows[1]["tier"], "approximate");
+  EXPECT_LE(rows[1]["arena_bytes"], budget);
+  // Where the budget is too small, all that helps is encoded.
+  const nlohmann::json floor = techniques_of(net + asked + Words{"--memory", "least"})["rows"];
+  EXPECT_EQ(floor[1]["name"], "codec auto:int4, at its floor");
+  EXPECT_LE(floor[1]["arena_bytes"], rows[1]["arena_bytes"]);
+}
+
 TEST(ProfileTechniques, ThatAreRefusedAloneSayWhy) {
-  // An lstm has no weights that are sparse by default.
+  // Clipped gradients can be folded because of the second pass.
   const nlohmann::json techniques =
-      techniques_of({"lstm", "--batch", "10", "--length", "4", "--steps", "0"});
+      techniques_of({"mlp", "--batch", "10", "--optimizer", "sgd", "--device", "null", "--fold",
+                     "--clip-norm", "0.5", "--clip-two-pass"});
+  std::vector<std::string> refused;
   for (const nlohmann::json& row : techniques["rows"]) {
     if (row.contains("refused")) {
-      EXPECT_NE(row["refused"].get<std::string>().find("--"), std::string::npos) << row;
+      refused.push_back(row["name"]);
+      EXPECT_NE(row["refused"].get<std::string>().find("--clip-two-pass"), std::string::npos) << row;
     } else {
       EXPECT_GT(row["arena_bytes"], 0);
     }
   }
+  EXPECT_EQ(refused, std::vector<std::string>{"gradients folded into momentum"});
 }
 
 TEST(ProfileTechniques, OfTheNullDeviceAreAllThereIs) {

@@ -132,6 +132,19 @@ TEST_F(TrainCommand, ResumesWithTheCodecsItBeganWith) {
   EXPECT_EQ(rest["weights_sha256"], whole["weights_sha256"]);
 }
 
+// Without --out a run has a folder of its own: there is nothing to go on with, and a checkpoint that
+// happens to be in the working directory is another run's.
+TEST_F(TrainCommand, ResumesNothingWithoutAFolder) {
+  for (const Words& codec : {Words{}, Words{"--codec", "auto"}}) {
+    const Words words = Words{"mlp", "--no-eval"} + codec;
+    const std::string here = out(codec.empty() ? "plain" : "coded");
+    train(words + Words{"--steps", "1", "--out", here});
+    expect_mistake(thimble_says(Words{"train"} + words + Words{"--steps", "2", "--resume"},
+                                {.folder = here}),
+                   "--resume", "--out");
+  }
+}
+
 TEST_F(TrainCommand, ResumesToTheSameBits) {
   const Words words = {"wrn-10-1",  "--batch", "32",         "--augment",
                        "--dropout", "0.2",     "--schedule", "constant"};

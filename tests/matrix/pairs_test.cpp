@@ -79,19 +79,36 @@ TEST_P(Techniques, GoWithEachOtherOrSayWhatToChoose) {
     const Technique& second = all[(at + i) % all.size()];
     if (!can_be_typed_together(first, second)) continue;
     SCOPED_TRACE(first.name + " and " + second.name);
-    runs_or_says_why_not(one_block(), first.flags + second.flags, kLeast);
+    const bool trained = runs_or_says_why_not(one_block(), first.flags + second.flags, kLeast);
+    EXPECT_EQ(trained, !are_refused(first.name, second.name));
   }
 }
 
 TEST_P(Techniques, GoWithEveryNetOrSayWhatToChoose) {
   for (const Net& net : other_nets()) {
     SCOPED_TRACE(net.name);
-    runs_or_says_why_not(net, GetParam().flags, "--planner=log_recursive");
+    const Technique& technique = GetParam();
+    const bool trained = runs_or_says_why_not(net, technique.flags, "--planner=log_recursive");
+    EXPECT_EQ(trained, !are_refused(net.name, technique.name));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Techniques, testing::ValuesIn(all_techniques()),
                          [](const auto& made) { return made.param.name; });
+
+TEST(RefusedPairs, AreOfWhatThereIs) {
+  std::vector<Technique> all = all_techniques();
+  for (const Net& net : other_nets()) all.push_back({net.name, {}});
+  const auto find = [&](const std::string& name) {
+    return std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
+  };
+  for (const auto& [a, b] : refused_pairs()) {
+    SCOPED_TRACE(a + " and " + b);
+    const auto first = find(a), second = find(b);
+    ASSERT_TRUE(first != all.end() && second != all.end());
+    EXPECT_TRUE(can_be_typed_together(*first, *second));
+  }
+}
 
 class Triples : public testing::TestWithParam<uint32_t> {};
 

@@ -1,5 +1,6 @@
 #include "matrix/techniques.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -131,6 +132,54 @@ bool can_be_typed_together(const Technique& a, const Technique& b) {
     if (other != second.end() && other->second != value) return false;
   }
   return true;
+}
+
+const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
+  static const std::vector<std::pair<std::string, std::string>> pairs = {
+      // Weights in 32 bits are not rounded.
+      {"fp16_stochastic", "fp16_master"},
+      {"fp16_kahan", "fp16_master"},
+      {"bf16_stochastic", "bf16_master"},
+      {"bf16_kahan", "bf16_master"},
+      // fp16 scales the loss dynamically, and a step with folded gradients cannot be skipped.
+      {"fold", "fp16"},
+      {"fold", "fp16_stochastic"},
+      {"fold", "fp16_kahan"},
+      {"fold", "fp16_master"},
+      {"fold", "loss_scale_dynamic"},
+      // Gradients are folded into a heavy ball alone, and before a norm of all is known.
+      {"fold", "nesterov"},
+      {"fold", "adam"},
+      {"fold", "adafactor"},
+      {"fold", "no_momentum"},
+      {"fold", "clip_one_pass"},
+      // Nothing is kept of what rounding leaves over.
+      {"state_8bit", "fp16_kahan"},
+      {"state_8bit", "bf16_kahan"},
+      {"adafactor", "fp16_kahan"},
+      {"adafactor", "bf16_kahan"},
+      // State that shares scales does not move; there is none, or too little, to encode.
+      {"state_8bit", "sparse_dynamic"},
+      {"state_8bit", "sparse_magnitude"},
+      {"state_8bit", "adafactor"},
+      {"state_8bit", "no_momentum"},
+      // The norm is known too late for a second pass over the first microbatch.
+      {"clip_two_pass", "microbatch_even"},
+      {"clip_two_pass", "microbatch_uneven"},
+      // Nets without layers that normalise.
+      {"mlp", "norm_group"},
+      {"mlp", "norm_carried"},
+      {"lstm", "norm_group"},
+      {"lstm", "norm_carried"},
+  };
+  return pairs;
+}
+
+bool are_refused(const std::string& a, const std::string& b) {
+  const auto& pairs = refused_pairs();
+  return std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
+    return pair == std::pair(a, b) || pair == std::pair(b, a);
+  });
 }
 
 Attempt train_with(const Net& net, const Words& flags) {

@@ -4,6 +4,7 @@
 
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.h"
@@ -22,6 +23,10 @@ const std::vector<Technique>& all_techniques();
 
 // Whether two can be asked for at once: they do not set one flag to different values.
 bool can_be_typed_together(const Technique& a, const Technique& b);
+
+// By name: techniques that do not go together, and techniques that do not go with a net. All others do.
+const std::vector<std::pair<std::string, std::string>>& refused_pairs();
+bool are_refused(const std::string& a, const std::string& b);
 
 struct Net {
   std::string name;

@@ -112,8 +112,8 @@ TEST(EightBits, FoldSparseWeightsPartByPart) {
   }
 }
 
-// The whole stack in less than five million bytes, plans only; threads make workspaces larger.
-TEST(EightBits, TrainWrn28InFiveMillionBytes) {
+// The whole stack in five million bytes; plans only.
+TEST(EightBits, PlanWrn28InFiveMillionBytes) {
   Recipe recipe;
   recipe.model = {.name = "wrn-28-2", .batch = 100, .storage = DType::f16};
   recipe.optimizer = parse_optimizer("sgd");
@@ -129,10 +129,13 @@ TEST(EightBits, TrainWrn28InFiveMillionBytes) {
     return std::get<Infeasible>(plan_training(recipe)).min_bytes;
   };
   // Without workspaces, which are the device's affair.
-  EXPECT_EQ(floor(32, "null").count, 4'751'040);
-  EXPECT_EQ(floor(8, "null").count, 4'578'432);
-  recipe.on.threads = 2;
-  EXPECT_LE(floor(8, "cpu").count, 5'000'000);
+  EXPECT_LE(floor(32, "null").count, 4'751'040);
+  EXPECT_LE(floor(8, "null").count, 4'578'432);
+  for (const int threads : {1, 2}) {  // which workspaces depend on
+    SCOPED_TRACE(threads);
+    recipe.on.threads = threads;
+    EXPECT_LE(floor(8, "cpu").count, 5'000'000);
+  }
 }
 
 TEST(EightBits, SmallWeightsKeepTheirState) {

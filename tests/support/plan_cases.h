@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -121,6 +122,34 @@ inline ModelOptions small_unet() {
 }
 inline ModelOptions small_lstm() {
   return {.name = "lstm", .batch = 4, .layers = 2, .hidden = 16, .length = 5};
+}
+
+inline ModelOptions with_norm(ModelOptions options, Norm norm) {
+  options.norm = norm;
+  return options;
+}
+
+// Steps whose middle runs several times.
+inline std::vector<Case> looped_cases() {
+  std::vector<Case> cases = {planned_model(small_wrn(), "nesterov", 3),
+                             planned_model(small_lstm(), "adam", 2),
+                             planned_model(small_mlp(), folded_sgd(), 4),
+                             planned_model(with_norm(small_wrn(), Norm::carried), folded_sgd(), 2)};
+  for (size_t i = 0; i < 4; ++i) cases.push_back(recomputed(cases[i], 5, 0.15));
+  return cases;
+}
+
+inline size_t any(std::mt19937& random, size_t count) { return random() % count; }
+
+// A random step for which `suits` holds, or none.
+template <class Suits>
+std::optional<size_t> pick(const Plan& plan, std::mt19937& random, Suits&& suits) {
+  std::vector<size_t> candidates;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    if (suits(s)) candidates.push_back(s);
+  }
+  if (candidates.empty()) return std::nullopt;
+  return candidates[any(random, candidates.size())];
 }
 
 }  // namespace thimble

@@ -156,6 +156,13 @@ TEST_F(BadInput, Budgets) {
   }
 }
 
+// Whether or not the build knows GPUs; with one, there is nothing to refuse.
+TEST_F(BadInput, NoGpu) {
+  const Outcome outcome = thimble_says({"plan", "mlp", "--device", "cuda"});
+  if (outcome.code == 0) return;
+  expect_mistake(outcome, "CUDA", "--device null");
+}
+
 TEST_F(BadInput, Batches) {
   for (const char* batch : {"0", "-1", "-9223372036854775808"}) {
     for (const char* command : {"train", "plan", "profile"}) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backend/joinable_kernel.h"
 #include "base/error.h"
+#include "execute/launch_groups.h"
 
 namespace thimble {
 namespace {
@@ -91,33 +91,19 @@ StepUse Program::use_of(size_t s) const {
 }
 
 std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
-  std::vector<StepUse> uses;
-  std::vector<std::vector<const KernelArgs*>> calls;  // of each launch
-  std::vector<Kernel*> kernels;
+  std::vector<LaunchGroup> steps;
   for (size_t s = begin; s < end; ++s) {
     if (graph_[plan_.steps[s].node].op->view) continue;  // nothing runs
-    StepUse use = use_of(s);
-    Kernel* const kernel = steps_[s].kernel;
-    auto* const joinable = dynamic_cast<JoinableKernel*>(kernel);
-    auto* const last = kernels.empty() ? nullptr : dynamic_cast<JoinableKernel*>(kernels.back());
-    if (joinable && last && calls.back().size() < last->most_joined() && last->joins(*joinable) &&
-        !conflict(uses.back(), use)) {
-      calls.back().push_back(&steps_[s].args);
-      join(uses.back(), use);
-      continue;
-    }
-    uses.push_back(std::move(use));
-    calls.push_back({&steps_[s].args});
-    kernels.push_back(kernel);
+    steps.push_back({steps_[s].kernel, {&steps_[s].args}, use_of(s)});
   }
+  const std::vector<LaunchGroup> groups = group_launches(std::move(steps));
+  std::vector<StepUse> uses;
+  for (const LaunchGroup& group : groups) uses.push_back(group.use);
   const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
   std::vector<Launch> launches;
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto make = [kernel = kernels[i], &called = calls[i]] {
-      if (called.size() == 1) return kernel->run(*called.front());
-      dynamic_cast<JoinableKernel*>(kernel)->run_all(called);
-    };
-    launches.push_back({make, order[i].stream, order[i].waits_for});
+    launches.push_back({[&group = groups[i]] { group.run(); }, order[i].stream,
+                        order[i].waits_for});
   }
   return backend_.record(launches);
 }

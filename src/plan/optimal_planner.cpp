@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/crumbs.h"
 #include "plan/eviction_search.h"
 #include "plan/halving.h"
 #include "plan/policy.h"
@@ -47,6 +48,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       pass_(request.graph),
       blocks_(cut_into_blocks(pass_, request.costs)),
       chain_(pass_, request.costs, blocks_),
+      crumbs_(crumbs_of(pass_, request.costs)),
       pool_(request_) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
@@ -78,15 +80,21 @@ size_t OptimalPlanner::affordable(size_t least, size_t most) const {
   return std::clamp(kNodes * most / request_.graph.nodes.size(), least, most);
 }
 
+void OptimalPlanner::add(Schedule schedule) {
+  Schedule fuller = keeping_crumbs(pass_, crumbs_, schedule);
+  if (fuller != schedule) pool_.add(std::move(fuller));
+  pool_.add(std::move(schedule));
+}
+
 void OptimalPlanner::add_policies() {
   for (const Policy* policy : all_policies()) {
     if (policy->name == "optimal" || policy->sharing != Sharing::sharing) continue;
     PlanRequest request = request_;
     request.number = policy->number.usual;
     if (policy->candidates != nullptr) {
-      for (Schedule& schedule : policy->candidates(request)) pool_.add(std::move(schedule));
+      for (Schedule& schedule : policy->candidates(request)) add(std::move(schedule));
     } else {
-      pool_.add(policy->schedule(request));
+      add(policy->schedule(request));
     }
   }
 }
@@ -133,7 +141,7 @@ void OptimalPlanner::add_halvings() {
     const auto segments = static_cast<size_t>(std::pow(2.0, exponent) + 0.5);
     if (segments * 2 > blocks_.size()) break;
     Halving retention(pass_, blocks_, segments);
-    pool_.add(schedule_with(pass_, retention));
+    add(schedule_with(pass_, retention));
   }
 }
 

@@ -49,6 +49,75 @@ __device__ inline int64_t partial_at(const ColumnTiles& t, int sums, int64_t sli
   return (slice * sums + k) * t.columns + column;
 }
 
+// Blocks of a strip count themselves here; zeros between launches, which follow each other in a
+// stream.
+constexpr int kTickets = 1024;
+static __device__ unsigned strip_tickets[kMostStreams][kTickets];
+
+// Whether sum_columns() can be used: every strip has its ticket.
+inline bool has_tickets(const ColumnTiles& tiles) { return tiles.strips <= kTickets; }
+
+// The end of a kernel that sums down the columns in one launch: calls finish(column, sums in double)
+// once for every column, in the block of its strip that comes last; slices are added in their order,
+// whichever it is. `partial` is not used where there is one slice. All threads must come here.
+template <int kSums, int kWide, class Finish>
+__device__ void sum_columns(const ColumnTiles& t, float (&sum)[kSums][kWide], float* partial,
+                            int stream, const Finish& finish) {
+  __shared__ double total[kSums][32 * kWide];
+  __shared__ double parts[kSums][kColumnThreads];
+  __shared__ bool last;
+  const int strip = t.across * kWide, thread = static_cast<int>(threadIdx.x);
+  const int first = static_cast<int>(blockIdx.y) * strip, own = thread % strip;
+  if (t.slices == 1) {
+    fold_block_columns(t, sum, SumFold{}, [&](int k, int column, float all) {
+      total[k][column - first] = static_cast<double>(all);
+    });
+  } else {
+    fold_block_columns(t, sum, SumFold{}, [&](int k, int column, float all) {
+      partial[partial_at(t, kSums, blockIdx.x, k, column)] = all;
+    });
+    __threadfence();
+    __syncthreads();
+    if (thread == 0) {
+      unsigned& ticket = strip_tickets[stream][blockIdx.y];
+      last = atomicAdd(&ticket, 1) + 1 == static_cast<unsigned>(t.slices);
+      if (last) ticket = 0;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    // Every strip-th thread has slices of column `own`.
+    const int part = thread / strip, parts_each = static_cast<int>(blockDim.x) / strip;
+    double own_sum[kSums] = {};
+    if (first + own < t.columns && part < parts_each) {
+#pragma unroll 4
+      for (int s = part; s < t.slices; s += parts_each) {
+#pragma unroll
+        for (int k = 0; k < kSums; ++k) {
+          own_sum[k] +=
+              static_cast<double>(__ldcg(partial + partial_at(t, kSums, s, k, first + own)));
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) parts[k][thread] = own_sum[k];
+    __syncthreads();
+    if (thread < strip) {
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) {
+        for (int p = 1; p < parts_each; ++p) own_sum[k] += parts[k][thread + p * strip];
+        total[k][own] = own_sum[k];
+      }
+    }
+  }
+  __syncthreads();
+  if (thread >= strip || first + own >= t.columns) return;
+  double sums[kSums];
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) sums[k] = total[k][own];
+  finish(first + own, sums);
+}
+
 // Folds partial sums over slices: one sum per column, 32 columns per block, 32 threads for each;
 // calls write(column, double).
 template <class Fold, class Write>

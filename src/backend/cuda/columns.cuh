@@ -68,7 +68,7 @@ inline ColumnTiles map_tiles(int64_t rows, int64_t columns, DType dtype, const C
   return tiles;
 }
 
-// Partial sums of slices wait in at most this much scratch.
+// Partial sums of slices wait in scratch of at most this much, or of little beside the tensor.
 constexpr int64_t kPartialBytes = 64 << 10;
 
 // For sums of `sums` floats per column and slice. One slice needs no partial sums and no second
@@ -78,8 +78,9 @@ inline ColumnTiles sum_tiles(int64_t rows, int64_t columns, DType dtype, int sum
   ColumnTiles tiles = column_tiles(rows, columns, dtype);
   const int64_t down = tiles.threads / tiles.across;
   if (rows <= down * 4 * kRowsAtOnce) return tiles;
-  const int64_t fit = kPartialBytes / (columns * sums * static_cast<int64_t>(sizeof(float)));
-  const int64_t busy = (int64_t{device.multiprocessors} * 2 + tiles.strips - 1) / tiles.strips;
+  const int64_t room = std::max(kPartialBytes, rows * columns * size_of(dtype) / 64);
+  const int64_t fit = room / (columns * sums * static_cast<int64_t>(sizeof(float)));
+  const int64_t busy = int64_t{device.multiprocessors} * 2 / tiles.strips;  // all at the same time
   slice_rows(tiles, std::max<int64_t>(std::min(fit, busy), 2), kRowsAtOnce);
   return tiles;
 }

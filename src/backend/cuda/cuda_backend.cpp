@@ -123,7 +123,7 @@ Roofline model_of(const cudaDeviceProp& card) {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const DeviceOptions& options)
-      : streams_(static_cast<size_t>(std::clamp(options.streams, 1, 64))) {
+      : streams_(static_cast<size_t>(std::clamp(options.streams, 1, kMostStreams))) {
     check(cudaSetDevice(0), "choosing the GPU");
     cudaDeviceProp card{};
     check(cudaGetDeviceProperties(&card, 0), "asking what GPU this is");
@@ -227,6 +227,7 @@ class CudaBackend final : public Backend {
       capture(launches);
     } catch (...) {
       device_.stream = streams_[0];
+      device_.stream_number = 0;
       cudnnSetStream(device_.cudnn, device_.stream);
       cudaStreamEndCapture(streams_[0], &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
@@ -245,6 +246,7 @@ class CudaBackend final : public Backend {
 
   void use_stream(int number) {
     device_.stream = streams_[static_cast<size_t>(number)];
+    device_.stream_number = number;
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
   }
 

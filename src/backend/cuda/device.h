@@ -10,8 +10,11 @@
 
 namespace thimble {
 
+constexpr int kMostStreams = 64;
+
 struct CudaDevice {
   cudaStream_t stream = nullptr;  // every kernel and copy is in its order
+  int stream_number = 0;          // of several that run at the same time, below kMostStreams
   cudnnHandle_t cudnn = nullptr;
   cublasLtHandle_t cublas = nullptr;
   int multiprocessors = 1;

@@ -34,10 +34,10 @@ struct ScalarOutput {
 __device__ inline void finish_block(double own, double* partial, const ScalarOutput& out) {
   const double sum = block_sum(own);
   if (threadIdx.x != 0) return;
-  if (gridDim.x == 1) {
+  if (gridDim.x * gridDim.y == 1) {
     out(sum);
   } else {
-    partial[blockIdx.x] = sum;
+    partial[blockIdx.y * gridDim.x + blockIdx.x] = sum;
   }
 }
 

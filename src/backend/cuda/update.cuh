@@ -46,12 +46,9 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
   const float factor = args.extras.gradient_factor();
   const UpdateRounding rounding = args.extras.rounding();
   step.begin(args.rate != nullptr ? *args.rate : 0, args.number != nullptr ? *args.number : 0);
-  for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += threads) {
+  if (factor == 0) return;
+  const auto update = [&](int64_t q, const uint4(&bits)[kTensors]) {
     const int valid = valid_in(q, args.count);
-    uint4 bits[kTensors];
-#pragma unroll
-    for (int k = 0; k < kTensors; ++k) bits[k] = load_bits(args.in[k], q, valid);
-    if (factor == 0) return;
     Quad x[kTensors], y[kOutputs];
 #pragma unroll
     for (int k = 0; k < kTensors; ++k) x[k] = widen(bits[k], args.in[k].dtype);
@@ -76,6 +73,20 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
     for (int k = 1; k < kOutputs; ++k) rounding.apply(y[k], args.out[k].dtype, q, k);
 #pragma unroll
     for (int k = 0; k < kOutputs; ++k) store_quad(args.out[k], q, y[k], valid);
+  };
+  // The loads of two quads are on their way together.
+  for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += 2 * threads) {
+    const int64_t second = q + threads;
+    uint4 bits[2][kTensors];
+#pragma unroll
+    for (int k = 0; k < kTensors; ++k) {
+      bits[0][k] = load_bits(args.in[k], q, valid_in(q, args.count));
+      if (second < quads) {
+        bits[1][k] = load_bits(args.in[k], second, valid_in(second, args.count));
+      }
+    }
+    update(q, bits[0]);
+    if (second < quads) update(second, bits[1]);
   }
 }
 

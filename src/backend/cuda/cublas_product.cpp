@@ -11,18 +11,29 @@ cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-// A matrix stored by columns, one after the other for a batch.
-cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t batch) {
+// Matrices stored by columns, one `apart` numbers behind the other, columns `pitch` apart.
+struct Matrices {
+  int64_t rows, columns, pitch, apart;
+};
+
+cublasLtMatrixLayout_t layout(DType dtype, const Matrices& m, int64_t count) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<uint64_t>(rows),
-                                   static_cast<uint64_t>(columns), rows),
+  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<uint64_t>(m.rows),
+                                   static_cast<uint64_t>(m.columns), m.pitch),
         "a matrix");
-  const auto count = static_cast<int32_t>(batch);
-  const int64_t stride = rows * columns;
-  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
-  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                   sizeof stride);
+  const auto batch = static_cast<int32_t>(count);
+  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+  cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m.apart,
+                                   sizeof m.apart);
   return made;
+}
+
+// A factor with `depth` numbers of the sums in each column, or of which each is a column; parts of
+// the depth lie inside one matrix.
+Matrices factor(bool depth_first, int64_t depth, int64_t others, int64_t parts) {
+  const int64_t part = depth / parts;
+  if (depth_first) return {part, others, depth, parts > 1 ? part : depth * others};
+  return {others, part, others, part * others};
 }
 
 }  // namespace
@@ -32,9 +43,12 @@ cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_
 CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType factors, DType result,
                              bool add, Bytes most_scratch, int most_guesses)
     : device_(device), add_(add ? 1.0f : 0.0f) {
-  a_ = layout(factors, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.batch);
-  b_ = layout(factors, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.batch);
-  y_ = layout(result, p.n, p.m, p.batch);
+  internal_check(p.parts == 1 || (p.batch == 1 && p.k % p.parts == 0),
+                 "only the depth of one product is cut, into equal parts");
+  const int64_t count = p.batch * p.parts;
+  a_ = layout(factors, factor(!p.transpose_a, p.k, p.m, p.parts), count);
+  b_ = layout(factors, factor(p.transpose_b, p.k, p.n, p.parts), count);
+  y_ = layout(result, {p.n, p.m, p.n, p.m * p.n}, count);
   const bool rounds = factors == DType::f32 && device.tf32;
   check(cublasLtMatmulDescCreate(
             &product_, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),

@@ -13,7 +13,9 @@ namespace thimble {
 struct ProductShape {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;  // a is stored [K,M], b [N,K]
-  int64_t alignment = kArenaAlignment;            // in bytes, of the addresses of all matrices
+  // Of one product, equal parts of the depth K, each with a result of its own: y is [parts,M,N].
+  int64_t parts = 1;
+  int64_t alignment = kArenaAlignment;  // in bytes, of the addresses of all matrices
 };
 
 // The alignment of places that are multiples of `bytes` into a buffer of an arena.

@@ -1,6 +1,8 @@
-// lstm_steps: one product of cuBLASLt's for the inputs of all steps; then, for every step, one that
-// adds what comes from the state, and one launch for gates and state. Sums are f32 until they are
-// activated: where the gates will be if those are f32, else in scratch.
+// lstm_steps: one product of cuBLASLt's for the inputs of all steps; then, for every step, one for
+// what comes from the state, and one launch that adds it up and makes gates and state. Sums are f32
+// until they are activated; those of the inputs lie where the gates will be if those are f32.
+//
+//   scratch  | from inputs f32 [K,B,4H], if not there | from the state [parts,B,4H] | products'
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/lstm_steps.cuh"
 #include "backend/variant_kernel.h"
@@ -10,7 +12,8 @@ namespace {
 
 template <class T>
 struct Step {
-  const float* z;  // [B,4H], without the bias; may be `gates`
+  const float* from_x;  // [B,4H]; may be `gates`
+  PartSums from_h;
   const T *c, *bias;
   T *new_h, *new_c, *gates;
   T *last_h, *last_c;  // written as well, after the last step; else null. last_c may be c
@@ -21,21 +24,23 @@ template <class T, int kWide>
 __global__ void __launch_bounds__(kStepThreads) activate(Step<T> s) {
   for_each_unit<kWide>(s.states, s.hidden, [&](int64_t at, int64_t row) {
     const int64_t first = at + 3 * row, unit = at - row;
-    Vec<float, kWide> z[4];
+    Vec<float, kWide> x[4];
     Vec<T, kWide> bias[4];
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      z[q] = load_wide<float, kWide>(s.z + first + q * s.hidden);
+      x[q] = load_wide<float, kWide>(s.from_x + first + q * s.hidden);
       bias[q] = load_wide<T, kWide>(s.bias + unit + q * s.hidden);
     }
     const Vec<T, kWide> c = load_wide<T, kWide>(s.c + at);
+    float sum[4][kWide] = {};
+    add_parts<kWide, 4>(s.from_h, first, s.hidden, sum);
     float gate[4][kWide], h[kWide], state[kWide];
 #pragma unroll
     for (int e = 0; e < kWide; ++e) {
 #pragma unroll
       for (int q = 0; q < 4; ++q) {
-        const float sum = z[q].at[e] + widen(bias[q].at[e]);
-        gate[q][e] = q == 2 ? tanhf(sum) : sigmoid(sum);
+        const float z = sum[q][e] + x[q].at[e] + widen(bias[q].at[e]);
+        gate[q][e] = q == 2 ? tanhf(z) : sigmoid(z);
       }
       state[e] = gate[1][e] * widen(c.at[e]) + gate[0][e] * gate[2][e];
       h[e] = gate[3][e] * tanhf(state[e]);
@@ -58,23 +63,22 @@ class LstmSteps final : public VariantKernel {
   LstmSteps(const LstmRun& lstm, DType dtype, CudaDevice& device)
       : device_(device),
         run_(lstm),
-        z_bytes_(dtype == DType::f32
+        x_bytes_(dtype == DType::f32
                      ? Bytes()
                      : align_up(Bytes(4 * lstm.steps * lstm.states() * int64_t{sizeof(float)}))),
         from_x_(device, shape(lstm.rows(), lstm.inputs), dtype, DType::f32, false,
                 scratch_limit(shape(lstm.rows(), lstm.inputs), dtype)),
-        from_h_(device, step_shape(dtype), dtype, DType::f32, true,
-                scratch_limit(step_shape(dtype), dtype), kStepGuesses) {
+        from_h_(device, step_shape(dtype), dtype) {
     use(0);
   }
 
-  int variants() const override { return from_h_.guesses(); }
-  int used() const override { return used_; }
+  int variants() const override { return from_h_.variants(); }
+  int used() const override { return from_h_.used(); }
   void use(int variant) override {
-    used_ = variant;
     from_h_.use(variant);
-    name = fmt::format("cublaslt, guess {}, and own", variant + 1);
-    workspace = z_bytes_ + std::max(from_x_.scratch(), from_h_.scratch());
+    name = from_h_.name() + ", and own";
+    h_bytes_ = align_up(from_h_.bytes());
+    workspace = x_bytes_ + h_bytes_ + std::max(from_x_.scratch(), from_h_.scratch());
   }
 
   void run(const KernelArgs& args) override {
@@ -83,20 +87,25 @@ class LstmSteps final : public VariantKernel {
       const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
       const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
       const int64_t states = run_.states();
-      float* const z = std::is_same_v<T, float> ? args.outputs[4].as<float>()
-                                                : reinterpret_cast<float*>(args.workspace);
-      std::byte* const scratch = args.workspace + z_bytes_.count;
-      from_x_.run(in(0), in(3), z, scratch);
-      Step<T> step = {nullptr, in(2),   in(5),   nullptr, nullptr,
-                      nullptr, nullptr, nullptr, states,  run_.hidden};
+      float* const from_x = std::is_same_v<T, float> ? args.outputs[4].as<float>()
+                                                     : reinterpret_cast<float*>(args.workspace);
+      auto* const from_h = reinterpret_cast<float*>(args.workspace + x_bytes_.count);
+      std::byte* const scratch = args.workspace + (x_bytes_ + h_bytes_).count;
+      from_x_.run(in(0), in(3), from_x, scratch);
+      Step<T> step{};
+      step.from_h = {from_h, from_h_.parts(), 4 * states};
+      step.c = in(2);
+      step.bias = in(5);
+      step.states = states;
+      step.hidden = run_.hidden;
       const T* h = in(1);
       for (int64_t t = 0; t < run_.steps; ++t) {
-        step.z = z + 4 * t * states;
+        step.from_x = from_x + 4 * t * states;
         step.new_h = out(0) + t * states;
         step.new_c = out(3) + t * states;
         step.gates = out(4) + 4 * t * states;
         if (t + 1 == run_.steps) step.last_h = out(1), step.last_c = out(2);
-        from_h_.run(h, in(4), z + 4 * t * states, scratch);
+        from_h_.run(h, in(4), from_h, scratch);
         with_wide(run_.hidden, [&](auto wide) {
           activate<T, wide.value>
               <<<step_blocks(states, wide.value, device_), kStepThreads, 0, device_.stream>>>(step);
@@ -112,7 +121,7 @@ class LstmSteps final : public VariantKernel {
   ProductShape shape(int64_t rows, int64_t depth) const {
     return {.m = rows, .n = 4 * run_.hidden, .k = depth, .transpose_b = true};
   }
-  // States and sums of a step lie a multiple of a step's states into their buffers.
+  // The states of a step lie a multiple of their bytes into those of all.
   ProductShape step_shape(DType dtype) const {
     ProductShape result = shape(run_.batch, run_.hidden);
     result.alignment = alignment_of_multiples(run_.states() * size_of(dtype));
@@ -121,10 +130,10 @@ class LstmSteps final : public VariantKernel {
 
   CudaDevice& device_;
   const LstmRun run_;
-  const Bytes z_bytes_;
+  const Bytes x_bytes_;
   const CublasProduct from_x_;
-  CublasProduct from_h_;
-  int used_ = 0;
+  StepProduct from_h_;
+  Bytes h_bytes_;  // of its results, in parts
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {

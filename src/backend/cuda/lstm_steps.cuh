@@ -5,15 +5,12 @@
 #include <algorithm>
 
 #include "backend/cuda/columns.cuh"
-#include "backend/cuda/cublas_product.h"
 #include "backend/cuda/rows.cuh"
+#include "backend/cuda/step_product.h"
 
 namespace thimble {
 
 constexpr int kStepThreads = 128;
-
-// Algorithms that `thimble calibrate` may choose from for the product of every step.
-constexpr int kStepGuesses = 12;
 
 // x [K,B,I], h [B,H].
 struct LstmRun {
@@ -48,6 +45,40 @@ __device__ void for_each_unit(int64_t states, int64_t hidden, const Body& body) 
 template <class T, int kWide>
 __device__ Vec<T, kWide> load_wide(const T* from) {
   return *reinterpret_cast<const Vec<T, kWide>*>(from);
+}
+
+// Zeros where there is nothing to load. Sums are formed behind all loads, so that these are on
+// their way together.
+template <class T, int kWide>
+__device__ Vec<T, kWide> load_if(const T* from, int64_t at) {
+  Vec<T, kWide> in{};
+  if (from != nullptr) in = load_wide<T, kWide>(from + at);
+  return in;
+}
+
+// The results of a StepProduct, still in parts.
+struct PartSums {
+  const float* first;
+  int count;  // 0: nothing
+  int64_t apart;
+};
+
+// Adds up the parts of kPlaces packs, `hidden` apart from each other.
+template <int kWide, int kPlaces>
+__device__ void add_parts(const PartSums& parts, int64_t at, int64_t hidden,
+                          float (&sum)[kPlaces][kWide]) {
+#pragma unroll(kPlaces == 1 ? 8 : 2)
+  for (int p = 0; p < parts.count; ++p) {
+    const float* const from = parts.first + p * parts.apart + at;
+    Vec<float, kWide> in[kPlaces];
+#pragma unroll
+    for (int k = 0; k < kPlaces; ++k) in[k] = load_wide<float, kWide>(from + k * hidden);
+#pragma unroll
+    for (int k = 0; k < kPlaces; ++k) {
+#pragma unroll
+      for (int e = 0; e < kWide; ++e) sum[k][e] += in[k].at[e];
+    }
+  }
 }
 
 }  // namespace thimble

@@ -3,8 +3,8 @@
 // gradients of all steps stay in scratch, in the dtype of the weights, so that each further
 // gradient is one product with all of them.
 //
-//   scratch  | gates' gradients [K,B,4H] | h before each step [K,B,H] | dh, dc f32 [B,H] |
-//   products'
+//   scratch  | gates' gradients [K,B,4H] | h before each step [K,B,H] | dc [B,H] |
+//            | dh [parts,B,H] | the products'        the last three f32
 #include "backend/cuda/fold_columns.cuh"
 #include "backend/cuda/lstm_steps.cuh"
 #include "backend/variant_kernel.h"
@@ -14,27 +14,20 @@ namespace {
 
 enum Input : size_t { kX, kH, kC, kWx, kWh, kGates, kCs, kHs, kLastDh, kLastDc, kDhs };
 
-// What is null is zero.
+// What is null, or has no parts, is zero.
 template <class T>
 struct Step {
   const T *gates, *c, *new_c;
-  const T* above;                  // the gradient of the step's h, from the layer above
-  const T *last_dh, *last_dc;      // those of h and c, from behind the last step
-  const float *next_dh, *next_dc;  // or from the step that follows
+  const T* above;              // the gradient of the step's h, from the layer above
+  const T *last_dh, *last_dc;  // those of h and c, from behind the last step
+  const float* next_dc;        // or from the step that follows
+  PartSums next_dh;
   T* d_gates;
   float* dc;    // of the c before the step; may be next_dc
   T* first_dc;  // in its place before the first step; may be last_dc
   bool add;     // into first_dc
   int64_t states, hidden;
 };
-
-template <class T, int kWide>
-__device__ void add_wide(float (&sum)[kWide], const T* from, int64_t at) {
-  if (from == nullptr) return;
-  const Vec<T, kWide> in = load_wide<T, kWide>(from + at);
-#pragma unroll
-  for (int e = 0; e < kWide; ++e) sum[e] += widen(in.at[e]);
-}
 
 template <class T, int kWide>
 __global__ void __launch_bounds__(kStepThreads) gates_backward(Step<T> s) {
@@ -45,33 +38,35 @@ __global__ void __launch_bounds__(kStepThreads) gates_backward(Step<T> s) {
     for (int q = 0; q < 4; ++q) gate[q] = load_wide<T, kWide>(s.gates + first + q * s.hidden);
     const Vec<T, kWide> c = load_wide<T, kWide>(s.c + at);
     const Vec<T, kWide> new_c = load_wide<T, kWide>(s.new_c + at);
-    float dh[kWide] = {}, dc[kWide] = {};
-    add_wide<T, kWide>(dh, s.last_dh, at);
-    add_wide<float, kWide>(dh, s.next_dh, at);
-    add_wide<T, kWide>(dh, s.above, at);
-    add_wide<T, kWide>(dc, s.last_dc, at);
-    add_wide<float, kWide>(dc, s.next_dc, at);
+    const Vec<T, kWide> above = load_if<T, kWide>(s.above, at);
+    const Vec<T, kWide> last_dh = load_if<T, kWide>(s.last_dh, at);
+    const Vec<T, kWide> last_dc = load_if<T, kWide>(s.last_dc, at);
+    const Vec<float, kWide> next_dc = load_if<float, kWide>(s.next_dc, at);
+    float next_dh[1][kWide] = {}, dc_before[kWide];
+    add_parts<kWide, 1>(s.next_dh, at, 0, next_dh);
     float d_gate[4][kWide];
 #pragma unroll
     for (int e = 0; e < kWide; ++e) {
       const float in = widen(gate[0].at[e]), forget = widen(gate[1].at[e]);
       const float cell = widen(gate[2].at[e]), out = widen(gate[3].at[e]);
       const float squashed = tanhf(widen(new_c.at[e]));
-      const float d = dc[e] + dh[e] * out * (1 - squashed * squashed);
+      const float dh = next_dh[0][e] + widen(last_dh.at[e]) + widen(above.at[e]);
+      const float dc = next_dc.at[e] + widen(last_dc.at[e]);
+      const float d = dc + dh * out * (1 - squashed * squashed);
       d_gate[0][e] = d * cell * in * (1 - in);
       d_gate[1][e] = d * widen(c.at[e]) * forget * (1 - forget);
       d_gate[2][e] = d * in * (1 - cell * cell);
-      d_gate[3][e] = dh[e] * squashed * out * (1 - out);
-      dc[e] = d * forget;
+      d_gate[3][e] = dh * squashed * out * (1 - out);
+      dc_before[e] = d * forget;
     }
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       store_wide<T, kWide>(s.d_gates + first + q * s.hidden, d_gate[q], false);
     }
     if (s.first_dc != nullptr) {
-      store_wide<T, kWide>(s.first_dc + at, dc, s.add);
+      store_wide<T, kWide>(s.first_dc + at, dc_before, s.add);
     } else {
-      store_wide<float, kWide>(s.dc + at, dc, false);
+      store_wide<float, kWide>(s.dc + at, dc_before, false);
     }
   });
 }
@@ -116,33 +111,32 @@ class LstmStepsBackward final : public VariantKernel {
     const ProductShape to_x = {.m = rows, .n = run_.inputs, .k = gates};
     const ProductShape to_w_x = {.m = gates, .n = run_.inputs, .k = rows, .transpose_a = true};
     const ProductShape to_w_h = {.m = gates, .n = hidden, .k = rows, .transpose_a = true};
-    const auto product = [&](const ProductShape& shape, DType result, bool add, int guesses = 1) {
-      return std::make_unique<CublasProduct>(device_, shape, dtype, result, add,
-                                             scratch_limit(shape, dtype), guesses);
+    const auto product = [&](const ProductShape& shape, bool add) {
+      return std::make_unique<CublasProduct>(device_, shape, dtype, dtype, add,
+                                             scratch_limit(shape, dtype));
     };
-    to_h_ = product(to_h, DType::f32, false, kStepGuesses);
-    if (dtype != DType::f32 || adds(0)) to_first_h_ = product(to_h, dtype, adds(0));
-    to_w_x_ = product(to_w_x, dtype, adds(2));
-    to_w_h_ = product(to_w_h, dtype, adds(3));
-    if (s.outputs.size() > 5) to_x_ = product(to_x, dtype, adds(5));
+    to_h_ = std::make_unique<StepProduct>(device_, to_h, dtype);
+    to_first_h_ = product(to_h, adds(0));
+    to_w_x_ = product(to_w_x, adds(2));
+    to_w_h_ = product(to_w_h, adds(3));
+    if (s.outputs.size() > 5) to_x_ = product(to_x, adds(5));
     gate_bytes_ = align_up(s.inputs[kGates].bytes());
     all_h_bytes_ = align_up(s.inputs[kHs].bytes());
-    state_bytes_ = align_up(Bytes(run_.states() * int64_t{sizeof(float)}));
+    dc_bytes_ = align_up(Bytes(run_.states() * int64_t{sizeof(float)}));
     use(0);
   }
 
-  int variants() const override { return to_h_->guesses(); }
-  int used() const override { return used_; }
+  int variants() const override { return to_h_->variants(); }
+  int used() const override { return to_h_->used(); }
   void use(int variant) override {
-    used_ = variant;
     to_h_->use(variant);
-    Bytes scratch = partial_bytes(bias_, 1);
-    for (const CublasProduct* product :
-         {to_h_.get(), to_first_h_.get(), to_w_x_.get(), to_w_h_.get(), to_x_.get()}) {
-      if (product != nullptr) scratch = std::max(scratch, product->scratch());
+    dh_bytes_ = align_up(to_h_->bytes());
+    Bytes scratch = std::max(partial_bytes(bias_, 1), to_h_->scratch());
+    for (const auto* product : {&to_first_h_, &to_w_x_, &to_w_h_, &to_x_}) {
+      if (*product != nullptr) scratch = std::max(scratch, (*product)->scratch());
     }
-    name = fmt::format("cublaslt, guess {}, and own", variant + 1);
-    workspace = gate_bytes_ + all_h_bytes_ + state_bytes_ + state_bytes_ + scratch;
+    name = to_h_->name() + ", and own";
+    workspace = gate_bytes_ + all_h_bytes_ + dc_bytes_ + dh_bytes_ + scratch;
   }
 
   void run(const KernelArgs& args) override {
@@ -156,13 +150,13 @@ class LstmStepsBackward final : public VariantKernel {
 
  private:
   struct Scratch {
-    std::byte *d_gates, *all_h, *dh, *dc, *rest;
+    std::byte *d_gates, *all_h, *dc, *dh, *rest;
   };
   Scratch scratch_of(const KernelArgs& args) const {
     std::byte* const all_h = args.workspace + gate_bytes_.count;
-    std::byte* const dh = all_h + all_h_bytes_.count;
-    std::byte* const dc = dh + state_bytes_.count;
-    return {args.workspace, all_h, dh, dc, dc + state_bytes_.count};
+    std::byte* const dc = all_h + all_h_bytes_.count;
+    std::byte* const dh = dc + dc_bytes_.count;
+    return {args.workspace, all_h, dc, dh, dh + dh_bytes_.count};
   }
 
   // The gates' gradients of all steps, dh and dc.
@@ -182,7 +176,7 @@ class LstmStepsBackward final : public VariantKernel {
       step.above = args.inputs.size() > kDhs ? in(kDhs) + t * states : nullptr;
       step.last_dh = last ? in(kLastDh) : nullptr;
       step.last_dc = last ? in(kLastDc) : nullptr;
-      step.next_dh = last ? nullptr : dh;
+      step.next_dh = {dh, last ? 0 : to_h_->parts(), states};
       step.next_dc = last ? nullptr : dc;
       step.d_gates = reinterpret_cast<T*>(scratch.d_gates) + 4 * t * states;
       step.dc = dc;
@@ -194,8 +188,11 @@ class LstmStepsBackward final : public VariantKernel {
         gates_backward<T, wide.value>
             <<<step_blocks(states, wide.value, device_), kStepThreads, 0, device_.stream>>>(step);
       });
-      const CublasProduct& to_h = first && to_first_h_ != nullptr ? *to_first_h_ : *to_h_;
-      to_h.run(step.d_gates, in(kWh), first ? args.outputs[0].data : dh, scratch.rest);
+      if (first) {
+        to_first_h_->run(step.d_gates, in(kWh), args.outputs[0].data, scratch.rest);
+      } else {
+        to_h_->run(step.d_gates, in(kWh), dh, scratch.rest);
+      }
     }
   }
 
@@ -223,11 +220,10 @@ class LstmStepsBackward final : public VariantKernel {
   CudaDevice& device_;
   const LstmRun run_;
   const ColumnTiles bias_;
-  std::unique_ptr<CublasProduct> to_h_, to_w_x_, to_w_h_;
-  std::unique_ptr<CublasProduct> to_first_h_;  // null: to_h_ writes what is asked for
-  std::unique_ptr<CublasProduct> to_x_;        // null: not asked for
-  Bytes gate_bytes_, all_h_bytes_, state_bytes_;
-  int used_ = 0;
+  std::unique_ptr<StepProduct> to_h_;
+  std::unique_ptr<CublasProduct> to_first_h_, to_w_x_, to_w_h_;
+  std::unique_ptr<CublasProduct> to_x_;  // null: not asked for
+  Bytes gate_bytes_, all_h_bytes_, dc_bytes_, dh_bytes_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "model/layers.h"
 
 namespace thimble {
@@ -20,6 +21,8 @@ void complete(ModelOptions& options) {
   if (options.hidden == 0) options.hidden = 128;
   if (options.length == 0) options.length = 64;
   if (options.steps_at_once == 0) options.steps_at_once = 1;
+  user_check(options.steps_at_once >= 1, "an lstm cannot do {} time steps at once",
+             options.steps_at_once);
   options.steps_at_once = std::min(options.steps_at_once, options.length);
 }
 

@@ -102,15 +102,25 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
              step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
-Microbatches microbatches_of(const Recipe& recipe) {
+// On a GPU, one time step is too little work for the launches that it takes.
+constexpr int64_t kGpuStepsAtOnce = 16;
+
+// The recipe's model with every default filled in.
+ModelOptions complete_options(const Recipe& recipe) {
   ModelOptions options = recipe.model;
+  if (options.steps_at_once == 0 && recipe.device == "cuda") {
+    options.steps_at_once = kGpuStepsAtOnce;
+  }
   if (options.build == nullptr) find_model_family(options.name).complete(options);
-  return split_batch(options.batch, recipe.microbatch);
+  return options;
+}
+
+Microbatches microbatches_of(const Recipe& recipe) {
+  return split_batch(complete_options(recipe).batch, recipe.microbatch);
 }
 
 TrainingGraph make_graph(const Recipe& recipe, int64_t rows) {
-  ModelOptions options = recipe.model;
-  if (options.build == nullptr) find_model_family(options.name).complete(options);
+  ModelOptions options = complete_options(recipe);
   options.batch = rows;
   return make_training_graph(options, recipe.optimizer, recipe.marks,
                              microbatches_of(recipe).count(), recipe.sparsity, recipe.codec);

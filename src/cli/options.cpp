@@ -131,6 +131,11 @@ void CommonFlags::add_step_to(CLI::App& command) {
           "mlp, lstm: units of a layer (256, 128); first channels of unet, resnet (16, 256)")
       ->type_name("N");
   command.add_option("--length", length, "lstm: time steps (64)")->type_name("N");
+  command
+      .add_option("--steps-at-once", steps_at_once,
+                  "lstm: time steps of a layer that run as one (1; on a GPU 16)")
+      ->type_name("N")
+      ->check(at_least_one);
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
   command.add_option("--norm", norm, "wrn, resnet: batch, group or carried normalisation (batch)")
       ->type_name("NAME");
@@ -242,6 +247,7 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   model.layers = flags.layers;
   model.hidden = flags.hidden;
   model.length = flags.length;
+  model.steps_at_once = flags.steps_at_once;
   model.dropout = flags.dropout;
   model.norm = parse_norm(flags.norm);
   model.label_smoothing = flags.label_smoothing;

@@ -35,6 +35,7 @@ struct CommonFlags {
   int64_t layers = 0;
   int64_t hidden = 0;
   int64_t length = 0;
+  int64_t steps_at_once = 0;
   std::vector<int64_t> image;
   double dropout = 0;
   double label_smoothing = 0;

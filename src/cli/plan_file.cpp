@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-5";
+constexpr const char* kFormat = "thimble-plan-6";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;
@@ -26,6 +26,7 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"layers", m.layers},
           {"hidden", m.hidden},
           {"length", m.length},
+          {"steps_at_once", m.steps_at_once},
           {"optimizer", name_of(o)},
           {"fold", o.fold},
           {"momentum", o.momentum},
@@ -62,6 +63,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
   m.layers = json.at("layers").get<int64_t>();
   m.hidden = json.at("hidden").get<int64_t>();
   m.length = json.at("length").get<int64_t>();
+  m.steps_at_once = json.at("steps_at_once").get<int64_t>();
   recipe.optimizer = parse_optimizer(json.at("optimizer").get<std::string>());
   recipe.optimizer.momentum = json.at("momentum").get<double>();
   recipe.optimizer.fold = json.at("fold").get<bool>();

@@ -38,6 +38,7 @@ struct ModelOptions {
   int64_t layers = 0;           // mlp, lstm; unet: how often the image is halved
   int64_t hidden = 0;           // mlp, lstm; unet, resnet: channels of the first stage
   int64_t length = 0;           // lstm: time steps
+  int64_t steps_at_once = 0;    // lstm: time steps of a layer that are one node; the same weights
   DType storage = DType::f32;   // of weights and activations; statistics and losses are always f32
   bool master = false;          // weights are kept in f32 and cast to `storage` where they are used
   bool training = true;         // false: running statistics, no dropout

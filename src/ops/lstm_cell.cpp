@@ -3,12 +3,8 @@
 //   gates = (sigmoid i, sigmoid f, tanh g, sigmoid o) of x w_x^T + h w_h^T + bias
 //   c' = f c + i g,  h' = o tanh(c')
 // The activated gates are saved for the gradient.
-#include <cmath>
-
 #include "graph/builder.h"
-#include "ops/activation.h"
-#include "ops/lstm_geometry.h"
-#include "ops/reference.h"
+#include "ops/lstm_step.h"
 
 namespace thimble {
 namespace {
@@ -42,37 +38,9 @@ void reference(const KernelArgs& args) {
                           args.inputs[1].type.shape[1]};
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    const T* x = args.inputs[0].as<T>();
-    const T* h = args.inputs[1].as<T>();
-    const T* c = args.inputs[2].as<T>();
-    const T* w_x = args.inputs[3].as<T>();
-    const T* w_h = args.inputs[4].as<T>();
-    const T* bias = args.inputs[5].as<T>();
-    const auto pre_activation = [&](int64_t b, int64_t row) {
-      Real sum = widen(bias[row]);
-      for (int64_t i = 0; i < g.inputs; ++i) {
-        sum += widen(w_x[row * g.inputs + i]) * widen(x[b * g.inputs + i]);
-      }
-      for (int64_t k = 0; k < g.hidden; ++k) {
-        sum += widen(w_h[row * g.hidden + k]) * widen(h[b * g.hidden + k]);
-      }
-      return sum;
-    };
-    for (int64_t b = 0; b < g.batch; ++b) {
-      for (int64_t j = 0; j < g.hidden; ++j) {
-        std::array<Real, 4> gate{};
-        for (int64_t q = 0; q < 4; ++q) {
-          const Real z = pre_activation(b, q * g.hidden + j);
-          gate[static_cast<size_t>(q)] = q == 2 ? std::tanh(z) : Activation::sigmoid(z);
-          store(args.outputs[2].as<T>(), g.gate_at(b, q, j), gate[static_cast<size_t>(q)]);
-        }
-        const int64_t at = b * g.hidden + j;
-        const Real cell = gate[1] * widen(c[at]) + gate[0] * gate[2];
-        store(args.outputs[0].as<T>(), at, gate[3] * std::tanh(cell));
-        store(args.outputs[1].as<T>(), at, cell);
-      }
-    }
+    const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
+    const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
+    lstm_step<T>(g, {in(3), in(4), in(5)}, in(0), in(1), in(2), out(0), out(1), out(2));
   });
 }
 

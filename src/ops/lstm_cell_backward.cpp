@@ -1,9 +1,6 @@
 // lstm_cell_backward(x, h, c, w_x, w_h, gates, c', dh', dc')
 //   -> (dh, dc, dw_x, dw_h, dbias [, dx]); attr needs_dx (1: the last output exists).
-#include <cmath>
-
-#include "ops/lstm_geometry.h"
-#include "ops/reference.h"
+#include "ops/lstm_step.h"
 
 namespace thimble {
 namespace {
@@ -35,18 +32,12 @@ void gates_backward(const LstmGeometry& g, const KernelArgs& args, Accumulator<T
   for (int64_t b = 0; b < g.batch; ++b) {
     for (int64_t j = 0; j < g.hidden; ++j) {
       const int64_t at = b * g.hidden + j;
-      const auto gate = [&](int64_t q) {
-        return widen(args.inputs[5].as<T>()[g.gate_at(b, q, j)]);
-      };
-      const Real in = gate(0), forget = gate(1), cell = gate(2), out = gate(3);
-      const Real squashed = std::tanh(widen(args.inputs[6].as<T>()[at]));
-      const Real dh = widen(args.inputs[7].as<T>()[at]);
-      const Real dc = widen(args.inputs[8].as<T>()[at]) + dh * out * (1 - squashed * squashed);
-      d_gates[g.gate_at(b, 0, j)] = dc * cell * in * (1 - in);
-      d_gates[g.gate_at(b, 1, j)] = dc * widen(args.inputs[2].as<T>()[at]) * forget * (1 - forget);
-      d_gates[g.gate_at(b, 2, j)] = dc * in * (1 - cell * cell);
-      d_gates[g.gate_at(b, 3, j)] = dh * squashed * out * (1 - out);
-      store(args.outputs[1].as<T>(), at, dc * forget, args.adds_into(1));
+      const auto in = [&](size_t i, int64_t place) { return widen(args.inputs[i].as<T>()[place]); };
+      std::array<Real, 4> gate{};
+      for (int64_t q = 0; q < 4; ++q) gate[static_cast<size_t>(q)] = in(5, g.gate_at(b, q, j));
+      const auto d = lstm_unit_backward<Real>(gate, in(2, at), in(6, at), in(7, at), in(8, at));
+      for (int64_t q = 0; q < 4; ++q) d_gates[g.gate_at(b, q, j)] = d.gates[static_cast<size_t>(q)];
+      store(args.outputs[1].as<T>(), at, d.c, args.adds_into(1));
     }
   }
 }
@@ -60,36 +51,26 @@ void reference(const KernelArgs& args) {
     Real* d_gates = reinterpret_cast<Real*>(args.workspace);
     gates_backward<T>(g, args, d_gates);
 
-    // output [B,width] = d_gates [B,4H] weights [4H,width]
+    const auto into = [&](size_t output) {
+      return [&args, output](int64_t at, Real sum) {
+        store(args.outputs[output].as<T>(), at, sum, args.adds_into(output));
+      };
+    };
+    const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
     const auto to_data = [&](size_t output, const T* weights, int64_t width) {
-      for (int64_t b = 0; b < g.batch; ++b) {
-        for (int64_t k = 0; k < width; ++k) {
-          Real sum = 0;
-          for (int64_t row = 0; row < g.gate_rows(); ++row) {
-            sum += d_gates[b * g.gate_rows() + row] * widen(weights[row * width + k]);
-          }
-          store(args.outputs[output].as<T>(), b * width + k, sum, args.adds_into(output));
-        }
-      }
+      lstm_to_data<T>(d_gates, g.batch, g.gate_rows(), weights, width, into(output));
     };
-    // output [4H,width] = d_gates^T [4H,B] data [B,width]; without data: the sum over B.
     const auto to_weights = [&](size_t output, const T* data, int64_t width) {
-      for (int64_t row = 0; row < g.gate_rows(); ++row) {
-        for (int64_t k = 0; k < width; ++k) {
-          Real sum = 0;
-          for (int64_t b = 0; b < g.batch; ++b) {
-            const Real d = d_gates[b * g.gate_rows() + row];
-            sum += data != nullptr ? d * widen(data[b * width + k]) : d;
-          }
-          store(args.outputs[output].as<T>(), row * width + k, sum, args.adds_into(output));
-        }
-      }
+      lstm_to_weights(
+          d_gates, g.batch, g.gate_rows(), width,
+          [&](int64_t b, int64_t k) { return widen(data[b * width + k]); }, into(output));
     };
-    to_data(0, args.inputs[4].as<T>(), g.hidden);
-    to_weights(2, args.inputs[0].as<T>(), g.inputs);
-    to_weights(3, args.inputs[1].as<T>(), g.hidden);
-    to_weights(4, nullptr, 1);
-    if (args.outputs.size() > 5) to_data(5, args.inputs[3].as<T>(), g.inputs);
+    to_data(0, in(4), g.hidden);
+    to_weights(2, in(0), g.inputs);
+    to_weights(3, in(1), g.hidden);
+    lstm_to_weights(
+        d_gates, g.batch, g.gate_rows(), 1, [](int64_t, int64_t) { return Real{1}; }, into(4));
+    if (args.outputs.size() > 5) to_data(5, in(3), g.inputs);
   });
 }
 

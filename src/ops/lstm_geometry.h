@@ -1,4 +1,4 @@
-// The geometry shared by lstm_cell and its gradient. Rows of the weights, and columns of the gates,
+// The geometry shared by lstm_cell, lstm_steps and their gradients. Rows of the weights, and columns of the gates,
 // are [input H | forget H | cell H | output H].
 #pragma once
 
@@ -38,5 +38,39 @@ inline LstmGeometry lstm_geometry(std::string_view op, std::span<const TensorTyp
 // The cases both ops are checked on: [B, I, H], odd and even.
 inline constexpr std::array<LstmGeometry, 4> kLstmCases = {
     {{2, 3, 5}, {3, 5, 4}, {1, 1, 1}, {8, 16, 16}}};
+
+// Consecutive time steps: tensors of all of them have a first axis K.
+struct LstmStepsGeometry : LstmGeometry {
+  int64_t steps;
+
+  int64_t rows() const { return steps * batch; }
+  Shape all_inputs() const { return {steps, batch, inputs}; }
+  Shape all_states() const { return {steps, batch, hidden}; }
+  Shape all_gates() const { return {steps, batch, gate_rows()}; }
+  double all_flops() const { return static_cast<double>(steps) * flops(); }
+};
+
+// Without checks: x [K,B,I], h [B,H].
+inline LstmStepsGeometry lstm_steps_geometry(const Shape& x, const Shape& h) {
+  return {{x[1], x[2], h[1]}, x[0]};
+}
+
+// Checks (x [K,B,I], h [B,H], c [B,H], w_x [4H,I], w_h [4H,H]), with which both ops begin.
+inline LstmStepsGeometry lstm_steps_geometry(std::string_view op,
+                                             std::span<const TensorType> types) {
+  check_floating_rank(op, "x [K,B,I]", types[0], 3);
+  const Shape& x = types[0].shape;
+  user_check(x[0] >= 1, "[{}] wants at least one time step, got {}", op, to_string(types[0]));
+  const std::array<TensorType, 5> of_one_step = {TensorType{{x[1], x[2]}, types[0].dtype},
+                                                 types[1], types[2], types[3], types[4]};
+  lstm_geometry(op, of_one_step);
+  return lstm_steps_geometry(x, types[1].shape);
+}
+
+inline constexpr std::array<LstmStepsGeometry, 5> kLstmStepsCases = {{{{2, 3, 5}, 3},
+                                                                      {{3, 5, 4}, 2},
+                                                                      {{1, 1, 1}, 4},
+                                                                      {{2, 3, 8}, 1},
+                                                                      {{8, 16, 16}, 3}}};
 
 }  // namespace thimble

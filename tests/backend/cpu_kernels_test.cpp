@@ -181,6 +181,22 @@ std::vector<Case> cases() {
   result.push_back({"lstm_cell",
                     {.inputs = {f32({64, 96}), f32({64, 80}), f32({64, 80}), f32({320, 96}),
                                 f32({320, 80}), f32({320})}}});
+  const std::vector<TensorType> layer = {f32({5, 64, 96}), f32({64, 80}),  f32({64, 80}),
+                                         f32({320, 96}),   f32({320, 80}), f32({320})};
+  const Fill weights = {Fill::Kind::uniform, -0.1, 0.1};
+  result.push_back({"lstm_steps", {.inputs = layer, .fills = {{}, {}, {}, weights, weights}}});
+  std::vector<TensorType> saved = layer;
+  saved.back() = f32({5, 64, 320});
+  for (const Shape& shape : {Shape{5, 64, 80}, Shape{5, 64, 80}, Shape{64, 80}, Shape{64, 80},
+                             Shape{5, 64, 80}}) {
+    saved.push_back(f32(shape));
+  }
+  const Fill gates = {Fill::Kind::uniform, 0.1, 0.9};
+  result.push_back({"lstm_steps_backward",
+                    {.inputs = saved,
+                     .attrs = {{"needs_dx", int64_t{1}}},
+                     .fills = {{}, {}, {}, weights, weights, gates},
+                     .accumulate = 0x1c}});
   return result;
 }
 

@@ -16,6 +16,13 @@ RunSetup on_gpu(RunSetup run) {
   return run;
 }
 
+// A node per time step, as on the CPU.
+RunSetup lstm_cells_run() {
+  RunSetup run = lstm_run();
+  run.model.steps_at_once = 1;
+  return run;
+}
+
 std::vector<RunSetup> runs() {
   RunSetup microbatched = wrn_run();
   microbatched.microbatch = 6;  // 16 rows: the last microbatch is smaller
@@ -28,12 +35,17 @@ std::vector<RunSetup> runs() {
   half.model.storage = DType::f16;
   RunSetup coded = wrn_run();
   coded.codec = {.codec = Codec::int8};
-  return {mlp_run(), wrn_run(), lstm_run(), adam_run(), microbatched, folded, sparse, half, coded};
+  RunSetup half_lstm = lstm_runs_run();
+  half_lstm.model.storage = DType::bf16;
+  half_lstm.microbatch = 6;
+  return {mlp_run(), wrn_run(), lstm_run(), adam_run(), microbatched,    folded,
+          sparse,    half,      coded,      half_lstm,  lstm_runs_run(), lstm_cells_run()};
 }
 
 // Full fp32 on both: sums differ in order alone, at a rate that does not amplify it.
 TEST(CudaTraining, LossesAreThoseOfTheCpu) {
-  for (RunSetup run : {mlp_run(), wrn_run(), lstm_run(), adam_run()}) {
+  for (RunSetup run :
+       {mlp_run(), wrn_run(), lstm_run(), lstm_runs_run(), lstm_cells_run(), adam_run()}) {
     run.rate /= 10;
     run.tf32 = false;
     const TrainResult cpu = TrainingRun(run, {.steps = 20}).run();

@@ -199,10 +199,12 @@ TEST_P(Programs, RunsOnlyAsFarAsAsked) {
   EXPECT_EQ(loss, running.program().view<float>(running.model().loss)[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, Programs, testing::Values(small_mlp(), small_wrn(), small_lstm()),
-                         [](const auto& test) {
-                           return test.param.name.substr(0, test.param.name.find_first_of("-:"));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, Programs, testing::Values(small_mlp(), small_wrn(), small_lstm(), small_lstm_runs()),
+    [](const auto& test) {
+      return test.param.name.substr(0, test.param.name.find_first_of("-:")) +
+             (test.param.steps_at_once > 1 ? "_runs" : "");
+    });
 
 TEST(Program, AResNetMeasuresAsPlanned) {
   Running running(small_resnet(), "sgd");

@@ -119,6 +119,7 @@ const std::vector<Net>& other_nets() {
   static const std::vector<Net> nets = {
       {"mlp", {"mlp", "--data=digits", "--hidden=128"}},
       {"lstm", {"lstm", "--layers=1", "--hidden=64", "--length=4"}},
+      {"lstm_runs", {"lstm", "--layers=1", "--hidden=64", "--length=4", "--steps-at-once=3"}},
       {"unet", {"unet", "--data=digits", "--layers=1", "--hidden=8"}},
       {"wrn", {"wrn-10-1", "--data=digits"}},
   };
@@ -171,6 +172,8 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"mlp", "norm_carried"},
       {"lstm", "norm_group"},
       {"lstm", "norm_carried"},
+      {"lstm_runs", "norm_group"},
+      {"lstm_runs", "norm_carried"},
   };
   return pairs;
 }

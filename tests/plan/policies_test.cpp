@@ -16,7 +16,8 @@ Plan plan_with(const Case& c, std::string_view policy, std::optional<Bytes> budg
 }
 
 TEST(AllocationLevels, EachSharesMoreThanTheOneBefore) {
-  for (const ModelOptions& options : {small_mlp(), small_wrn(), small_lstm(), small_unet()}) {
+  for (const ModelOptions& options :
+       {small_mlp(), small_wrn(), small_lstm(), small_lstm_runs(), small_unet()}) {
     SCOPED_TRACE(options.name);
     const Case c = planned_model(options);
     const Plan none = plan_with(c, "none"), in_place = plan_with(c, "inplace");

@@ -124,6 +124,12 @@ inline ModelOptions small_lstm() {
   return {.name = "lstm", .batch = 4, .layers = 2, .hidden = 16, .length = 5};
 }
 
+inline ModelOptions small_lstm_runs() {
+  ModelOptions options = small_lstm();
+  options.steps_at_once = 2;  // of 5 time steps
+  return options;
+}
+
 inline ModelOptions with_norm(ModelOptions options, Norm norm) {
   options.norm = norm;
   return options;

@@ -150,6 +150,13 @@ inline std::vector<Net> nets() {
        {.name = "resnet-50", .batch = 2, .image = {32, 32, 3}, .classes = 7, .hidden = 16}});
   all.push_back({"mlp", {.name = "mlp", .batch = 5, .dropout = 0.3, .layers = 6, .hidden = 24}});
   all.push_back({"lstm", {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 24}});
+  all.push_back({"lstm_runs",
+                 {.name = "lstm",
+                  .batch = 3,
+                  .layers = 2,
+                  .hidden = 8,
+                  .length = 24,
+                  .steps_at_once = 5}});
   all.push_back({"unet",
                  {.name = "unet",
                   .batch = 2,

@@ -42,6 +42,12 @@ inline RunSetup lstm_run() {
   return {.model = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 6},
           .rate = 0.2};
 }
+// The same net, several time steps to a node.
+inline RunSetup lstm_runs_run() {
+  RunSetup run = lstm_run();
+  run.model.steps_at_once = 4;
+  return run;
+}
 inline RunSetup adam_run() {
   RunSetup run = mlp_run();
   run.optimizer = "adam";

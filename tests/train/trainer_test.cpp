@@ -60,7 +60,7 @@ TEST(Trainer, SameSeedSameBitsOtherSeedOther) {
 }
 
 TEST(Trainer, WhatIsMeasuredIsWhatWasPlanned) {
-  for (const RunSetup& run : {mlp_run(), wrn_run(), lstm_run()}) {
+  for (const RunSetup& run : {mlp_run(), wrn_run(), lstm_run(), lstm_runs_run()}) {
     TrainingRun training(run, {.steps = 2});
     const TrainResult result = training.run();
     EXPECT_EQ(result.measured_arena, training.planned().plan.arena) << run.model.name;

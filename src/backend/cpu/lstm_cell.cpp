@@ -1,28 +1,11 @@
 // lstm_cell: two products straight into the saved gates, then one pass over them.
 #include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/lstm_step.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/product.h"
-#include "backend/cpu/vector_math.h"
 
 namespace thimble {
 namespace {
-
-// One sample. gates [4H]: sums of the products in, activated gates out. c_after may be c.
-THIMBLE_FOR_EACH_ISA void cell(const float* bias, const float* c, int64_t hidden, float* gates,
-                               float* h_after, float* c_after) {
-  float *in = gates, *forget = gates + hidden, *cell = gates + 2 * hidden,
-        *out = gates + 3 * hidden;
-#pragma GCC ivdep
-  for (int64_t j = 0; j < hidden; ++j) {
-    in[j] = vector_sigmoid(in[j] + bias[j]);
-    forget[j] = vector_sigmoid(forget[j] + bias[hidden + j]);
-    cell[j] = vector_tanh(cell[j] + bias[2 * hidden + j]);
-    out[j] = vector_sigmoid(out[j] + bias[3 * hidden + j]);
-    const float value = forget[j] * c[j] + in[j] * cell[j];
-    c_after[j] = value;
-    h_after[j] = out[j] * vector_tanh(value);
-  }
-}
 
 class LstmCell final : public Kernel {
  public:
@@ -48,7 +31,7 @@ class LstmCell final : public Kernel {
     parts_.run([&](int, int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t at = b * hidden_;
-        cell(bias, c + at, hidden_, gates + 4 * at, h_after + at, c_after + at);
+        lstm_activate(bias, c + at, hidden_, gates + 4 * at, h_after + at, c_after + at);
       }
     });
   }

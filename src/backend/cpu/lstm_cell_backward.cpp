@@ -2,31 +2,11 @@
 // then a product for each gradient of a matrix.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/lstm_step.h"
 #include "backend/cpu/product.h"
-#include "backend/cpu/vector_math.h"
 
 namespace thimble {
 namespace {
-
-// One sample. dc may be dc_after.
-THIMBLE_FOR_EACH_ISA void cell_backward(const float* gates, const float* c, const float* c_after,
-                                        const float* dh_after, const float* dc_after,
-                                        int64_t hidden, bool add, float* __restrict d_gates,
-                                        float* dc) {
-  const float *in = gates, *forget = gates + hidden, *cell = gates + 2 * hidden,
-              *out = gates + 3 * hidden;
-#pragma GCC ivdep
-  for (int64_t j = 0; j < hidden; ++j) {
-    const float squashed = vector_tanh(c_after[j]);
-    const float dh = dh_after[j];
-    const float d = dc_after[j] + dh * out[j] * (1 - squashed * squashed);
-    d_gates[j] = d * cell[j] * in[j] * (1 - in[j]);
-    d_gates[hidden + j] = d * c[j] * forget[j] * (1 - forget[j]);
-    d_gates[2 * hidden + j] = d * in[j] * (1 - cell[j] * cell[j]);
-    d_gates[3 * hidden + j] = dh * squashed * out[j] * (1 - out[j]);
-    dc[j] = (add ? dc[j] : 0) + d * forget[j];
-  }
-}
 
 class LstmCellBackward final : public Kernel {
  public:
@@ -63,8 +43,9 @@ class LstmCellBackward final : public Kernel {
     parts_.run([&](int, int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t at = b * hidden_;
-        cell_backward(in(5) + 4 * at, in(2) + at, in(6) + at, in(7) + at, in(8) + at, hidden_,
-                      args.adds_into(1), d_gates + 4 * at, args.outputs[1].as<float>() + at);
+        lstm_gates_backward({in(5) + 4 * at, in(2) + at, in(6) + at}, in(7) + at, in(8) + at,
+                            hidden_, args.adds_into(1), d_gates + 4 * at,
+                            args.outputs[1].as<float>() + at);
       }
     });
     to_w_x_.run(d_gates, in(0), args.outputs[2].data, scratch);

@@ -2,6 +2,8 @@
 // y, row-major; sums have one order, in scratch of known size.
 #pragma once
 
+#include <vector>
+
 #include "backend/cuda/device.h"
 #include "base/bytes.h"
 #include "base/dtype.h"
@@ -11,29 +13,49 @@ namespace thimble {
 struct ProductShape {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;  // a is stored [K,M], b [N,K]
+  // Of one product, equal parts of the depth K, each with a result of its own: y is [parts,M,N].
+  int64_t parts = 1;
+  int64_t alignment = kArenaAlignment;  // in bytes, of the addresses of all matrices
 };
+
+// The alignment of places that are multiples of `bytes` into a buffer of an arena.
+constexpr int64_t alignment_of_multiples(int64_t bytes) {
+  int64_t alignment = kArenaAlignment;
+  while (bytes % alignment != 0) alignment /= 2;
+  return alignment;
+}
 
 class CublasProduct {
  public:
   // `factors` is the dtype of a and b, `result` that of y. `most_scratch`: no more than that.
+  // `most_guesses`: so many algorithms to choose from, the library's best guess first.
   CublasProduct(CudaDevice& device, const ProductShape& shape, DType factors, DType result,
-                bool add, Bytes most_scratch);
+                bool add, Bytes most_scratch, int most_guesses = 1);
   ~CublasProduct();
   CublasProduct(const CublasProduct&) = delete;
   CublasProduct& operator=(const CublasProduct&) = delete;
+
+  int guesses() const { return static_cast<int>(algorithms_.size()); }
+  // From now on.
+  void use(int guess) { used_ = static_cast<size_t>(guess); }
 
   Bytes scratch() const;
   void run(const void* a, const void* b, void* y, std::byte* scratch) const;
 
  private:
-  void choose(Bytes most_scratch);
+  struct Algorithm {
+    cublasLtMatmulAlgo_t config;
+    size_t scratch;
+  };
+
+  void find_algorithms(Bytes most_scratch, int64_t alignment, int most);
 
   CudaDevice& device_;
   const float add_;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, y_ = nullptr;
   cublasLtMatmulDesc_t product_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
-  size_t used_ = 0;  // of the scratch
+  std::vector<Algorithm> algorithms_;
+  size_t used_ = 0;
 };
 
 // Scratch that is little beside the matrices.

@@ -3,7 +3,7 @@
 // result, which walks the reduced axes.
 #include <limits>
 
-#include "backend/cuda/column_sums.cuh"
+#include "backend/cuda/fold_columns.cuh"
 #include "backend/cuda/row_group.cuh"
 
 namespace thimble {
@@ -26,31 +26,6 @@ struct WriteReduced {
     store(y + at, static_cast<float>(value / divisor), add);
   }
 };
-
-// Partial results of a first launch.
-struct WritePartial {
-  float* partial;
-  __device__ void operator()(int64_t at, double value) const {
-    partial[at] = static_cast<float>(value);
-  }
-};
-
-template <class T, int kWide, class Fold, class Write>
-__global__ void __launch_bounds__(kColumnThreads, 2)
-    fold_columns(const T* x, ColumnTiles tiles, Fold fold, Write write) {
-  const TilePlace<kWide> place(tiles);
-  float sum[1][kWide];
-#pragma unroll
-  for (int e = 0; e < kWide; ++e) sum[0][e] = Fold::kNothing;
-  const T* const sources[1] = {x};
-  for_each_row<T, kWide, 1>(tiles, place, sources, [&](int, const Vec<T, kWide>(&in)[1]) {
-#pragma unroll
-    for (int e = 0; e < kWide; ++e) sum[0][e] = fold(sum[0][e], widen(in[0].at[e]));
-  });
-  fold_block_columns(tiles, sum, fold, [&](int, int column, float all) {
-    write(int64_t{blockIdx.x} * tiles.columns + column, static_cast<double>(all));
-  });
-}
 
 // Row r is piece r % pieces of its tensor's row r / pieces.
 struct RowPieces {
@@ -196,23 +171,12 @@ Bytes scratch_of(const Shapes& shapes) {
 template <class T, class Fold>
 void launch_reduce(const T* x, const Shapes& shapes, const Fold& fold, const WriteReduced<T>& write,
                    float* partial, const CudaDevice& device) {
-  const WritePartial keep{partial};
   if (shapes.down) {
-    const ColumnTiles& tiles = shapes.tiles;
-    with_wide(tiles.columns, [&](auto wide) {
-      const dim3 grid = tiles.grid(shapes.outer);
-      if (tiles.slices == 1) {
-        fold_columns<T, wide.value>
-            <<<grid, tiles.threads, 0, device.stream>>>(x, tiles, fold, write);
-      } else {
-        fold_columns<T, wide.value><<<grid, tiles.threads, 0, device.stream>>>(x, tiles, fold, keep);
-      }
-    });
-    if (tiles.slices > 1) launch_fold_slices(partial, tiles, fold, write, device);
+    launch_fold_columns(x, shapes.tiles, shapes.outer, fold, write, partial, device);
   } else if (shapes.along) {
     const RowPieces& p = shapes.pieces;
     if (p.pieces == 1) return launch_fold_rows(x, p, fold, write, device);
-    launch_fold_rows(x, p, fold, keep, device);
+    launch_fold_rows(x, p, fold, WritePartial{partial}, device);
     launch_fold_rows(partial, RowPieces{p.rows, p.pieces, 1, p.pieces}, fold, write, device);
   } else {
     const unsigned blocks = row_blocks(shapes.kept.elements(), 1, device);

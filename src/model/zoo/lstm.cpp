@@ -1,7 +1,10 @@
 // lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled, with a
-// classifier on the last hidden state. Weight gradients add in place over time.
+// classifier on the last hidden state. Weight gradients add in place over time. A layer is a node
+// per time step, or per run of `steps_at_once` time steps, the last run as short as it takes.
+#include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "model/layers.h"
 
 namespace thimble {
@@ -17,6 +20,10 @@ void complete(ModelOptions& options) {
   if (options.layers == 0) options.layers = 2;
   if (options.hidden == 0) options.hidden = 128;
   if (options.length == 0) options.length = 64;
+  if (options.steps_at_once == 0) options.steps_at_once = 1;
+  user_check(options.steps_at_once >= 1, "an lstm cannot do {} time steps at once",
+             options.steps_at_once);
+  options.steps_at_once = std::min(options.steps_at_once, options.length);
 }
 
 struct Cell {
@@ -37,6 +44,34 @@ Cell make_cell(Layers& net, const ModelOptions& options, int64_t layer, int64_t 
           net.weight("bias", {4 * hidden}, init), zero, zero};
 }
 
+// Time step t of all layers.
+void add_step(Builder& b, const ModelOptions& options, ValueId sequence, int64_t t,
+              std::vector<Cell>& cells) {
+  ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", t}, {"end", t + 1}});
+  x = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{options.batch, kFeatures}}});
+  for (Cell& cell : cells) {
+    const auto next = b.apply(
+        "lstm_cell", {x, cell.h, cell.c, cell.input_weight, cell.recurrent_weight, cell.bias});
+    cell.h = next[0];
+    cell.c = next[1];
+    x = cell.h;
+  }
+}
+
+// The run of time steps from `begin` on, of all layers.
+void add_run(Builder& b, const ModelOptions& options, ValueId sequence, int64_t begin,
+             std::vector<Cell>& cells) {
+  const int64_t end = std::min(options.length, begin + options.steps_at_once);
+  ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", begin}, {"end", end}});
+  for (Cell& cell : cells) {
+    const auto next = b.apply(
+        "lstm_steps", {x, cell.h, cell.c, cell.input_weight, cell.recurrent_weight, cell.bias});
+    x = next[0];
+    cell.h = next[1];
+    cell.c = next[2];
+  }
+}
+
 Model build(const ModelOptions& options) {
   Layers net(options);
   Builder& b = net.build();
@@ -45,16 +80,12 @@ Model build(const ModelOptions& options) {
   for (int64_t layer = 0; layer < options.layers; ++layer) {
     cells.push_back(make_cell(net, options, layer, layer == 0 ? kFeatures : options.hidden));
   }
-  for (int64_t t = 0; t < options.length; ++t) {
+  for (int64_t t = 0; t < options.length; t += options.steps_at_once) {
     const Builder::Scope scope(b, fmt::format("t{}", t));
-    ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", t}, {"end", t + 1}});
-    x = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{options.batch, kFeatures}}});
-    for (Cell& cell : cells) {
-      const auto next = b.apply("lstm_cell", {x, cell.h, cell.c, cell.input_weight,
-                                              cell.recurrent_weight, cell.bias});
-      cell.h = next[0];
-      cell.c = next[1];
-      x = cell.h;
+    if (options.steps_at_once == 1) {
+      add_step(b, options, sequence, t, cells);
+    } else {
+      add_run(b, options, sequence, t, cells);
     }
   }
   return net.finish(net.linear("classifier", cells.back().h, options.classes));
@@ -63,8 +94,9 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_lstm;
-const ModelFamily family_lstm{"lstm",
-                              "stacked LSTM over generated sequences (--layers, --hidden, --length)",
-                              matches, complete, build, true};
+const ModelFamily family_lstm{
+    "lstm",  "stacked LSTM over generated sequences (--layers, --hidden, --length)",
+    matches, complete,
+    build,   true};
 
 }  // namespace thimble

@@ -61,7 +61,8 @@ bench: build
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
 
 bench-gpu: build
-	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers
+	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers \
+	        $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

@@ -11,8 +11,15 @@
 #include <vector>
 
 #include "backend/kernel.h"
+#include "base/error.h"
 
 namespace thimble {
+
+// The device is missing, cannot do what is asked, or was lost with all that its memory held.
+class DeviceError : public UserError {
+ public:
+  using UserError::UserError;
+};
 
 // One thing to record: begins when those before it in its stream are over, and those it waits for.
 struct Launch {

@@ -284,6 +284,15 @@ void Trainer::save() {
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
+  try {
+    return run_steps(show);
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}; {}{}", error.what(), kept(),
+                                  result_.checkpoint.empty() ? "" : ": go on with --resume"));
+  }
+}
+
+TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show) {
   const int64_t batch = planned_.microbatches.batch;
   const int64_t per_epoch = steps_per_epoch();
   const int64_t first = result_.resumed_at;

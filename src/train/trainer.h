@@ -79,6 +79,7 @@ class Trainer {
   Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
   ~Trainer();
 
+  // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
   // Writes the weights as they are now, for other programs.
@@ -90,6 +91,7 @@ class Trainer {
   struct Meter;
 
   void start();
+  TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   int64_t steps_per_epoch() const;
   void evaluate();

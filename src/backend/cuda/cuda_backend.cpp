@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/failure.h"
 #include "backend/cuda/owned.h"
 #include "backend/roofline.h"
 #include "base/error.h"
@@ -24,8 +25,10 @@ class DeviceMemory final : public Memory {
   explicit DeviceMemory(Bytes size) : size_(size) {
     if (size.count == 0) return;
     void* allocated = nullptr;
-    check(cudaMalloc(&allocated, static_cast<size_t>(size.count)),
-          fmt::format("an arena of {}", to_string(size)).c_str());
+    const cudaError_t status = cudaMalloc(&allocated, static_cast<size_t>(size.count));
+    const std::string what = fmt::format("an arena of {}", to_string(size));
+    if (status == cudaErrorMemoryAllocation) fail_for_room(what, size);
+    check(status, what.c_str());
     base_ = static_cast<std::byte*>(allocated);
   }
   ~DeviceMemory() override { cudaFree(base_); }
@@ -46,9 +49,11 @@ class PinnedMemory final : public Memory {
     if (size.count == 0) return;
     void* allocated = nullptr;
     const cudaError_t status = cudaMallocHost(&allocated, static_cast<size_t>(size.count));
-    user_check(status == cudaSuccess,
-               "the system has no {} of memory that the GPU can read, for batches",
+    user_check(status != cudaErrorMemoryAllocation,
+               "the system has no {} of memory that the GPU can read, for batches; give a smaller "
+               "--batch or --microbatch, or close other programs",
                to_string(size));
+    check(status, "allocating memory for batches");
     base_ = static_cast<std::byte*>(allocated);
   }
   ~PinnedMemory() override { cudaFreeHost(base_); }

@@ -142,6 +142,7 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
                {"checkpoint", result.checkpoint}});
+  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
   if (planned.training->sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }
@@ -213,10 +214,16 @@ int run(const Flags& flags) {
   fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
              result.train_loss, result.step_ms);
   fmt::print("{}", memory_table(planned->plan));
-  fmt::print("  {:<24}{:>14}{:>12}   {}\n\n", "arena, measured", result.measured_arena.count,
-             to_string(result.measured_arena),
-             result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
-  fmt::print("checkpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  const auto row = [](std::string_view what, Bytes size, std::string_view note) {
+    fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
+  };
+  row("arena, measured", result.measured_arena,
+      result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
+  if (result.beside_arena) {
+    row("on the card beside it", *result.beside_arena,
+        "CUDA's context, libraries' code, other programs");
+  }
+  fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
   return kOk;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "execute/program.h"
@@ -60,6 +61,7 @@ struct TrainResult {
   double test_accuracy = 0;
   int64_t test_count = 0;
   Bytes measured_arena;
+  std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
   double step_ms = 0;           // median
   std::vector<double> losses;   // of every step of this process

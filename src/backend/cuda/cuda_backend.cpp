@@ -193,6 +193,12 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Memory> allocate(Bytes size) override {
     return std::make_unique<DeviceMemory>(size);
   }
+  // What cudaMalloc rounds an arena up by counts as beside it.
+  std::optional<Bytes> in_use_beside(Bytes arena) const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for its free memory");
+    return Bytes(static_cast<int64_t>(total - free)) - arena;
+  }
   std::unique_ptr<Memory> allocate_host(Bytes size) override {
     return std::make_unique<PinnedMemory>(size);
   }

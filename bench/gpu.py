@@ -18,6 +18,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 
 WRN = ["wrn-28-2", "--batch", "100", "--data", "generated"]
 DEEP = ["resnet-1001", "--batch", "32"]
@@ -70,8 +71,9 @@ def calibrate(args, flags):
 
 
 def train(args, flags):
-    return run_json([args.thimble, "train", *flags, "--device", "cuda", "--steps", str(args.steps),
-                     "--json", "--no-eval"], THIMBLE_TIMEOUT)
+    with tempfile.TemporaryDirectory() as out:
+        return run_json([args.thimble, "train", *flags, "--device", "cuda", "--steps",
+                         str(args.steps), "--json", "--no-eval", "--out", out], THIMBLE_TIMEOUT)
 
 
 def ask_peer(args, name):

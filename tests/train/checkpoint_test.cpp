@@ -6,6 +6,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "support/lost_device.h"
 #include "support/runs.h"
 #include "train/safetensors.h"
 
@@ -102,31 +103,6 @@ TEST(Checkpoint, LeftoversOfACrashAreNotCheckpoints) {
   EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe).step, 7);
 }
 
-// A device that is lost after so many copies from it.
-class LostDevice final : public Backend {
- public:
-  LostDevice(Backend& whole, int copies) : whole_(whole), copies_(copies) {}
-  std::string_view name() const override { return "lost"; }
-  std::string machine() const override { return "none"; }
-  bool runs() const override { return true; }
-  Kernel& kernel(const Signature& signature) override { return whole_.kernel(signature); }
-  double seconds(const Signature& signature) const override { return whole_.seconds(signature); }
-  std::unique_ptr<Memory> allocate(Bytes size) override { return whole_.allocate(size); }
-  void copy_in(std::byte* to, std::span<const std::byte> from) override {
-    whole_.copy_in(to, from);
-  }
-  void copy_out(std::span<std::byte> to, const std::byte* from) override {
-    if (copies_-- == 0) throw DeviceError("the card is lost");
-    whole_.copy_out(to, from);
-  }
-  void synchronise() override {}
-  double seconds_for(const std::function<void()>&) override { return 0; }
-
- private:
-  Backend& whole_;
-  int copies_;
-};
-
 TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
   const TemporaryFolder folder;
   TrainingRun run(adam_run(), {.steps = 1, .evaluate = false});
@@ -134,7 +110,8 @@ TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
       save_checkpoint(folder.path(), run.program(), {.step = 4, .recipe = kRecipe});
   const std::string before = persistent_bytes(run.program());
   for (const int copies : {0, 1, 7}) {  // among the weights, and among the moments
-    LostDevice device(*run.planned().backend, copies);
+    LostDevice device(*run.planned().backend);
+    device.lose_after(copies);
     const auto arena = device.allocate(run.planned().plan.arena);
     Program program(run.program().graph(), run.planned().plan, device, *arena);
     EXPECT_TRUE(throws_saying<DeviceError>(

@@ -56,7 +56,7 @@ FILTER    ?= Cuda/Conformance.IsNearTheReference*:CudaGatherFold.*
 SANITIZER := $(shell command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
 sanitize-cuda: configure
-	@test -x $(SANITIZER) || { echo "compute-sanitizer is not here: install CUDA's (cuda-sanitizer)"; exit 1; }
+	@test -x $(SANITIZER) || { echo "no compute-sanitizer: it comes with CUDA's toolkit"; exit 1; }
 	@cmake --build $(BUILD) --target cuda_tests -j $(JOBS)
 	@for tool in memcheck racecheck initcheck; do \
 	  echo "compute-sanitizer: $$tool"; \

@@ -1,5 +1,5 @@
-# Finds what the CUDA backend needs: nvcc 12, the runtime, cuBLASLt and cuDNN 9. THIMBLE_CUDA is AUTO
-# (found, or left out with a word on what is missing), ON (missing is an error) or OFF.
+# Finds what the CUDA backend needs: nvcc 12, the runtime, cuBLASLt and cuDNN 9. THIMBLE_CUDA is
+# AUTO (found, or left out with a word on what is missing), ON (missing is an error) or OFF.
 set(THIMBLE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
 
 # Which cuDNN has its headers in that folder: "9.19".

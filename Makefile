@@ -11,15 +11,16 @@ LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPIL
 # GPU code for the card at hand; without one, for one architecture, so that it is known to compile.
 ARCHITECTURE := $(shell nvidia-smi >/dev/null 2>&1 && echo native || echo 90-real)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda bench bench-gpu bench-remat \
-        bench-techniques bench-optimality parity format tidy clean
+.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda sanitize-cuda \
+        bench bench-gpu bench-remat bench-techniques bench-optimality parity format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
-	@echo "make bench-gpu  memory and time against PyTorch on one GPU (needs PyTorch with CUDA)"
+	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
+	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
@@ -50,6 +51,19 @@ test: build-tests
 test-cuda: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L cuda
 
+# The quick part of cuda_tests: every op once in each type. Another part: FILTER=...
+FILTER    ?= Cuda/Conformance.IsNearTheReference*:CudaGatherFold.*
+SANITIZER := $(shell command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+
+sanitize-cuda: configure
+	@test -x $(SANITIZER) || { echo "no compute-sanitizer: it comes with CUDA's toolkit"; exit 1; }
+	@cmake --build $(BUILD) --target cuda_tests -j $(JOBS)
+	@for tool in memcheck racecheck initcheck; do \
+	  echo "compute-sanitizer: $$tool"; \
+	  $(SANITIZER) --tool $$tool --error-exitcode 1 \
+	    $(BUILD)/tests/cuda_tests --gtest_brief=1 --gtest_filter='$(FILTER)' || exit 1; \
+	done
+
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
 
@@ -61,7 +75,8 @@ bench: build
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
 
 bench-gpu: build
-	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers
+	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers \
+	        $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

@@ -1,20 +1,29 @@
 """Thimble and PyTorch on one GPU, in one go: memory and time of a training step.
 
 Every row is a piece of work, Thimble's flags for it and PyTorch's way of doing it. Memory is
-Thimble's arena (all it ever allocates on the card beside CUDA's own context) and the peak of
-PyTorch's allocator; time is the median step. Results of the day go to docs/results/gpu.md.
+Thimble's arena and the peak of PyTorch's allocator; "beside" is what else is in use on the card
+while Thimble runs: CUDA's context, the libraries' code, other programs. Time is the median step,
+"predicted" Thimble's own forecast of it in percent of what was measured. More peers come behind the
+rows. torch.compile does WRN-28-2 only: ResNet-1001 does not compile in reasonable time.
 
-usage: gpu.py --thimble PATH [--python PYTHON] [--only TEXT] [--steps N] [--calibrate SECONDS]
-              [--more-peers] [--json FILE]
+usage: gpu.py --thimble PATH [--python PYTHON] [--rows 1,3] [--only TEXT] [--steps N]
+              [--calibrate SECONDS] [--more-peers] [--timeout SECONDS] [--json FILE]
+              [--markdown FILE]
 """
 import argparse
+import datetime
 import json
+import os
+import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
 
 WRN = ["wrn-28-2", "--batch", "100", "--data", "generated"]
 DEEP = ["resnet-1001", "--batch", "32"]
-LSTM = ["lstm", "--layers", "4", "--hidden", "1024", "--batch", "64", "--length", "2048", "--classes", "5000"]
+LSTM = ["lstm", "--layers", "4", "--hidden", "1024", "--batch", "64", "--length", "2048",
+        "--classes", "5000"]
 SMALL = ["--precision", "fp16", "--microbatch", "10", "--density", "0.3"]
 
 # work, Thimble's flags, PyTorch's variant, goal of the ratio of times, goal in bytes
@@ -29,72 +38,146 @@ ROWS = [
      "resnet-1001 amp", 0.30, 2.6 * 2**30),
     ("LSTM 4x1024 b64 T2048 fp32", [*LSTM, "--memory", "1.6GiB"], "lstm fp32", 1.3, 1.6 * 2**30),
 ]
-MORE_PEERS = ["resnet-1001 fp32 checkpoint", "resnet-1001 amp checkpoint", "wrn amp compile"]
+MORE_PEERS = ["resnet-1001 fp32 checkpoint", "resnet-1001 amp checkpoint", "wrn amp compile",
+              "wrn amp compile budget 0.5"]
+COLUMNS = {"work": 60, "MiB": 10, "beside": 8, "peer MiB": 10, "ms": 9, "peer ms": 9, "ratio": 7,
+           "goal": 6, "predicted": 10, "": 24}
+THIMBLE_TIMEOUT = 600
 
 
-def run_json(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.stderr.write(f"{' '.join(command)}\n{done.stderr[-800:]}{done.stdout[-400:]}\n")
-        return None
-    return json.loads(done.stdout.strip().splitlines()[-1] if done.stdout.count("\n") < 3
-                      else done.stdout)
+def run_json(command, timeout):
+    """The object that the command prints, or None and why there is none."""
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, start_new_session=True)
+        out, err = process.communicate(timeout=timeout)
+        if process.returncode == 0:
+            return json.loads(out[out.index("{"):]), ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # with its compile workers, which hold the pipes
+        process.wait()
+        return None, "did not finish"
+    except (OSError, ValueError) as error:
+        out, err = "", f"{error}\n"
+    sys.stderr.write(f"{' '.join(command)}\n{err[-800:]}{out[-400:]}\n")
+    return None, "failed"
 
 
-def thimble(path, flags, steps):
-    return run_json([path, "train", *flags, "--device", "cuda", "--steps", str(steps), "--json",
-                     "--no-eval"])
+def calibrate(args, flags):
+    plans = ("--memory", "--allow")  # kernels do not depend on what plans are told
+    free = [f for i, f in enumerate(flags) if f not in plans and flags[i - 1] not in plans]
+    run_json([args.thimble, "calibrate", *free, "--device", "cuda", "--json", "--seconds",
+              str(args.calibrate)], args.calibrate + THIMBLE_TIMEOUT)
 
 
-def mib(count):
-    return f"{count / 2**20:,.1f}"
+def train(args, flags):
+    with tempfile.TemporaryDirectory() as out:
+        return run_json([args.thimble, "train", *flags, "--device", "cuda", "--steps",
+                         str(args.steps), "--json", "--no-eval", "--out", out], THIMBLE_TIMEOUT)
+
+
+def ask_peer(args, name):
+    peer = str(pathlib.Path(__file__).with_name("gpu_peer.py"))
+    return run_json([args.python, peer, name], args.timeout)
+
+
+def versions(args):
+    def first_line(command):
+        try:
+            return subprocess.run(command, capture_output=True, text=True).stdout.split("\n")[0]
+        except OSError:
+            return ""
+
+    card = first_line(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    name, _, driver = card.partition(", ")
+    peer, _ = ask_peer(args, "--versions")
+    torch = "PyTorch {torch} (CUDA {cuda}, cuDNN {cudnn})".format(**peer) if peer else "no PyTorch"
+    return ", ".join([str(datetime.date.today()), name or "unknown card",
+                      f"driver {driver or 'unknown'}", first_line([args.thimble, "--version"]),
+                      torch])
+
+
+def cells_of(work, ours, theirs, goal=None, most=None, note=""):
+    """A row as text, by column; what nobody measured stays empty."""
+    cells = dict.fromkeys(COLUMNS, "")
+    cells["work"] = work
+    if ours:
+        overhead = ours.get("device_overhead_bytes")
+        cells["MiB"] = f"{ours['measured_arena_bytes'] / 2**20:,.1f}"
+        cells["beside"] = f"{overhead / 2**20:,.0f}" if overhead is not None else ""
+        cells["ms"] = f"{ours['step_ms']:.2f}"
+        cells["predicted"] = f"{100 * ours['predicted_step_ms'] / ours['step_ms']:.0f}%"
+    if theirs:
+        cells["peer MiB"] = f"{theirs['peak_bytes'] / 2**20:,.1f}"
+        cells["peer ms"] = f"{theirs['step_ms']:.2f}"
+    if ours and theirs:
+        ratio = ours["step_ms"] / theirs["step_ms"]
+        cells["ratio"], cells["goal"] = f"{ratio:.3f}", f"{goal:.2f}"
+        if ratio > goal or ours["measured_arena_bytes"] > most:
+            note = "missed"
+    cells[""] = note
+    return cells
+
+
+def show(cells):
+    print("".join(f"{cells[name]:<{width}}" if name == "work" else
+                  f"  {cells[name]}" if name == "" else f"{cells[name]:>{width}}"
+                  for name, width in COLUMNS.items()).rstrip(), flush=True)
+
+
+def markdown(header, table):
+    lines = [header, "", "| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    lines += ["| " + " | ".join(cells.values()) + " |" for cells in table]
+    return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--thimble", required=True)
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--rows", default="", help="their numbers, from 1, joined by commas")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose work has it")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--calibrate", type=float, default=0, metavar="SECONDS",
                         help="measure the kernels of every row first, for so long")
     parser.add_argument("--more-peers", action="store_true")
-    parser.add_argument("--json")
+    parser.add_argument("--timeout", type=float, default=180, metavar="SECONDS",
+                        help="for each of PyTorch's variants")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE")
     args = parser.parse_args()
+    wanted = [int(n) for n in args.rows.split(",") if n] or range(1, len(ROWS) + 1)
 
-    results, card = [], ""
-    print(f"{'work':<60}{'MiB':>10}{'peer MiB':>10}{'ms':>9}{'peer ms':>9}{'ratio':>7}{'goal':>6}"
-          f"{'predicted':>11}")
-    for work, flags, peer, goal, most in ROWS:
-        if args.only not in work:
+    header = versions(args)
+    print(header)
+    show({name: name for name in COLUMNS})
+    results, table = [], []
+
+    def add(cells):
+        show(cells)
+        table.append(cells)
+
+    for number, (work, flags, peer, goal, most) in enumerate(ROWS, 1):
+        if number not in wanted or args.only not in work:
             continue
         if args.calibrate:
-            plans = ("--memory", "--allow")  # kernels do not depend on what plans are told
-            free = [f for i, f in enumerate(flags) if f not in plans and flags[i - 1] not in plans]
-            run_json([args.thimble, "calibrate", *free, "--device", "cuda", "--json",
-                      "--seconds", str(args.calibrate)])
-        ours = thimble(args.thimble, flags, args.steps)
-        theirs = run_json([args.python, __file__.replace("gpu.py", "gpu_peer.py"), peer])
-        if not ours or not theirs:
-            print(f"{work:<60} failed")
-            continue
-        card = f"{theirs['card']}, PyTorch {theirs['torch']}"
-        ratio = ours["step_ms"] / theirs["step_ms"]
-        arena = ours["measured_arena_bytes"]
-        print(f"{work:<60}{mib(arena):>10}{mib(theirs['peak_bytes']):>10}{ours['step_ms']:>9.2f}"
-              f"{theirs['step_ms']:>9.2f}{ratio:>7.3f}{goal:>6.2f}{ours['predicted_step_ms']:>11.2f}"
-              f"{'' if ratio <= goal and arena <= most else '  missed'}", flush=True)
+            calibrate(args, flags)
+        ours, why = train(args, flags)
+        theirs, why_not = ask_peer(args, peer)
+        note = ", ".join(f"{who} {what}" for who, what in (("Thimble", why), ("PyTorch", why_not))
+                         if what)
+        add(cells_of(work, ours, theirs, goal, most, note))
         results.append({"work": work, "flags": flags, "thimble": ours, "peer": theirs})
-    if args.more_peers:
-        for peer in MORE_PEERS:
-            theirs = run_json([args.python, __file__.replace("gpu.py", "gpu_peer.py"), peer])
-            if theirs:
-                print(f"{'PyTorch: ' + peer:<60}{'':>10}{mib(theirs['peak_bytes']):>10}{'':>9}"
-                      f"{theirs['step_ms']:>9.2f}", flush=True)
-    print(card)
+    for peer in MORE_PEERS if args.more_peers else []:
+        theirs, why_not = ask_peer(args, peer)
+        add(cells_of("PyTorch: " + peer, None, theirs, note=why_not))
+        results.append({"work": peer, "peer": theirs})
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+            json.dump({"versions": header, "rows": results}, file, indent=1)
+    if args.markdown:
+        with open(args.markdown, "w", encoding="utf-8") as file:
+            file.write(markdown(header, table))
 
 
 if __name__ == "__main__":

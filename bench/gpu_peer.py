@@ -1,6 +1,6 @@
 """PyTorch's side of bench/gpu.py: one variant a call, peak memory and step time as JSON.
 
-usage: gpu_peer.py NAME    (gpu_peer.py --list: the names)
+usage: gpu_peer.py NAME    (--list: the names; --versions: what runs them, as JSON)
 """
 import contextlib
 import json
@@ -92,15 +92,24 @@ def resnet_1001(segments=0):
     return ResidualNet(stem, blocks, 2048, 1000, segments)
 
 
-def image_step(model, batch, size, classes, amp=None, microbatches=1, compiled=False):
+def compiled_with(model, budget):
+    """Compiled; below 1, so that it keeps that share of its activations and recomputes the rest."""
+    import torch._functorch.config  # not in every PyTorch that can do the rest
+
+    torch._functorch.config.activation_memory_budget = budget
+    return torch.compile(model)
+
+
+def image_step(model, batch, size, classes, amp=None, microbatches=1, compile_budget=None):
     model = model.cuda()
     x = torch.randn(batch, 3, size, size, device="cuda")
     if amp:
-        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+        model = model.to(memory_format=torch.channels_last)
+        x = x.to(memory_format=torch.channels_last)
     y = torch.randint(0, classes, (batch,), device="cuda")
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9, weight_decay=5e-4, fused=True)
     scaler = torch.amp.GradScaler("cuda") if amp == HALF else None
-    forward = torch.compile(model) if compiled else model
+    forward = compiled_with(model, compile_budget) if compile_budget else model
     rows = batch // microbatches
 
     def step():
@@ -137,7 +146,9 @@ CHECKPOINTS = int(math.sqrt(999)) // 2
 VARIANTS = {
     "wrn fp32": lambda: image_step(wide_resnet(), 100, 32, 10),
     "wrn amp": lambda: image_step(wide_resnet(), 100, 32, 10, HALF),
-    "wrn amp compile": lambda: image_step(wide_resnet(), 100, 32, 10, HALF, compiled=True),
+    "wrn amp compile": lambda: image_step(wide_resnet(), 100, 32, 10, HALF, compile_budget=1),
+    "wrn amp compile budget 0.5":
+        lambda: image_step(wide_resnet(), 100, 32, 10, HALF, compile_budget=0.5),
     "wrn amp checkpoint microbatch": lambda: image_step(wide_resnet(4), 100, 32, 10, HALF, 10),
     "resnet-1001 fp32": lambda: image_step(resnet_1001(), 32, 224, 1000),
     "resnet-1001 fp32 checkpoint": lambda: image_step(resnet_1001(CHECKPOINTS), 32, 224, 1000),
@@ -167,12 +178,19 @@ def measure(name, steps=10, warm_up=3):
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end))
     return {"name": name, "step_ms": statistics.median(times),
-            "peak_bytes": torch.cuda.max_memory_allocated(),
-            "torch": torch.__version__, "card": torch.cuda.get_device_name()}
+            "peak_bytes": torch.cuda.max_memory_allocated()}
+
+
+def versions():
+    number = torch.backends.cudnn.version() or 0  # 91900: 9.19.0
+    return {"torch": torch.__version__, "cuda": torch.version.cuda,
+            "cudnn": f"{number // 10000}.{number // 100 % 100}.{number % 100}"}
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:
         print("\n".join(VARIANTS))
+    elif sys.argv[1:] == ["--versions"]:
+        print(json.dumps(versions()))
     else:
         print(json.dumps(measure(sys.argv[1])))

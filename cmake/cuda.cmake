@@ -1,11 +1,33 @@
-# Finds what the CUDA backend needs: a compiler, the runtime, cuBLASLt and cuDNN. THIMBLE_CUDA is
-# AUTO (found or left out), ON (missing is an error) or OFF.
+# Finds what the CUDA backend needs: nvcc 12, the runtime, cuBLASLt and cuDNN 9. THIMBLE_CUDA is
+# AUTO (found, or left out with a word on what is missing), ON (missing is an error) or OFF.
 set(THIMBLE_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
-set(THIMBLE_HAS_CUDA OFF)
-if(THIMBLE_CUDA)
+
+# Which cuDNN has its headers in that folder: "9.19".
+function(thimble_cudnn_version folder out)
+  set(header ${folder}/cudnn_version.h)
+  if(NOT EXISTS ${header})  # before cuDNN 8
+    set(header ${folder}/cudnn.h)
+  endif()
+  foreach(part MAJOR MINOR)
+    file(STRINGS ${header} line REGEX "^#define CUDNN_${part} ")
+    string(REGEX MATCH "[0-9]+" ${part} "${line}")
+  endforeach()
+  set(${out} ${MAJOR}.${MINOR} PARENT_SCOPE)
+endfunction()
+
+# Looks for all of it; sets CUDA_MISSING to what is not here, in words, or to nothing.
+macro(thimble_find_cuda)
+  set(CUDA_MISSING "")
+  # Where the toolkit installs itself; few have it on their PATH.
+  find_program(NVCC nvcc HINTS $ENV{CUDA_PATH}/bin PATHS /usr/local/cuda/bin)
+  if(NVCC AND NOT DEFINED ENV{CUDACXX})
+    set(ENV{CUDACXX} ${NVCC})
+  endif()
   include(CheckLanguage)
   check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER)
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CUDA_MISSING "no nvcc that works (-DCMAKE_CUDA_COMPILER=FILE says where it is)")
+  else()
     # Machine code of 8.0 runs on all of 8.x; what comes after 9.x gets PTX.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
@@ -18,12 +40,34 @@ if(THIMBLE_CUDA)
     find_package(CUDAToolkit QUIET)
     find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
-    if(CUDAToolkit_FOUND AND TARGET CUDA::cublasLt AND CUDNN_INCLUDE AND CUDNN_LIBRARY)
-      set(THIMBLE_HAS_CUDA ON)
+    if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
+      set(CUDA_MISSING "nvcc is ${CMAKE_CUDA_COMPILER_VERSION}, and C++20 wants 12 or newer")
+    elseif(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cublasLt)
+      set(CUDA_MISSING "no cuBLASLt beside nvcc")
+    elseif(NOT CUDNN_INCLUDE OR NOT CUDNN_LIBRARY)
+      set(CUDA_MISSING
+          "no cuDNN (-DCUDNN_INCLUDE=FOLDER and -DCUDNN_LIBRARY=FILE say where it is)")
+    else()
+      thimble_cudnn_version(${CUDNN_INCLUDE} CUDNN_VERSION)
+      if(CUDNN_VERSION VERSION_LESS 9)
+        set(CUDA_MISSING "cuDNN in ${CUDNN_INCLUDE} is ${CUDNN_VERSION}, and 9 or newer is needed")
+      endif()
     endif()
   endif()
-  if(THIMBLE_CUDA STREQUAL "ON" AND NOT THIMBLE_HAS_CUDA)
-    message(FATAL_ERROR "THIMBLE_CUDA=ON, but nvcc, cuBLASLt or cuDNN is missing")
+endmacro()
+
+set(THIMBLE_HAS_CUDA OFF)
+if(NOT THIMBLE_CUDA)
+  message(STATUS "CUDA backend: left out, as asked")
+else()
+  thimble_find_cuda()
+  if(NOT CUDA_MISSING)
+    set(THIMBLE_HAS_CUDA ON)
+    message(STATUS "CUDA backend: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, cuDNN ${CUDNN_VERSION}, "
+                   "for ${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(THIMBLE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "THIMBLE_CUDA=ON, but: ${CUDA_MISSING}")
+  else()
+    message(STATUS "CUDA backend: left out: ${CUDA_MISSING}")
   endif()
 endif()
-message(STATUS "CUDA backend: ${THIMBLE_HAS_CUDA}")

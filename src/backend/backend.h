@@ -5,14 +5,22 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/kernel.h"
+#include "base/error.h"
 
 namespace thimble {
+
+// The device is missing, cannot do what is asked, or was lost with all that its memory held.
+class DeviceError : public UserError {
+ public:
+  using UserError::UserError;
+};
 
 // One thing to record: begins when those before it in its stream are over, and those it waits for.
 struct Launch {
@@ -60,6 +68,12 @@ class Backend {
   virtual double seconds(const Signature& signature) const = 0;
 
   virtual std::unique_ptr<Memory> allocate(Bytes size) = 0;
+  // Of a device with memory of its own: what is in use there beside an arena of that size, by the
+  // device's own software and by other programs.
+  virtual std::optional<Bytes> in_use_beside(Bytes arena) const {
+    static_cast<void>(arena);
+    return std::nullopt;
+  }
   virtual void copy_in(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void copy_out(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void synchronise() = 0;

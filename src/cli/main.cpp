@@ -21,7 +21,8 @@ constexpr const char* kExamples =
     "  thimble plan wrn-28-2 --memory 100MiB --planner optimal   the same step in less\n"
     "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better plans\n"
     "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
-    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call, 3 no plan fits the budget.";
+    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that cannot go on,\n"
+    "3 no plan fits the budget.";
 
 // Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.
 class PlainHelp final : public CLI::Formatter {

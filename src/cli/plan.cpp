@@ -55,7 +55,9 @@ void print_explanation(const PlannedStepProgram& planned) {
   const LiveValue* cheapest = nullptr;
   for (const LiveValue& entry : live) {
     if (entry.seconds_per_byte < 0) continue;
-    if (cheapest == nullptr || entry.seconds_per_byte < cheapest->seconds_per_byte) cheapest = &entry;
+    if (cheapest == nullptr || entry.seconds_per_byte < cheapest->seconds_per_byte) {
+      cheapest = &entry;
+    }
   }
   if (cheapest != nullptr) {
     fmt::print("  cheapest next byte to save: '{}', {} for {:.3f} ms of recomputation\n",
@@ -73,7 +75,8 @@ void print_activations(const PlannedStepProgram& planned) {
   };
   std::map<size_t, std::string> lines;  // by value
   const auto add = [&](ValueId value, Bytes bytes, const std::string& text) {
-    lines[value.at()] = fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
+    lines[value.at()] =
+        fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
   };
   CodecSpec any = planned.codec;
   any.only.clear();
@@ -99,7 +102,8 @@ int run(const Flags& flags) {
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
-             "--sweep compares planners of one graph, and --codec auto chooses between graphs: name a codec");
+             "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
+             "name a codec");
   if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
   if (!planned) return kInfeasible;
@@ -117,9 +121,9 @@ int run(const Flags& flags) {
     return kOk;
   }
   const Plan plan = priced_as_a_whole(*planned);
-  fmt::print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n",
-             model.options.name, batch_text(*planned), planned->backend->name(),
-             parameter_count(model.graph), model.graph.nodes.size(), plan.policy, plan.packer);
+  fmt::print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n", model.options.name,
+             batch_text(*planned), planned->backend->name(), parameter_count(model.graph),
+             model.graph.nodes.size(), plan.policy, plan.packer);
   fmt::print("{}", memory_table(plan));
   fmt::print("  {} steps, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.steps.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
@@ -144,9 +148,12 @@ Command add_plan(CLI::App& app) {
   command->option_defaults()->group("Plan");
   command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
       ->type_name("FILE");
-  command->add_flag("--explain", flags->explain, "What fills the arena when it is fullest, and what is kept, encoded or computed again");
+  command->add_flag(
+      "--explain", flags->explain,
+      "What fills the arena when it is fullest, and what is kept, encoded or computed again");
   command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
-  command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")->type_name("FILE");
+  command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
+      ->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

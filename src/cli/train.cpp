@@ -23,18 +23,18 @@ struct Flags {
   int64_t steps = 0;
   double rate = -1;
   std::string schedule = "cosine";
-  std::vector<double> milestones;   // epochs
+  std::vector<double> milestones;  // epochs
   double factor = 0.2;
-  double warmup = 0;                // epochs
+  double warmup = 0;  // epochs
   bool augment = false;
   bool no_flip = false;
   int crop_pad = 4;
   std::string out;
   bool resume = false;
   bool overwrite = false;
-  double save_every = 1;            // epochs
-  double evaluate_every = 1;        // epochs
-  int64_t reallocate_every = 0;     // steps; 0: the usual schedule
+  double save_every = 1;         // epochs
+  double evaluate_every = 1;     // epochs
+  int64_t reallocate_every = 0;  // steps; 0: the usual schedule
   std::string weights;
   std::string export_initial;
   std::string export_batches;
@@ -69,14 +69,15 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
     const Value& v = program.graph()[value];
     tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
   }
-  const std::string number =
-      part.plan->microbatches > 1 ? fmt::format("-{:04}", which.number) : "";
-  write_safetensors(fmt::format("{}/batch-{:06}{}.safetensors", folder, which.step, number), tensors);
+  const std::string number = part.plan->microbatches > 1 ? fmt::format("-{:04}", which.number) : "";
+  write_safetensors(fmt::format("{}/batch-{:06}{}.safetensors", folder, which.step, number),
+                    tensors);
 }
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
                           int64_t per_epoch) {
-  user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}", flags.epochs);
+  user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}",
+             flags.epochs);
   user_check(flags.steps >= 0 && flags.steps <= 100'000'000, "--steps cannot be {}", flags.steps);
   const auto epochs = [](std::string_view flag, double value) {
     user_check(value >= 0 && value < 1e6, "{} is a number of epochs, not {}", flag, value);
@@ -101,7 +102,8 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   options.rate.base = flags.rate >= 0 ? flags.rate : adam ? 1e-3 : 0.1;
   options.rate.warmup_steps = in_steps(flags.warmup, per_epoch);
   options.rate.factor = flags.factor;
-  for (const double at : flags.milestones) options.rate.milestones.push_back(in_steps(at, per_epoch));
+  for (const double at : flags.milestones)
+    options.rate.milestones.push_back(in_steps(at, per_epoch));
   options.out = out;
   options.resume = flags.resume;
   options.weights = flags.weights;
@@ -140,6 +142,7 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
                {"checkpoint", result.checkpoint}});
+  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
   if (planned.training->sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }
@@ -156,7 +159,9 @@ void resume_codec(const std::string& out, CodecSpec& codec) {
   if (!codec.automatic || !folder) return;
   const nlohmann::json recipe = recipe_of_checkpoint(*folder);
   const auto begun = to_json(codec);
-  const auto same = [&](const char* key) { return recipe.contains(key) && recipe[key] == begun[key]; };
+  const auto same = [&](const char* key) {
+    return recipe.contains(key) && recipe[key] == begun[key];
+  };
   if (!same("codec") || !same("codec_only")) return;  // refused when it is loaded
   try {
     codec = codec_from_json(recipe);
@@ -181,15 +186,16 @@ int run(const Flags& flags) {
   if (!planned) return kInfeasible;
 
   const Model& model = planned->training->model;
-  const int64_t per_epoch = std::max<int64_t>(1, feeder->train_count() / planned->microbatches.batch);
+  const int64_t per_epoch =
+      std::max<int64_t>(1, feeder->train_count() / planned->microbatches.batch);
   const TrainOptions options = options_from(flags, resolved, out, per_epoch);
   user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
              "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
              "again, or another --out",
              options.out);
   if (!flags.common.json) {
-    fmt::print(stderr, "{}: {} parameters, {}, {} steps; arena {} bytes ({})\n",
-               model.options.name, parameter_count(model.graph), batch_text(*planned), options.steps,
+    fmt::print(stderr, "{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
+               parameter_count(model.graph), batch_text(*planned), options.steps,
                planned->plan.arena.count, to_string(planned->plan.arena));
   }
   Trainer trainer(*planned, *feeder, options);
@@ -201,24 +207,31 @@ int run(const Flags& flags) {
     print_json(result_json(*planned, result, flags));
     return kOk;
   }
-  const std::string tested =
-      result.test_count == 0 ? "not tested"
-                             : fmt::format("test accuracy {:.2f}% on {} records",
-                                           100 * result.test_accuracy, result.test_count);
+  const std::string tested = result.test_count == 0
+                                 ? "not tested"
+                                 : fmt::format("test accuracy {:.2f}% on {} records",
+                                               100 * result.test_accuracy, result.test_count);
   fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
              result.train_loss, result.step_ms);
   fmt::print("{}", memory_table(planned->plan));
-  fmt::print("  {:<24}{:>14}{:>12}   {}\n\n", "arena, measured", result.measured_arena.count,
-             to_string(result.measured_arena),
-             result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
-  fmt::print("checkpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  const auto row = [](std::string_view what, Bytes size, std::string_view note) {
+    fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
+  };
+  row("arena, measured", result.measured_arena,
+      result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
+  if (result.beside_arena) {
+    row("on the card beside it", *result.beside_arena,
+        "CUDA's context, libraries' code, other programs");
+  }
+  fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
   return kOk;
 }
 
 }  // namespace
 
 Command add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Plan a training step, then train inside the plan");
+  CLI::App* command =
+      app.add_subcommand("train", "Plan a training step, then train inside the plan");
   auto flags = std::make_shared<Flags>();
   flags->common.add_to(*command);
   CLI::OptionDefaults& defaults = *command->option_defaults();
@@ -237,8 +250,8 @@ Command add_train(CLI::App& app) {
   command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw, adafactor: 0.001)")
       ->type_name("X")
       ->check(finite_not_negative);
-  command->add_option("--schedule", flags->schedule,
-                      "constant, step, cosine or inverse-sqrt (cosine)")
+  command
+      ->add_option("--schedule", flags->schedule, "constant, step, cosine or inverse-sqrt (cosine)")
       ->type_name("NAME");
   command->add_option("--milestones", flags->milestones, "step: epochs at which the rate drops")
       ->type_name("X,Y,...")
@@ -259,22 +272,24 @@ Command add_train(CLI::App& app) {
       ->type_name("FOLDER");
   command->add_flag("--resume", flags->resume, "Continue from the latest checkpoint in --out");
   command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
-  command->add_option("--save-every", flags->save_every,
-                      "Epochs between checkpoints (1; 0: only at the end)")
+  command
+      ->add_option("--save-every", flags->save_every,
+                   "Epochs between checkpoints (1; 0: only at the end)")
       ->type_name("X");
-  command->add_option("--eval-every", flags->evaluate_every,
-                      "Epochs between tests (1; 0: only at the end)")
+  command
+      ->add_option("--eval-every", flags->evaluate_every,
+                   "Epochs between tests (1; 0: only at the end)")
       ->type_name("X");
   command->add_flag("--no-eval", flags->no_evaluation, "No tests, not even at the end");
   command->add_option("--weights", flags->weights, "Start from this safetensors file")
       ->type_name("FILE");
 
   defaults.group("For other programs");
-  command->add_option("--export-initial", flags->export_initial,
-                      "Write the first weights as safetensors")
+  command
+      ->add_option("--export-initial", flags->export_initial,
+                   "Write the first weights as safetensors")
       ->type_name("FILE");
-  command->add_option("--export-batches", flags->export_batches,
-                      "Write every batch as safetensors")
+  command->add_option("--export-batches", flags->export_batches, "Write every batch as safetensors")
       ->type_name("FOLDER");
   command->add_flag("--times", flags->times, "With --json: the time of every step");
   command->add_flag("--losses", flags->losses, "With --json: the loss of every step");

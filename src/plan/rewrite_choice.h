@@ -1,10 +1,10 @@
-// Chooses between several rewrites of one step, each with all the schedules a policy finds for it, where
-// some rewrites harm the numbers more than others.
+// Chooses between several rewrites of one step, each with all the schedules a policy finds for it,
+// where some rewrites harm the numbers more than others.
 //
-// A plan is set aside when another of less harm takes no more memory and at most kWorthWaiting times
-// as long. Of the rest, the fastest that fits the budget is taken. What is set aside does not depend on the
-// budget; hence a smaller budget never gives a faster plan or a larger arena, and no plan is more
-// than that factor slower than the fastest of all that fit.
+// A plan is set aside when another of less harm takes no more memory and at most kWorthWaiting
+// times as long. Of the rest, the fastest that fits the budget is taken. What is set aside does not
+// depend on the budget; hence a smaller budget never gives a faster plan or a larger arena, and no
+// plan is more than that factor slower than the fastest of all that fit.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ inline constexpr double kWorthWaiting = 1.05;
 
 class RewriteChoice {
  public:
-  // Less harm first; requests differ in graph and costs alone. REQUIRES: there is one; what they refer to
-  // outlives the choice.
+  // Less harm first; requests differ in graph and costs alone. REQUIRES: there is one; what they
+  // refer to outlives the choice.
   struct Rewrite {
     PlanRequest request;
     double harm = 0;

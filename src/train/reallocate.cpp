@@ -92,11 +92,24 @@ Reallocator::Reallocator(Program& program, const SparsitySpec& spec, uint64_t se
 }
 
 Reallocation Reallocator::run(int64_t steps_done) {
+  Reallocation result;
+  try {
+    borrow_all();
+    result = reallocate(steps_done);
+    for (Loan& loan : loans_) loan.give_back();
+  } catch (...) {
+    for (Loan& loan : loans_) loan.drop();
+    loans_.clear();
+    throw;
+  }
+  loans_.clear();
+  return result;
+}
+
+void Reallocator::borrow_all() {
   const auto borrow = [&](ValueId value) {
     return loans_.emplace_back(program_.borrow(value, Loan::Use::change)).bytes().data();
   };
-  for (Loan& loan : loans_) loan.drop();  // of a reallocation that failed
-  loans_.clear();
   threshold_ = reinterpret_cast<double*>(borrow(threshold_value_));
   for (Pool& pool : pools_) pool.data = borrow(pool.value);
   std::byte* const scratch =
@@ -106,10 +119,6 @@ Reallocation Reallocator::run(int64_t steps_done) {
     weight.first = reinterpret_cast<int64_t*>(borrow(weight.values.first));
     weight.grown = reinterpret_cast<uint8_t*>(scratch + weight.grown_at);
   }
-  const Reallocation result = reallocate(steps_done);
-  for (Loan& loan : loans_) loan.give_back();
-  loans_.clear();
-  return result;
 }
 
 Reallocation Reallocator::reallocate(int64_t steps_done) {

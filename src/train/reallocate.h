@@ -83,6 +83,7 @@ class Reallocator {
     uint8_t* grown = nullptr;
   };
 
+  void borrow_all();
   Reallocation reallocate(int64_t steps_done);
   int64_t choose_counts(int64_t step);
   void close(int64_t step);

@@ -284,6 +284,15 @@ void Trainer::save() {
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
+  try {
+    return run_steps(show);
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}; {}{}", error.what(), kept(),
+                                  result_.checkpoint.empty() ? "" : ": go on with --resume"));
+  }
+}
+
+TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show) {
   const int64_t batch = planned_.microbatches.batch;
   const int64_t per_epoch = steps_per_epoch();
   const int64_t first = result_.resumed_at;
@@ -332,6 +341,7 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
   // Where no step was left to run, nothing was touched: then it is what was allocated.
   result_.measured_arena =
       result_.seconds.empty() ? arena_->size() : std::max(step_->touched(), evaluator_->touched());
+  result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
   result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "execute/program.h"
@@ -60,6 +61,7 @@ struct TrainResult {
   double test_accuracy = 0;
   int64_t test_count = 0;
   Bytes measured_arena;
+  std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
   double step_ms = 0;           // median
   std::vector<double> losses;   // of every step of this process
@@ -79,6 +81,7 @@ class Trainer {
   Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
   ~Trainer();
 
+  // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
   // Writes the weights as they are now, for other programs.
@@ -90,6 +93,7 @@ class Trainer {
   struct Meter;
 
   void start();
+  TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   int64_t steps_per_epoch() const;
   void evaluate();

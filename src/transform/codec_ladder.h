@@ -1,4 +1,5 @@
-// Ways of keeping a step's activations for a budget to choose from: which of them are encoded, and how.
+// Ways of keeping a step's activations for a budget to choose from: which of them are encoded, and
+// how.
 #pragma once
 
 #include <span>
@@ -14,11 +15,11 @@ struct Encoding {
   double harm = 0;
 };
 
-// Some `most` ways (a few at least), of less harm first; the first encodes nothing. `graph` is the step
-// with nothing encoded, `encodable` what find_encodable() says of it, and `groups` holds
-// every value of it once, in groups that are encoded together, what is most worth it first. Codecs are
-// those up to the strongest of `spec`, and masks alone where the tier does not allow more. They depend on
-// nothing else, so that equal requests get equal answers.
+// Some `most` ways (a few at least), of less harm first; the first encodes nothing. `graph` is the
+// step with nothing encoded, `encodable` what find_encodable() says of it, and `groups` holds every
+// value of it once, in groups that are encoded together, what is most worth it first. Codecs are
+// those up to the strongest of `spec`, and masks alone where the tier does not allow more. They
+// depend on nothing else, so that equal requests get equal answers.
 std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec, Tier allowed,
                                        std::span<const Encodable> encodable,
                                        const std::vector<std::vector<ValueId>>& groups,

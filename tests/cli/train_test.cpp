@@ -49,6 +49,7 @@ TEST_F(TrainCommand, SaysEverythingTheDesignPromises) {
       EXPECT_TRUE(json.contains(key)) << key;
     }
     EXPECT_EQ(json["measured_arena_bytes"], json["arena_bytes"]);
+    EXPECT_FALSE(json.contains("device_overhead_bytes"));  // of devices with memory of their own
     EXPECT_EQ(json["steps"], 4);
     EXPECT_GT(json["train_loss"], 0);
     EXPECT_GT(json["step_ms"], 0);

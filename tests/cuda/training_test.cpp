@@ -82,6 +82,10 @@ TEST(CudaTraining, TheArenaIsThePlans) {
   TrainingRun run(on_gpu(wrn_run()), {.steps = 3});
   const TrainResult result = run.run();
   EXPECT_EQ(result.measured_arena, run.planned().plan.arena);
+  // CUDA's context at the least, and less than any card has.
+  ASSERT_TRUE(result.beside_arena.has_value());
+  EXPECT_GT(*result.beside_arena, Bytes(1 << 20));
+  EXPECT_LT(*result.beside_arena, Bytes(int64_t{1} << 40));
 }
 
 // Sparse weights move on the host's copy of the pools; everything goes into the checkpoint.

@@ -6,6 +6,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "support/lost_device.h"
 #include "support/runs.h"
 #include "train/safetensors.h"
 
@@ -100,6 +101,27 @@ TEST(Checkpoint, LeftoversOfACrashAreNotCheckpoints) {
   EXPECT_EQ(latest_checkpoint(folder.path()), fs::canonical(path).string());
   EXPECT_EQ(folder.entries(), 2);
   EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe).step, 7);
+}
+
+TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
+  const TemporaryFolder folder;
+  TrainingRun run(adam_run(), {.steps = 1, .evaluate = false});
+  const std::string good =
+      save_checkpoint(folder.path(), run.program(), {.step = 4, .recipe = kRecipe});
+  const std::string before = persistent_bytes(run.program());
+  for (const int copies : {0, 1, 7}) {  // among the weights, and among the moments
+    LostDevice device(*run.planned().backend);
+    device.lose_after(copies);
+    const auto arena = device.allocate(run.planned().plan.arena);
+    Program program(run.program().graph(), run.planned().plan, device, *arena);
+    EXPECT_TRUE(throws_saying<DeviceError>(
+        [&] { save_checkpoint(folder.path(), program, {.step = 5, .recipe = kRecipe}); }, "lost"));
+    EXPECT_EQ(latest_checkpoint(folder.path()), fs::canonical(good).string());
+    EXPECT_EQ(folder.entries(), 2);  // it and the link
+  }
+  run.run();
+  EXPECT_EQ(load_checkpoint(good, run.program(), kRecipe).step, 4);
+  EXPECT_EQ(persistent_bytes(run.program()), before);
 }
 
 class DamagedCheckpoint : public testing::Test {

@@ -8,9 +8,11 @@
 #include <random>
 
 #include "base/bits.h"
-#include "support/runs.h"
 #include "support/counting_heap.h"
+#include "support/lost_device.h"
+#include "support/runs.h"
 #include "train/apportion.h"
+#include "train/initialize.h"
 #include "train/smallest.h"
 
 namespace thimble {
@@ -317,6 +319,22 @@ TEST(Smallest, TakesWhatSortingWould) {
     std::sort(sorted.begin(), sorted.end());
     sorted.resize(static_cast<size_t>(wanted));
     EXPECT_EQ(taken, sorted);
+  }
+}
+
+// What was borrowed is dropped at once, not when the reallocator goes: that must not fail again.
+TEST(Reallocate, ALostDeviceGetsNothingBack) {
+  const RunSetup setup = sparse_run(0.4);
+  TrainingRun run(setup, {.steps = 1, .evaluate = false});
+  LostDevice device(*run.planned().backend, true);
+  const auto arena = device.allocate(run.planned().plan.arena);
+  Program program(run.program().graph(), run.planned().plan, device, *arena);
+  initialize(program, 5);
+  for (const int copies : {0, 3, 1000}) {
+    Reallocator reallocator(program, setup.sparsity, 5);
+    device.lose_after(copies);
+    int64_t step = 0;
+    EXPECT_THROW(while (true) reallocator.run(++step), DeviceError);
   }
 }
 

@@ -229,6 +229,25 @@ TEST_F(NonFinite, TheSecondLookSeesTheSameStep) {
   EXPECT_EQ(message.find("the loss is the first"), std::string::npos) << message;
 }
 
+TEST(Trainer, ALostDeviceSaysWhereToGoOn) {
+  const TemporaryFolder folder;
+  TrainOptions options = {.steps = 6, .save_every = 2, .evaluate = false};
+  const std::string whole = TrainingRun(mlp_run(), options).run().weights_sha256;
+  options.out = folder / "out";
+  int64_t lost_at = 1;
+  options.on_microbatch = [&](MicrobatchId which, TrainingStep::Part&) {
+    if (which.step == lost_at) throw DeviceError("the card is lost");
+  };
+  EXPECT_TRUE(throws_saying<DeviceError>([&] { TrainingRun(mlp_run(), options).run(); },
+                                         "the card is lost; no checkpoint had been saved yet"));
+  lost_at = 5;
+  EXPECT_TRUE(throws_saying<DeviceError>([&] { TrainingRun(mlp_run(), options).run(); },
+                                         "step-00000004: go on with --resume"));
+  options.on_microbatch = {};
+  options.resume = true;
+  EXPECT_EQ(TrainingRun(mlp_run(), options).run().weights_sha256, whole);
+}
+
 TEST(TrainerErrors, ComeBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
   RunSetup run = mlp_run();

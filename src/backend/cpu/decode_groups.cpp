@@ -1,6 +1,6 @@
-// decode_groups: group by group, every thread a range of them.
+// decode_groups: a group is a row; every thread a range of them.
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/rows.h"
 #include "base/group_code.h"
 
 namespace thimble {
@@ -20,22 +20,10 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       });
 }
 
-class DecodeGroups final : public Kernel {
- public:
-  explicit DecodeGroups(int64_t elements) : parts_(code_groups(elements), kCodeGroup) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int, int64_t begin, int64_t end) { loop(args, begin, end); });
-  }
-
- private:
-  const Parts parts_;
-};
-
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.outputs[0].dtype == DType::f32 && s.outputs[0].elements() > 0;
-  return fits ? std::make_unique<DecodeGroups>(s.outputs[0].elements()) : nullptr;
+  const int64_t elements = s.outputs[0].elements();
+  const bool fits = s.outputs[0].dtype == DType::f32 && elements > 0;
+  return fits ? std::make_unique<RowKernel>(code_groups(elements), kCodeGroup, loop) : nullptr;
 }
 
 }  // namespace

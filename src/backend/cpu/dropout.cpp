@@ -1,6 +1,7 @@
 // dropout: one pass.
 #include "backend/cpu/elementwise.h"
 #include "backend/cpu/random_words.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {
@@ -23,27 +24,13 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-class Dropout final : public Kernel {
- public:
-  explicit Dropout(int64_t elements)
-      : parts_((elements + kRandomGroup - 1) / kRandomGroup, kRandomGroup * 8) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int, int64_t begin, int64_t end) { loop(args, begin, end); });
-  }
-
- private:
-  const Parts parts_;
-};
-
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const int64_t elements = s.inputs[0].elements();
+  const int64_t elements = s.inputs[0].elements(), cost = kRandomGroup * 8;
   if (can_stage(s) && elements % kRandomGroup == 0) {
-    return std::make_unique<StagedLoop>(s, loop, elements / kRandomGroup, kRandomGroup * 8);
+    return std::make_unique<StagedLoop>(s, loop, elements / kRandomGroup, cost);
   }
-  const bool fits = s.inputs[0].dtype == DType::f32 && elements > 0;
-  return fits && s.accumulate == 0 ? std::make_unique<Dropout>(elements) : nullptr;
+  if (s.inputs[0].dtype != DType::f32 || elements == 0 || s.accumulate != 0) return nullptr;
+  return std::make_unique<RowKernel>((elements + kRandomGroup - 1) / kRandomGroup, cost, loop);
 }
 
 }  // namespace

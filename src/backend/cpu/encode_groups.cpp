@@ -1,6 +1,7 @@
-// encode_groups: group by group, every thread a range of them.
+// encode_groups: a group is a row; every thread a range of them.
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/random_words.h"
+#include "backend/cpu/rows.h"
 #include "base/group_code.h"
 
 namespace thimble {
@@ -27,22 +28,10 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       });
 }
 
-class EncodeGroups final : public Kernel {
- public:
-  explicit EncodeGroups(int64_t elements) : parts_(code_groups(elements), 8 * kCodeGroup) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int, int64_t begin, int64_t end) { loop(args, begin, end); });
-  }
-
- private:
-  const Parts parts_;
-};
-
 std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
-  return fits ? std::make_unique<EncodeGroups>(s.inputs[0].elements()) : nullptr;
+  const int64_t elements = s.inputs[0].elements();
+  const bool fits = s.inputs[0].dtype == DType::f32 && elements > 0;
+  return fits ? std::make_unique<RowKernel>(code_groups(elements), 8 * kCodeGroup, loop) : nullptr;
 }
 
 }  // namespace

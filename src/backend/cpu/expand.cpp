@@ -20,25 +20,23 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
   }
   loop(dense, packed, mask, at, end);
 }
+#else
+constexpr PackedLoop wide_loop = nullptr;
 #endif
 
 class Expand final : public Kernel {
  public:
-  explicit Expand(const Signature& s) : parts_(s.outputs[0].elements()) {
+  explicit Expand(const Signature& s) : parts_(s.outputs[0].elements(), loop, wide_loop) {
     name = "own";
-#if defined(__x86_64__)
-    if (has_avx512()) loop_ = wide_loop;
-#endif
   }
   void run(const KernelArgs& args) override {
-    parts_.run(loop_, args.outputs[0].as<float>(),
+    parts_.run(args.outputs[0].as<float>(),
                args.inputs[0].as<float>() + *args.inputs[1].as<const int64_t>(),
                args.inputs[2].as<const uint8_t>());
   }
 
  private:
   const PackedParts parts_;
-  PackedLoop loop_ = loop;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {

@@ -26,28 +26,26 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
   }
   loop(dense, packed, mask, at, end);
 }
+#else
+constexpr PackedLoop wide_loop = nullptr;
 #endif
 
 class Gather final : public Kernel {
  public:
-  explicit Gather(const Signature& s) : parts_(s.inputs[0].elements()) {
+  explicit Gather(const Signature& s) : parts_(s.inputs[0].elements(), loop, wide_loop) {
     name = "own";
-#if defined(__x86_64__)
-    if (has_avx512()) loop_ = wide_loop;
-#endif
   }
   void run(const KernelArgs& args) override {
     float* pool = args.outputs[0].as<float>();
     if (!args.adds_into(0)) {
       std::memset(pool, 0, static_cast<size_t>(args.outputs[0].type.bytes().count));
     }
-    parts_.run(loop_, args.inputs[0].as<float>(), pool + *args.inputs[1].as<const int64_t>(),
+    parts_.run(args.inputs[0].as<float>(), pool + *args.inputs[1].as<const int64_t>(),
                args.inputs[2].as<const uint8_t>());
   }
 
  private:
   const PackedParts parts_;
-  PackedLoop loop_ = loop;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s) {

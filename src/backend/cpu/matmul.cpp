@@ -3,23 +3,15 @@
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/product.h"
 #include "backend/cpu/sixteen_bit.h"
+#include "backend/matmul_shape.h"
 
 namespace thimble {
 namespace {
 
-ProductShape product_shape(const Signature& s) {
-  const Shape& a = s.inputs[0].shape;
-  const Shape& y = s.outputs[0].shape;
-  const bool shared = s.inputs[1].shape.rank() == 2;
-  const bool transpose_a = s.attrs.integer("transpose_a", 0) != 0;
-  const int64_t leading = a.product(0, a.rank() - 2);
-  return {.batch = shared ? 1 : leading,
-          .m = shared ? leading * y.back(2) : y.back(2),
-          .n = y.back(1),
-          .k = transpose_a ? a.back(2) : a.back(1),
-          .transpose_a = transpose_a,
-          .transpose_b = s.attrs.integer("transpose_b", 0) != 0,
-          .add = s.accumulate != 0};
+DnnlProductShape product_shape(const Signature& s) {
+  auto shape = matmul_shape<DnnlProductShape>(s);
+  shape.add = s.accumulate != 0;
+  return shape;
 }
 
 class Matmul final : public Kernel {
@@ -48,7 +40,7 @@ int64_t slice_of(int64_t items, int64_t floats) {
 class StagedMatmul final : public Kernel {
  public:
   explicit StagedMatmul(const Signature& s) : all_(product_shape(s)) {
-    ProductShape part = all_;
+    DnnlProductShape part = all_;
     part.batch = 1;
     along_k_ = all_.transpose_a && !all_.transpose_b;
     const bool along_m = !all_.transpose_a;
@@ -108,7 +100,7 @@ class StagedMatmul final : public Kernel {
     narrow(y, args.outputs[0], p * y_size, y_size);
   }
 
-  const ProductShape all_;
+  const DnnlProductShape all_;
   bool along_k_ = false;
   int64_t slice_ = 1;
   Product first_, next_;

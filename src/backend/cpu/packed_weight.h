@@ -18,24 +18,6 @@ using PackedLoop = void (*)(float* dense, float* packed, const uint8_t* mask, in
                             int64_t end);
 inline constexpr int64_t kMaskRun = 64;
 
-// Cuts the elements into parts and finds where each part's nonzeros begin.
-class PackedParts {
- public:
-  explicit PackedParts(int64_t elements)
-      : elements_(elements), parts_((elements + kMaskRun - 1) / kMaskRun, 2 * kMaskRun) {}
-
-  void run(PackedLoop loop, float* dense, float* packed, const uint8_t* mask) const {
-    parts_.run([&](int, int64_t first, int64_t last) {
-      const int64_t begin = first * kMaskRun, end = std::min(last * kMaskRun, elements_);
-      loop(dense, packed + count_ones(mask, 0, begin), mask, begin, end);
-    });
-  }
-
- private:
-  const int64_t elements_;
-  const Parts parts_;
-};
-
 #if defined(__x86_64__)
 #define THIMBLE_AVX512 __attribute__((target("avx512f,popcnt")))
 inline constexpr int64_t kLanes = 16;
@@ -45,6 +27,30 @@ inline __mmask16 mask_lanes(const uint8_t* mask, int64_t at) {
   return static_cast<__mmask16>(mask[at / 8] | (mask[at / 8 + 1] << 8));
 }
 inline bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
+#else
+inline bool has_avx512() { return false; }
 #endif
+
+// Cuts the elements into parts and finds where each part's nonzeros begin.
+class PackedParts {
+ public:
+  // `wide` is for processors with AVX-512, `plain` for all.
+  PackedParts(int64_t elements, PackedLoop plain, PackedLoop wide)
+      : elements_(elements),
+        loop_(has_avx512() ? wide : plain),
+        parts_((elements + kMaskRun - 1) / kMaskRun, 2 * kMaskRun) {}
+
+  void run(float* dense, float* packed, const uint8_t* mask) const {
+    parts_.run([&](int, int64_t first, int64_t last) {
+      const int64_t begin = first * kMaskRun, end = std::min(last * kMaskRun, elements_);
+      loop_(dense, packed + count_ones(mask, 0, begin), mask, begin, end);
+    });
+  }
+
+ private:
+  const int64_t elements_;
+  const PackedLoop loop_;
+  const Parts parts_;
+};
 
 }  // namespace thimble

@@ -15,7 +15,7 @@ Desc matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) {
 
 }  // namespace
 
-Product::Product(const ProductShape& s) {
+Product::Product(const DnnlProductShape& s) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const auto pd = pick_implementation([&] {
     return dnnl::matmul::primitive_desc(

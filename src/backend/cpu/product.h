@@ -5,7 +5,7 @@
 
 namespace thimble {
 
-struct ProductShape {
+struct DnnlProductShape {
   int64_t batch = 1;  // of independent products, one behind the other
   int64_t m, n, k;
   // Stored with rows and columns exchanged.
@@ -17,7 +17,7 @@ class Product {
  public:
   Product() = default;
   // Throws dnnl::error when the library cannot do it.
-  explicit Product(const ProductShape& shape);
+  explicit Product(const DnnlProductShape& shape);
 
   size_t scratch_bytes() const { return scratch_bytes_; }
   const std::string& implementation() const { return implementation_; }

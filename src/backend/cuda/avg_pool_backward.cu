@@ -15,12 +15,8 @@ struct Spread {
   __device__ void operator()(std::integral_constant<int, kWide>, int n, int ih, int iw,
                              int c) const {
     float sum[kWide] = {};
-    pool.for_each_window(ih, iw, [&](int oh, int ow, int) {
-      const Vec<T, kWide> in =
-          *reinterpret_cast<const Vec<T, kWide>*>(dy + pool.y_at(n, oh, ow, c));
-#pragma unroll
-      for (int e = 0; e < kWide; ++e) sum[e] += widen(in.at[e]);
-    });
+    pool.for_each_window(
+        ih, iw, [&](int oh, int ow, int) { add_wide(dy + pool.y_at(n, oh, ow, c), sum); });
     const float share = 1 / static_cast<float>(pool.kernel * pool.kernel);
 #pragma unroll
     for (int e = 0; e < kWide; ++e) sum[e] *= share;
@@ -29,18 +25,12 @@ struct Spread {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype)) return nullptr;
-  const Pool pool(s.outputs[0].shape, s.inputs[0].shape, s.attrs);
-  return own_kernel([&device, pool](const KernelArgs& args) {
-    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      launch_for_pixels(args.outputs[0].type.shape,
-                        Spread<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
-                                  args.adds_into(0)},
-                        device);
-    });
-    check_launch("avg_pool_backward");
-  });
+  return make_pooling(s, device, s.outputs[0], s.inputs[0],
+                      [](auto tag, const Pool& pool, const KernelArgs& args) {
+                        using T = typename decltype(tag)::type;
+                        return Spread<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
+                                         args.adds_into(0)};
+                      });
 }
 
 }  // namespace

@@ -5,19 +5,30 @@
 #include <unordered_map>
 
 #include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/failure.h"
+#include "backend/cuda/owned.h"
 #include "backend/roofline.h"
 #include "base/error.h"
 
 namespace thimble {
 namespace {
 
+using OwnedStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using OwnedEvent = Owned<cudaEvent_t, cudaEventDestroy>;
+using OwnedGraph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using OwnedGraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+using OwnedCudnn = Owned<cudnnHandle_t, cudnnDestroy>;
+using OwnedCublas = Owned<cublasLtHandle_t, cublasLtDestroy>;
+
 class DeviceMemory final : public Memory {
  public:
   explicit DeviceMemory(Bytes size) : size_(size) {
     if (size.count == 0) return;
     void* allocated = nullptr;
-    check(cudaMalloc(&allocated, static_cast<size_t>(size.count)),
-          fmt::format("an arena of {}", to_string(size)).c_str());
+    const cudaError_t status = cudaMalloc(&allocated, static_cast<size_t>(size.count));
+    const std::string what = fmt::format("an arena of {}", to_string(size));
+    if (status == cudaErrorMemoryAllocation) fail_for_room(what, size);
+    check(status, what.c_str());
     base_ = static_cast<std::byte*>(allocated);
   }
   ~DeviceMemory() override { cudaFree(base_); }
@@ -38,9 +49,11 @@ class PinnedMemory final : public Memory {
     if (size.count == 0) return;
     void* allocated = nullptr;
     const cudaError_t status = cudaMallocHost(&allocated, static_cast<size_t>(size.count));
-    user_check(status == cudaSuccess,
-               "the system has no {} of memory that the GPU can read, for batches",
+    user_check(status != cudaErrorMemoryAllocation,
+               "the system has no {} of memory that the GPU can read, for batches; give a smaller "
+               "--batch or --microbatch, or close other programs",
                to_string(size));
+    check(status, "allocating memory for batches");
     base_ = static_cast<std::byte*>(allocated);
   }
   ~PinnedMemory() override { cudaFreeHost(base_); }
@@ -57,47 +70,46 @@ class PinnedMemory final : public Memory {
 
 class GraphRecording final : public Recording {
  public:
+  // The graph may go when this has returned.
   GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
-    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "making a graph of the step");
-    check(cudaGraphUpload(graph_, stream_), "uploading the step");
+    cudaGraphExec_t made = nullptr;
+    check(cudaGraphInstantiate(&made, graph, 0), "making a graph of the step");
+    graph_.reset(made);
+    check(cudaGraphUpload(graph_.get(), stream_), "uploading the step");
   }
-  ~GraphRecording() override { cudaGraphExecDestroy(graph_); }
-  GraphRecording(const GraphRecording&) = delete;
-  GraphRecording& operator=(const GraphRecording&) = delete;
 
-  void run() override { check(cudaGraphLaunch(graph_, stream_), "launching a step"); }
+  void run() override { check(cudaGraphLaunch(graph_.get(), stream_), "launching a step"); }
 
  private:
   cudaStream_t stream_;
-  cudaGraphExec_t graph_ = nullptr;
+  OwnedGraphExec graph_;
 };
 
 class EventMoment final : public Moment {
  public:
   explicit EventMoment(cudaStream_t stream, unsigned flags = cudaEventDisableTiming)
       : stream_(stream) {
-    check(cudaEventCreateWithFlags(&event_, flags), "an event");
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, flags), "an event");
+    event_.reset(made);
   }
-  ~EventMoment() override { cudaEventDestroy(event_); }
-  EventMoment(const EventMoment&) = delete;
-  EventMoment& operator=(const EventMoment&) = delete;
 
-  void mark() override { check(cudaEventRecord(event_, stream_), "an event"); }
-  void wait() override { check(cudaEventSynchronize(event_), "a step"); }
+  void mark() override { check(cudaEventRecord(event_.get(), stream_), "an event"); }
+  void wait() override { check(cudaEventSynchronize(event_.get()), "a step"); }
   // What `stream` is asked for from now on begins behind it.
-  void hold(cudaStream_t stream) { check(cudaStreamWaitEvent(stream, event_, 0), "an event"); }
+  void hold(cudaStream_t stream) {
+    check(cudaStreamWaitEvent(stream, event_.get(), 0), "an event");
+  }
   // REQUIRES: both keep the time, and were waited for.
   double seconds_since(const EventMoment& start) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "timing");
+    check(cudaEventElapsedTime(&milliseconds, start.event_.get(), event_.get()), "timing");
     return static_cast<double>(milliseconds) * 1e-3;
   }
 
  private:
   cudaStream_t stream_;
-  cudaEvent_t event_ = nullptr;
+  OwnedEvent event_;
 };
 
 class ViewKernel final : public Kernel {
@@ -137,25 +149,21 @@ class CudaBackend final : public Backend {
     device_.multiprocessors = card.multiProcessorCount;
     device_.architecture = 10 * card.major + card.minor;
     device_.tf32 = options.tf32;
-    for (cudaStream_t& stream : streams_) {
-      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    for (OwnedStream& stream : streams_) {
+      cudaStream_t made = nullptr;
+      check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "a stream");
+      stream.reset(made);
     }
-    device_.stream = streams_[0];
+    device_.stream = streams_[0].get();
     for (auto& moment : timer_) {
       moment = std::make_unique<EventMoment>(device_.stream, cudaEventDefault);
     }
     check(cudnnCreate(&device_.cudnn), "starting");
+    cudnn_.reset(device_.cudnn);
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
     check(cublasLtCreate(&device_.cublas), "starting");
+    cublas_.reset(device_.cublas);
   }
-  ~CudaBackend() override {
-    kernels_.clear();
-    cublasLtDestroy(device_.cublas);
-    cudnnDestroy(device_.cudnn);
-    for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
-  }
-  CudaBackend(const CudaBackend&) = delete;
-  CudaBackend& operator=(const CudaBackend&) = delete;
 
   std::string_view name() const override { return "cuda"; }
   std::string machine() const override { return machine_; }
@@ -184,6 +192,12 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Memory> allocate(Bytes size) override {
     return std::make_unique<DeviceMemory>(size);
+  }
+  // What cudaMalloc rounds an arena up by counts as beside it.
+  std::optional<Bytes> in_use_beside(Bytes arena) const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for its free memory");
+    return Bytes(static_cast<int64_t>(total - free)) - arena;
   }
   std::unique_ptr<Memory> allocate_host(Bytes size) override {
     return std::make_unique<PinnedMemory>(size);
@@ -221,21 +235,23 @@ class CudaBackend final : public Backend {
   int streams() const override { return static_cast<int>(streams_.size()); }
 
   std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
-    check(cudaStreamBeginCapture(streams_[0], cudaStreamCaptureModeThreadLocal), "recording");
-    cudaGraph_t graph = nullptr;
+    const cudaStream_t first = streams_[0].get();
+    check(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "recording");
+    cudaGraph_t captured = nullptr;
     try {
       capture(launches);
     } catch (...) {
-      device_.stream = streams_[0];
+      device_.stream = first;
       device_.stream_number = 0;
-      cudnnSetStream(device_.cudnn, device_.stream);
-      cudaStreamEndCapture(streams_[0], &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudnnSetStream(device_.cudnn, first);
+      cudaStreamEndCapture(first, &captured);
+      const OwnedGraph dropped(captured);
       cudaGetLastError();  // what is thrown says what went wrong
       throw;
     }
-    check(cudaStreamEndCapture(streams_[0], &graph), "recording");
-    return std::make_unique<GraphRecording>(streams_[0], graph);
+    check(cudaStreamEndCapture(first, &captured), "recording");
+    const OwnedGraph graph(captured);
+    return std::make_unique<GraphRecording>(first, graph.get());
   }
 
  private:
@@ -245,7 +261,7 @@ class CudaBackend final : public Backend {
   static constexpr double kTensorCores = 4;
 
   void use_stream(int number) {
-    device_.stream = streams_[static_cast<size_t>(number)];
+    device_.stream = streams_[static_cast<size_t>(number)].get();
     device_.stream_number = number;
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
   }
@@ -258,16 +274,16 @@ class CudaBackend final : public Backend {
       for (const int other : launch.waits_for) {
         const auto at = static_cast<size_t>(other);
         const auto stream = static_cast<size_t>(launches[at].stream);
-        if (!over[at]) over[at] = std::make_unique<EventMoment>(streams_[stream]);
+        if (!over[at]) over[at] = std::make_unique<EventMoment>(streams_[stream].get());
       }
     }
     std::vector<bool> joined(streams_.size(), false);
     joined[0] = true;
-    EventMoment begin(streams_[0]);
+    EventMoment begin(streams_[0].get());
     begin.mark();
     for (size_t i = 0; i < launches.size(); ++i) {
       const auto stream = static_cast<size_t>(launches[i].stream);
-      if (!joined[stream]) begin.hold(streams_[stream]);
+      if (!joined[stream]) begin.hold(streams_[stream].get());
       joined[stream] = true;
       use_stream(launches[i].stream);
       for (const int other : launches[i].waits_for) {
@@ -279,14 +295,17 @@ class CudaBackend final : public Backend {
     use_stream(0);
     for (size_t s = 1; s < streams_.size(); ++s) {
       if (!joined[s]) continue;
-      EventMoment end(streams_[s]);
+      EventMoment end(streams_[s].get());
       end.mark();
-      end.hold(streams_[0]);
+      end.hold(streams_[0].get());
     }
   }
 
+  // In the order in which they need each other: each goes before what it uses.
+  std::vector<OwnedStream> streams_;  // all but the first for recordings only
+  OwnedCudnn cudnn_;
+  OwnedCublas cublas_;
   CudaDevice device_;
-  std::vector<cudaStream_t> streams_;  // all but the first for recordings only
   std::array<std::unique_ptr<EventMoment>, 2> timer_;
   std::string machine_;
   Roofline model_, tensor_model_;

@@ -1,44 +1,42 @@
 #include "backend/cuda/device.h"
 
-#include "base/error.h"
+#include "backend/backend.h"
+#include "backend/cuda/failure.h"
 
 namespace thimble {
+namespace {
+
+// A lost card fails every call, also those of libraries, whose own words for it say less.
+void check_not_lost(const char* what) {
+  size_t free = 0, total = 0;
+  const cudaError_t status = cudaMemGetInfo(&free, &total);
+  if (is_lost(status)) check(status, what);
+}
+
+}  // namespace
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  if (status == cudaErrorMemoryAllocation) {
-    user_error(
-        "the GPU has too little free memory for {}; give a smaller --memory, or see with "
-        "nvidia-smi what else uses the card",
-        what);
-  }
+  if (status == cudaErrorMemoryAllocation) fail_for_room(what, Bytes());
   int driver = 0;
-  const bool none = status == cudaErrorNoDevice ||
-                    (status == cudaErrorInsufficientDriver &&
-                     (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0));
-  if (none) {
-    user_error("there is no CUDA device here; train with --device cpu, or plan with --device null");
-  }
-  if (status == cudaErrorInsufficientDriver) {
-    user_error(
-        "the GPU's driver is too old for this build (CUDA {}.{}): update it, or use "
-        "--device cpu",
-        CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-  }
-  user_error(
-      "the GPU failed at {}: {} ({}); checkpoints saved so far are good: fix the device and "
-      "go on with --resume",
-      what, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  throw DeviceError(failure_text(status, what, driver));
 }
 
 void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  user_error("cuDNN failed at {}: {}", what, cudnnGetErrorString(status));
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
+    fail_for_room("cuDNN", Bytes());
+  }
+  check_not_lost(what);
+  throw DeviceError(fmt::format("cuDNN failed at {}: {}", what, cudnnGetErrorString(status)));
 }
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  user_error("cuBLAS failed at {}: {}", what, cublasLtGetStatusString(status));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) fail_for_room("cuBLAS", Bytes());
+  check_not_lost(what);
+  throw DeviceError(fmt::format("cuBLAS failed at {}: {}", what, cublasLtGetStatusString(status)));
 }
 
 void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }

@@ -1,11 +1,11 @@
 // global_avg_pool_backward: every thread spreads its channels' share over rows of an image.
-#include "backend/cuda/columns.cuh"
+#include "backend/cuda/image_columns.cuh"
 
 namespace thimble {
 namespace {
 
 template <class T, int kWide>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(kImageThreads)
     spread_over_images(const T* dy, T* dx, ColumnTiles tiles, bool add) {
   const TilePlace<kWide> place(tiles);
   if (!place.inside) return;
@@ -22,21 +22,11 @@ __global__ void __launch_bounds__(128)
 }
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  const TensorType& dx = s.outputs[0];
-  if (!on_device(dx.dtype)) return nullptr;
-  ColumnTiles tiles = column_tiles(dx.shape[1] * dx.shape[2], dx.shape[3], dx.dtype);
-  tiles.threads = 128;
-  return own_kernel([&device, tiles](const KernelArgs& args) {
-    if (args.outputs[0].elements() == 0) return;
-    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      with_wide(tiles.columns, [&](auto wide) {
-        spread_over_images<T, wide.value>
-            <<<tiles.grid(args.outputs[0].type.shape[0]), tiles.threads, 0, device.stream>>>(
-                args.inputs[0].as<T>(), args.outputs[0].as<T>(), tiles, args.adds_into(0));
-      });
-    });
-    check_launch("global_avg_pool_backward");
+  return make_over_images(s.outputs[0], [&device](auto tag, auto wide, const ColumnTiles& tiles,
+                                                  dim3 grid, const KernelArgs& args) {
+    using T = typename decltype(tag)::type;
+    spread_over_images<T, wide.value><<<grid, kImageThreads, 0, device.stream>>>(
+        args.inputs[0].as<T>(), args.outputs[0].as<T>(), tiles, args.adds_into(0));
   });
 }
 

@@ -5,11 +5,7 @@ namespace thimble {
 namespace {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  const Shape& x = s.inputs[0].shape;
-  const GroupShape groups = {x[0], static_cast<int>(x[1] * x[2]), static_cast<int>(x[3]),
-                             static_cast<int>(s.attrs.integer("groups")),
-                             s.attrs.text("act", "none") == "relu"};
-  return make_group_normalize_backward(s, device, groups);
+  return make_group_normalize_backward(s, device, image_groups(s));
 }
 
 }  // namespace

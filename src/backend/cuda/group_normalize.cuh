@@ -19,6 +19,19 @@ struct GroupShape {
   __host__ __device__ int64_t count() const { return batch * groups; }
 };
 
+// Of group_norm: x [N, H, W, C].
+inline GroupShape image_groups(const Signature& s) {
+  const Shape& x = s.inputs[0].shape;
+  return {x[0], static_cast<int>(x[1] * x[2]), static_cast<int>(x[3]),
+          static_cast<int>(s.attrs.integer("groups")), s.attrs.text("act", "none") == "relu"};
+}
+
+// Of layer_norm: every row is a sample of one group.
+inline GroupShape row_groups(const Signature& s) {
+  const Shape& x = s.inputs[0].shape;
+  return {x.product(0, x.rank() - 1), 1, static_cast<int>(x.back()), 1, false};
+}
+
 // One group of a sample: where its elements are.
 struct GroupWalk {
   int64_t first;

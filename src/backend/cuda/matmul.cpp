@@ -2,23 +2,10 @@
 #include "backend/cuda/cublas_product.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.h"
+#include "backend/matmul_shape.h"
 
 namespace thimble {
 namespace {
-
-ProductShape product_shape(const Signature& s) {
-  const Shape& a = s.inputs[0].shape;
-  const Shape& y = s.outputs[0].shape;
-  const bool shared = s.inputs[1].shape.rank() == 2;
-  const bool transpose_a = s.attrs.integer("transpose_a", 0) != 0;
-  const int64_t leading = a.product(0, a.rank() - 2);
-  return {.batch = shared ? 1 : leading,
-          .m = shared ? leading * y.back(2) : y.back(2),
-          .n = y.back(1),
-          .k = transpose_a ? a.back(2) : a.back(1),
-          .transpose_a = transpose_a,
-          .transpose_b = s.attrs.integer("transpose_b", 0) != 0};
-}
 
 class Matmul final : public Kernel {
  public:
@@ -39,7 +26,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const DType dtype = s.outputs[0].dtype;
   const bool fits = on_device(dtype) && s.inputs[0].dtype == dtype && s.inputs[1].dtype == dtype;
   if (!fits) return nullptr;
-  return std::make_unique<Matmul>(product_shape(s), dtype, s.accumulate != 0, device);
+  return std::make_unique<Matmul>(matmul_shape<ProductShape>(s), dtype, s.accumulate != 0, device);
 }
 
 }  // namespace

@@ -36,18 +36,12 @@ struct Largest {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype)) return nullptr;
-  const Pool pool(s.inputs[0].shape, s.outputs[0].shape, s.attrs);
-  return own_kernel([&device, pool](const KernelArgs& args) {
-    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      launch_for_pixels(args.outputs[0].type.shape,
-                        Largest<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
-                                   args.outputs[1].as<uint8_t>()},
-                        device);
-    });
-    check_launch("max_pool");
-  });
+  return make_pooling(s, device, s.inputs[0], s.outputs[0],
+                      [](auto tag, const Pool& pool, const KernelArgs& args) {
+                        using T = typename decltype(tag)::type;
+                        return Largest<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
+                                          args.outputs[1].as<uint8_t>()};
+                      });
 }
 
 }  // namespace

@@ -30,18 +30,13 @@ struct Chosen {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[1].dtype)) return nullptr;
-  const Pool pool(s.outputs[0].shape, s.inputs[1].shape, s.attrs);
-  return own_kernel([&device, pool](const KernelArgs& args) {
-    with_device_type(args.inputs[1].type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      launch_for_pixels(args.outputs[0].type.shape,
-                        Chosen<T>{pool, args.inputs[0].as<uint8_t>(), args.inputs[1].as<T>(),
-                                  args.outputs[0].as<T>(), args.adds_into(0)},
-                        device);
-    });
-    check_launch("max_pool_backward");
-  });
+  return make_pooling(s, device, s.outputs[0], s.inputs[1],
+                      [](auto tag, const Pool& pool, const KernelArgs& args) {
+                        using T = typename decltype(tag)::type;
+                        return Chosen<T>{pool, args.inputs[0].as<uint8_t>(),
+                                         args.inputs[1].as<T>(), args.outputs[0].as<T>(),
+                                         args.adds_into(0)};
+                      });
 }
 
 }  // namespace

@@ -68,6 +68,14 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+// sum += the kWide numbers at `from`.
+template <class T, int kWide>
+__device__ void add_wide(const T* from, float (&sum)[kWide]) {
+  const Vec<T, kWide> in = *reinterpret_cast<const Vec<T, kWide>*>(from);
+#pragma unroll
+  for (int e = 0; e < kWide; ++e) sum[e] += widen(in.at[e]);
+}
+
 // REQUIRES: fewer than 2^32 elements.
 template <class Map>
 void launch_for_pixels(const Shape& images, const Map& map, const CudaDevice& device) {
@@ -77,6 +85,22 @@ void launch_for_pixels(const Shape& images, const Map& map, const CudaDevice& de
     for_pixels<wide.value><<<blocks_for(count, device), kBlockThreads, 0, device.stream>>>(
         static_cast<unsigned>(count), static_cast<unsigned>(images[1]),
         static_cast<unsigned>(images[2]), static_cast<unsigned>(images[3]), map);
+  });
+}
+
+// The kernel that calls map_of(TypeTag<T>{}, pool, args) for every pixel of the first output, which
+// has the type of what is pooled. x and y are the images before and after pooling.
+template <class MapOf>
+std::unique_ptr<Kernel> make_pooling(const Signature& s, CudaDevice& device, const TensorType& x,
+                                     const TensorType& y, const MapOf& map_of) {
+  if (!on_device(s.outputs[0].dtype)) return nullptr;
+  const Pool pool(x.shape, y.shape, s.attrs);
+  return own_kernel([&device, pool, map_of](const KernelArgs& args) {
+    const TensorType& out = args.outputs[0].type;
+    with_device_type(out.dtype, [&](auto tag) {
+      launch_for_pixels(out.shape, map_of(tag, pool, args), device);
+    });
+    check_launch("pooling");
   });
 }
 

@@ -1,5 +1,5 @@
 // softmax: a warp or a block per row. y may be x: a row is read by all before any of it is written.
-#include "backend/cuda/row_group.cuh"
+#include "backend/cuda/last_axis.cuh"
 
 namespace thimble {
 namespace {
@@ -22,20 +22,11 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype)) return nullptr;
-  return own_kernel([&device](const KernelArgs& args) {
-    const Shape& shape = args.inputs[0].type.shape;
-    const int64_t columns = shape.back(), rows = shape.product(0, shape.rank() - 1);
-    if (rows * columns == 0) return;
-    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      with_row_group(columns, [&](auto threads) {
-        softmax_rows<T, threads.value>
-            <<<row_blocks(rows, columns, device), kRowThreads, 0, device.stream>>>(
-                args.inputs[0].as<T>(), args.outputs[0].as<T>(), rows, static_cast<int>(columns));
-      });
-    });
-    check_launch("softmax");
+  return make_over_rows(s, device, [&device](auto tag, auto threads, unsigned blocks, int64_t rows,
+                                             int columns, const KernelArgs& args) {
+    using T = typename decltype(tag)::type;
+    softmax_rows<T, threads.value><<<blocks, kRowThreads, 0, device.stream>>>(
+        args.inputs[0].as<T>(), args.outputs[0].as<T>(), rows, columns);
   });
 }
 

@@ -1,5 +1,6 @@
 // SHA-256 (FIPS 180-4) over a stream of bytes: a name for weights and files that two runs can
-// compare. Own code: it is eighty lines, and the alternative is a dependency on a crypto library.
+// compare. Own code: it is two short files, and the alternative is a dependency on a crypto
+// library.
 #pragma once
 
 #include <array>
@@ -20,7 +21,6 @@ class Sha256 {
   std::string hex() const;  // 64 lower-case digits
 
  private:
-  void compress(const std::byte* block);
   void finish();
 
   std::array<uint32_t, 8> state_ = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <regex>
 #include <set>
 
@@ -40,11 +41,14 @@ std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
 }
 
 void write_model(const std::string& path, const Graph& graph,
-                 std::span<const TensorToWrite> tensors) {
-  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", graph.name}});
+                 std::span<const TensorToWrite> tensors, Sha256* hash = nullptr) {
+  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", graph.name}}, hash);
 }
 
-void write_tensors(const std::string& path, Program& program, const std::vector<ValueId>& values) {
+// Returns the sha256 of what was written, as it was before it went to the disk: what the disk makes
+// of it shows when the checkpoint is loaded.
+std::string write_tensors(const std::string& path, Program& program,
+                          const std::vector<ValueId>& values) {
   std::vector<TensorToWrite> tensors;
   for (const ValueId value : values) {
     const Value& v = program.graph()[value];
@@ -52,7 +56,9 @@ void write_tensors(const std::string& path, Program& program, const std::vector<
                          program.read(value, at, out);
                        }});
   }
-  write_model(path, program.graph(), tensors);
+  Sha256 hash;
+  write_model(path, program.graph(), tensors, &hash);
+  return hash.hex();
 }
 
 // The bytes of a tensor through a small buffer: body(offset, chunk), in order.
@@ -165,17 +171,17 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
   try {
     ensure_directory(partial.string());
     const Graph& graph = program.graph();
-    write_tensors((partial / kWeights).string(), program, persistent_values(graph, is_model_role));
-    write_tensors((partial / kOptimizer).string(), program,
-                  persistent_values(graph, [](Role r) { return r == Role::optimizer_state; }));
+    const std::string weights = write_tensors((partial / kWeights).string(), program,
+                                              persistent_values(graph, is_model_role));
+    const std::string optimizer =
+        write_tensors((partial / kOptimizer).string(), program,
+                      persistent_values(graph, [](Role r) { return r == Role::optimizer_state; }));
     const nlohmann::json state = {
         {"format", kFormat},
         {"step", position.step},
         {"recipe", position.recipe},
         {"progress", position.progress.is_object() ? position.progress : nlohmann::json::object()},
-        {"sha256",
-         {{kWeights, file_sha256((partial / kWeights).string())},
-          {kOptimizer, file_sha256((partial / kOptimizer).string())}}}};
+        {"sha256", {{kWeights, weights}, {kOptimizer, optimizer}}}};
     write_file((partial / kState).string(), state.dump(2) + "\n");
   } catch (...) {
     fs::remove_all(partial, ignored);
@@ -218,11 +224,14 @@ Position load_checkpoint(const std::string& folder, Program& program,
   const fs::path root(folder);
   const nlohmann::json state = read_state(root / kState);
   check_recipe(folder, state["recipe"], recipe);
-  for (const char* name : {kWeights, kOptimizer}) {
-    user_check(state["sha256"].contains(name) &&
-                   state["sha256"][name] == file_sha256((root / name).string()),
+  const auto check = [&](const char* name, const std::string& found) {
+    user_check(state["sha256"].contains(name) && state["sha256"][name] == found,
                "'{}' is damaged: its bytes are not those that were saved", (root / name).string());
-  }
+  };
+  std::future<std::string> of_optimizer =
+      std::async(std::launch::async, file_sha256, (root / kOptimizer).string());
+  check(kWeights, file_sha256((root / kWeights).string()));
+  check(kOptimizer, of_optimizer.get());
   const SafetensorsFile weights((root / kWeights).string());
   const SafetensorsFile optimizer((root / kOptimizer).string());
   const Graph& graph = program.graph();

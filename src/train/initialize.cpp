@@ -1,11 +1,13 @@
 #include "train/initialize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/philox.h"
 #include "train/random_choice.h"
 #include "transform/sparse_weights.h"
@@ -21,29 +23,78 @@ std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
   return {radius * std::cos(2 * std::numbers::pi * v), radius * std::sin(2 * std::numbers::pi * v)};
 }
 
-double draw(const Init& init, PhiloxKey key, uint64_t stream, int64_t element) {
-  switch (init.kind) {
-    case Init::Kind::zeros:
-    case Init::Kind::mask:
-      return 0;
-    case Init::Kind::constant:
-      return init.scale;
-    case Init::Kind::normal: {
-      const auto words = philox({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(stream),
-                                 static_cast<uint32_t>(stream >> 32), 0}, key);
-      const size_t pair = static_cast<size_t>(element % 4) / 2;
-      const auto [first, second] = normal_pair(words[2 * pair], words[2 * pair + 1]);
-      return init.scale * (element % 2 == 0 ? first : second);
-    }
-    case Init::Kind::uniform: {
-      const auto words = philox({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(stream),
-                                 static_cast<uint32_t>(stream >> 32), 1}, key);
-      return init.scale *
-             (2 * static_cast<double>(uniform_from(words[static_cast<size_t>(element % 4)])) - 1);
+// One tensor's numbers: element i has word i % 4 of its stream's block i / 4.
+class Draws {
+ public:
+  Draws(const Init& init, uint64_t seed, std::string_view name)
+      : init_(init), key_(philox_key(seed)), stream_(stable_hash(name)) {}
+
+  double one(int64_t element) const {
+    const size_t at = static_cast<size_t>(element % 4);
+    switch (init_.kind) {
+      case Init::Kind::normal: {
+        const PhiloxCounter words = normal_words(element / 4);
+        const auto [first, second] = normal_pair(words[at / 2 * 2], words[at / 2 * 2 + 1]);
+        return init_.scale * (at % 2 == 0 ? first : second);
+      }
+      case Init::Kind::uniform:
+        return uniform(uniform_words(element / 4)[at]);
+      default:
+        return same();
     }
   }
-  return 0;
-}
+
+  // Elements [begin, end) to their places. REQUIRES: begin is a multiple of four.
+  template <class T>
+  void range(std::span<T> elements, int64_t begin, int64_t end) const {
+    switch (init_.kind) {
+      case Init::Kind::normal:
+        return for_each_block(elements, begin, end, [&](int64_t block) {
+          const PhiloxCounter words = normal_words(block);
+          const auto [a, b] = normal_pair(words[0], words[1]);
+          const auto [c, d] = normal_pair(words[2], words[3]);
+          return std::array{init_.scale * a, init_.scale * b, init_.scale * c, init_.scale * d};
+        });
+      case Init::Kind::uniform:
+        return for_each_block(elements, begin, end, [&](int64_t block) {
+          const auto [a, b, c, d] = uniform_words(block);
+          return std::array{uniform(a), uniform(b), uniform(c), uniform(d)};
+        });
+      default:
+        std::fill(elements.begin() + begin, elements.begin() + end, static_cast<T>(same()));
+    }
+  }
+
+ private:
+  PhiloxCounter normal_words(int64_t block) const { return words(block, 0); }
+  PhiloxCounter uniform_words(int64_t block) const { return words(block, 1); }
+  PhiloxCounter words(int64_t block, uint32_t use) const {
+    return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(stream_),
+                   static_cast<uint32_t>(stream_ >> 32), use},
+                  key_);
+  }
+  double uniform(uint32_t word) const {
+    return init_.scale * (2 * static_cast<double>(uniform_from(word)) - 1);
+  }
+  // What all elements are where none is drawn.
+  double same() const { return init_.kind == Init::Kind::constant ? init_.scale : 0; }
+
+  template <class T, class Block>
+  static void for_each_block(std::span<T> elements, int64_t begin, int64_t end,
+                             const Block& block) {
+    for (int64_t at = begin; at < end; at += 4) {
+      const std::array<double, 4> four = block(at / 4);
+      const int64_t count = std::min<int64_t>(4, end - at);
+      for (int64_t k = 0; k < count; ++k) {
+        elements[static_cast<size_t>(at + k)] = static_cast<T>(four[static_cast<size_t>(k)]);
+      }
+    }
+  }
+
+  Init init_;
+  PhiloxKey key_;
+  uint64_t stream_;
+};
 
 // Ones of the masks at random places, and at each the number that the dense weight would start
 // with.
@@ -63,13 +114,12 @@ void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t s
       if (choice.take()) set_bit(mask.data(), i);
     }
     program.write(weight.first, 0, std::as_bytes(std::span(&next, 1)));
-    const uint64_t stream = stable_hash(dense.name);
+    const Draws draws(dense.init, seed, dense.name);
     with_float_type(dense.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const std::span<T> values = pool.as<T>();
       for_each_one(mask.data(), 0, elements, [&](int64_t at) {
-        values[static_cast<size_t>(next++)] =
-            static_cast<T>(draw(dense.init, philox_key(seed), stream, at));
+        values[static_cast<size_t>(next++)] = static_cast<T>(draws.one(at));
       });
     });
   }
@@ -78,7 +128,7 @@ void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t s
 }  // namespace
 
 void initialize(Program& program, uint64_t seed, const std::function<bool(ValueId)>& chosen) {
-  const PhiloxKey key = philox_key(seed);
+  constexpr int64_t kGrain = 1 << 15;  // elements: about half a millisecond of normal deviates
   const Graph& graph = program.graph();
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
@@ -87,14 +137,13 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     if (chosen && !chosen(id)) continue;
     const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
     if (places) continue;  // of sparse weights, below
-    const uint64_t stream = stable_hash(value.name);
+    const Draws draws(value.init, seed, value.name);
     const Loan loan = program.borrow(id, Loan::Use::write);
     with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const std::span<T> elements = loan.as<T>();
-      for (size_t i = 0; i < elements.size(); ++i) {
-        elements[i] = static_cast<T>(draw(value.init, key, stream, static_cast<int64_t>(i)));
-      }
+      for_ranges(std::ssize(elements), kGrain,
+                 [&](int64_t begin, int64_t end) { draws.range(elements, begin, end); });
     });
   }
   const ValueId pool = graph.find(kSparseValues);

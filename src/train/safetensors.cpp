@@ -45,12 +45,23 @@ std::string read_header_text(const ReadFile& file) {
   return text;
 }
 
-void stream(AtomicFile& file, const TensorToWrite& tensor, std::vector<std::byte>& chunk) {
+// What is written to the file, and to the hash where there is one.
+struct Output {
+  AtomicFile file;
+  Sha256* hash;
+
+  void write(std::span<const std::byte> bytes) {
+    file.write(bytes);
+    if (hash != nullptr) hash->update(bytes);
+  }
+};
+
+void stream(Output& out, const TensorToWrite& tensor, std::vector<std::byte>& chunk) {
   const int64_t total = tensor.type.bytes().count;
   if (!tensor.fetch) {
     internal_check(std::ssize(tensor.bytes) == total,
                    "write_safetensors: the bytes of '" + tensor.name + "' do not fit its type");
-    file.write(tensor.bytes);
+    out.write(tensor.bytes);
     return;
   }
   chunk.resize(static_cast<size_t>(kChunkBytes));
@@ -58,14 +69,14 @@ void stream(AtomicFile& file, const TensorToWrite& tensor, std::vector<std::byte
     const auto piece =
         std::span(chunk).first(static_cast<size_t>(std::min(kChunkBytes, total - at)));
     tensor.fetch(at, piece);
-    file.write(piece);
+    out.write(piece);
   }
 }
 
 }  // namespace
 
 void write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, Sha256* hash) {
   std::vector<const TensorToWrite*> order;
   for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) {
@@ -83,12 +94,12 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
   const std::string text = print_safetensors_header(header);
   internal_check(text.size() <= kMaxHeaderBytes, "write_safetensors: the header is too long");
 
-  AtomicFile file(path);
-  file.write(little_endian(text.size()));
-  file.write(text);
+  Output out{AtomicFile(path), hash};
+  out.write(little_endian(text.size()));
+  out.write(std::as_bytes(std::span(text)));
   std::vector<std::byte> chunk;
-  for (const TensorToWrite* tensor : order) stream(file, *tensor, chunk);
-  file.commit();
+  for (const TensorToWrite* tensor : order) stream(out, *tensor, chunk);
+  out.file.commit();
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {

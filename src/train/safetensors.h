@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/shape.h"
 
 namespace thimble {
@@ -34,9 +35,11 @@ struct TensorToWrite {
 
 // Writes the file atomically (base/file.h). The same tensors give the same file to the byte, in
 // whatever order they are given: widest elements first, so that all of them are aligned, then by
-// name. REQUIRES: names differ, `bytes` (when used) has the size of `type`.
+// name. `hash`, where given, takes the bytes as they go to the file. REQUIRES: names differ,
+// `bytes` (when used) has the size of `type`.
 void write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {},
+                       Sha256* hash = nullptr);
 
 struct StoredTensor {
   std::string name;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/finite.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
 #include "transform/codec_json.h"
@@ -25,17 +26,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-bool all_finite(std::span<const std::byte> bytes, const TensorType& type) {
-  if (!is_floating(type.dtype)) return true;
-  return with_float_type(type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const std::span<const T> values(reinterpret_cast<const T*>(bytes.data()),
-                                    bytes.size() / sizeof(T));
-    return std::all_of(values.begin(), values.end(),
-                       [](T value) { return std::isfinite(static_cast<Accumulator<T>>(value)); });
-  });
 }
 
 nlohmann::json to_json(const SparsitySpec& spec, int64_t reallocate_every) {
@@ -185,7 +175,7 @@ std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at
     const Value& value = graph.values[v];
     if (value.producer.valid() || !is_persistent(value.role) || !looked_at(value.role)) continue;
     const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
-    if (!all_finite(loan.bytes(), value.type)) {
+    if (!all_finite(loan.bytes(), value.type.dtype)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
     }
   }
@@ -217,9 +207,10 @@ void Trainer::explain_non_finite() {
     const PlannedStep& planned = part.plan->steps[s];
     const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      const TensorType& type = model.graph[node.outputs[k]].type;
+      const DType dtype = model.graph[node.outputs[k]].type.dtype;
       const Loan loan = part.program->output_of(s, k);
-      if (!all_finite(loan.bytes(), type)) name_fault(fmt::format("the output of '{}'", node.name));
+      const bool finite = all_finite(loan.bytes(), dtype);
+      if (!finite) name_fault(fmt::format("the output of '{}'", node.name));
     }
   });
   name_fault("the loss");

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/philox.h"
+#include "base/sha256_compress.h"
 
 namespace thimble {
 namespace {
@@ -45,6 +51,53 @@ TEST(Sha256, ADigestDoesNotEndTheStream) {
   (void)sha.digest();
   sha.update(bytes_of("c"));
   EXPECT_EQ(sha.hex(), sha256_hex(bytes_of("abc")));
+}
+
+using Compress = void (*)(Sha256State& state, const std::byte* blocks, size_t count);
+
+std::vector<Compress> compressions() {
+  std::vector<Compress> all = {sha256_compress_portable};
+  if (has_sha256_instructions()) all.push_back(sha256_compress_x86);
+  return all;
+}
+
+// "abc" with its padding: the block that FIPS 180-4 works through, and the state it ends with.
+TEST(Sha256, EachCompressionKnowsTheStandardsBlock) {
+  std::array<std::byte, 64> block{};
+  block[0] = std::byte{'a'}, block[1] = std::byte{'b'}, block[2] = std::byte{'c'};
+  block[3] = std::byte{0x80}, block[63] = std::byte{24};
+  const Sha256State start = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
+                             0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
+  const Sha256State end = {0xba7816bfu, 0x8f01cfeau, 0x414140deu, 0x5dae2223u,
+                           0xb00361a3u, 0x96177a9cu, 0xb410ff61u, 0xf20015adu};
+  for (const Compress compress : compressions()) {
+    Sha256State state = start;
+    compress(state, block.data(), 0);
+    EXPECT_EQ(state, start);
+    compress(state, block.data(), 1);
+    EXPECT_EQ(state, end);
+  }
+}
+
+TEST(Sha256, CompressionsAgreeFromAnyStateAndAddress) {
+  std::vector<uint32_t> words;
+  for (uint32_t i = 0; i < 512; ++i) {
+    for (const uint32_t word : philox({i, 0, 0, 0}, {1, 2})) words.push_back(word);
+  }
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(words));
+  for (size_t at = 0; at < 67; ++at) {
+    Sha256State start;
+    std::copy_n(words.begin() + static_cast<ptrdiff_t>(at), start.size(), start.begin());
+    for (const size_t count : {1, 2, 3, 100}) {
+      Sha256State expected = start;
+      sha256_compress_portable(expected, bytes.data() + at, count);
+      for (const Compress compress : compressions()) {
+        Sha256State state = start;
+        compress(state, bytes.data() + at, count);
+        ASSERT_EQ(state, expected) << count << " blocks from byte " << at;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -109,6 +109,21 @@ TEST(Safetensors, FetchesLargeTensorsPieceByPiece) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.end() - 10));
 }
 
+TEST(Safetensors, HashesTheFileAsItIsWritten) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> bytes = pattern(300'001);
+  const TensorType type = {Shape{300'001}, DType::u8};
+  const std::vector<TensorToWrite> tensors = {
+      {.name = "here", .type = type, .bytes = bytes},
+      {.name = "fetched", .type = type, .fetch = [&](int64_t at, std::span<std::byte> out) {
+         std::memcpy(out.data(), bytes.data() + at, out.size());
+       }}};
+  Sha256 hash;
+  write_safetensors(folder / "w", tensors, {{"step", "300"}}, &hash);
+  const std::string written = slurp(folder / "w");
+  EXPECT_EQ(hash.hex(), sha256_hex(std::as_bytes(std::span(written))));
+}
+
 TEST(Safetensors, AFailingFetchLeavesNoFile) {
   const TemporaryFolder folder;
   const std::vector<TensorToWrite> tensors = {

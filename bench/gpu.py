@@ -64,7 +64,7 @@ def run_json(command, timeout):
 
 
 def calibrate(args, flags):
-    plans = ("--memory", "--allow")  # kernels do not depend on what plans are told
+    plans = ("--allow",)  # calibrate does not know it
     free = [f for i, f in enumerate(flags) if f not in plans and flags[i - 1] not in plans]
     run_json([args.thimble, "calibrate", *free, "--device", "cuda", "--json", "--seconds",
               str(args.calibrate)], args.calibrate + THIMBLE_TIMEOUT)

@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "execute/costs.h"
+#include "train/time_step.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -33,6 +34,12 @@ struct OpTime {
   double modelled = 0;
 };
 
+// A step that was timed as a whole.
+struct WholeStep {
+  double seconds = 0;
+  double of_kernels = 0;  // their times one by one, added up
+};
+
 struct Outcome {
   std::string machine;
   std::string path;
@@ -40,6 +47,7 @@ struct Outcome {
   int measured = 0;                        // now
   double seconds = 0;                      // of measuring
   std::map<std::string_view, OpTime> ops;  // measured ones
+  std::vector<WholeStep> steps;            // by model, where devices run kernels at the same time
 
   OpTime total() const {
     OpTime sum;
@@ -87,10 +95,46 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
   return all;
 }
 
-// What is there already stays: other machines, other models.
-void add_to_file(const std::string& path, const std::string& machine, const CostTable& table) {
+// The recipes of all models, none with a codec that is chosen later.
+std::vector<Recipe> recipes_of(const Flags& flags, const std::string& path) {
+  std::vector<Recipe> recipes;
+  for (const std::string& model : flags.models) {
+    CommonFlags one = flags.common;
+    one.model = model;
+    recipes.push_back(resolve(one, false).recipe);
+    recipes.back().costs = path;
+    if (recipes.back().codec.automatic) recipes.back().codec = {};
+  }
+  return recipes;
+}
+
+// Times the recipe's step as a whole, beside the sum of its kernels' times in the recipe's file. Of
+// a step that the device has no room for, that of least memory.
+std::optional<WholeStep> time_step(Recipe recipe, CostTable& table) {
+  const auto time = [&]() -> std::optional<WholeStep> {
+    const auto planned = plan_training(recipe);
+    if (std::holds_alternative<Infeasible>(planned)) return std::nullopt;
+    const auto& step = std::get<PlannedStepProgram>(planned);
+    const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
+    table[step_key(step.training->model.graph, *step.backend)] = {whole.seconds, whole.of_kernels,
+                                                                  today()};
+    return whole;
+  };
+  try {
+    return time();
+  } catch (const UserError&) {
+    recipe.memory = kLeastMemory;
+    recipe.planner = "optimal";
+    return time();
+  }
+}
+
+// What is there already stays: other machines, other models; but not what `forgotten` names.
+void add_to_file(const std::string& path, const std::string& machine, const CostTable& table,
+                 const std::vector<std::string>& forgotten = {}) {
   CostFile file;
   if (std::filesystem::exists(path)) file = read_costs(path);
+  for (const std::string& key : forgotten) file[machine].erase(key);
   for (const auto& [key, time] : table) file[machine][key] = time;
   const std::string folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) ensure_directory(folder);
@@ -114,6 +158,10 @@ void print_table(const Outcome& outcome) {
     fmt::print("  {:<32}{:>9}{:>14.2f}{:>14.2f}{:>8.2f}\n", name, op.kernels, op.measured * 1e3,
                op.modelled * 1e3, op.measured / op.modelled);
   }
+  for (const WholeStep& step : outcome.steps) {
+    fmt::print("  a whole step takes {:.2f} ms, {:.2f} of its kernels one by one\n",
+               step.seconds * 1e3, step.seconds / step.of_kernels);
+  }
   fmt::print("  saved to {}; plan, train and profile use it from now on\n", outcome.path);
 }
 
@@ -124,6 +172,11 @@ nlohmann::json to_json(const Outcome& outcome) {
       {"kernels", outcome.kernels},          {"measured_kernels", outcome.measured},
       {"seconds", outcome.seconds},          {"measured_ms", total.measured * 1e3},
       {"modelled_ms", total.modelled * 1e3}, {"ops", nlohmann::json::object()}};
+  json["steps"] = nlohmann::json::array();
+  for (const WholeStep& step : outcome.steps) {
+    json["steps"].push_back(
+        {{"step_ms", step.seconds * 1e3}, {"kernels_ms", step.of_kernels * 1e3}});
+  }
   for (const auto& [name, op] : outcome.ops) {
     json["ops"][std::string(name)] = {{"kernels", op.kernels},
                                       {"measured_ms", op.measured * 1e3},
@@ -154,14 +207,25 @@ int run(const Flags& flags) {
          line.terminal() ? line.redraw(done, text) : line.print(text);
        }});
   if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
-  add_to_file(path, backend->machine(), table);
+  const std::vector<Recipe> recipes = recipes_of(flags, path);
+  std::vector<std::string> whole_steps;
+  for (const Recipe& recipe : recipes) {
+    whole_steps.push_back(step_key(make_step_graphs(recipe).full.model.graph, *backend));
+  }
+  add_to_file(path, backend->machine(), table, whole_steps);
 
-  Outcome outcome = {backend->machine(),
-                     path,
-                     static_cast<int>(kernels.size()),
-                     static_cast<int>(table.size()),
-                     0,
-                     {}};
+  Outcome outcome;
+  outcome.machine = backend->machine();
+  outcome.path = path;
+  outcome.kernels = static_cast<int>(kernels.size());
+  outcome.measured = static_cast<int>(table.size());
+  if (backend->remote()) {
+    CostTable steps;
+    for (const Recipe& recipe : recipes) {
+      if (const auto whole = time_step(recipe, steps)) outcome.steps.push_back(*whole);
+    }
+    add_to_file(path, backend->machine(), steps);
+  }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const KernelUse& use : kernels) {
     if (use.nodes == 0) continue;  // another variant
@@ -198,6 +262,10 @@ Command add_calibrate(CLI::App& app) {
                    "File to add the times to (auto: the one "
                    "that plan, train and profile look into)")
       ->type_name("FILE");
+  command
+      ->add_option("--memory", flags->common.memory,
+                   "Budget of the step that is timed as a whole, on a GPU (none: all is kept)")
+      ->type_name("BYTES");
   command
       ->add_option("--codec", flags->common.codec,
                    "Also the kernels of this codec; auto: of all that it may choose (none)")

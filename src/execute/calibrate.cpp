@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "backend/joinable_kernel.h"
 #include "backend/variant_kernel.h"
 
 namespace thimble {
@@ -81,9 +82,11 @@ class Bench {
   Bench(const std::vector<KernelUse>& kernels, Backend& backend) : backend_(backend) {
     Need most;
     for (const KernelUse& use : kernels) {
-      const Need need = need_of(use.signature, kernel_of(use));
-      most.read = std::max(most.read, need.read);
-      most.write = std::max(most.write, need.write);
+      Kernel& kernel = kernel_of(use);
+      const Need need = need_of(use.signature, kernel);
+      const auto joined = static_cast<int64_t>(joined_calls(use, kernel));
+      most.read = std::max(most.read, need.read * joined);
+      most.write = std::max(most.write, need.write * joined);
       most.zeros = std::max(most.zeros, need.zeros);
     }
     read_ = std::make_unique<Ring>(backend, most.read + kColdDistance);
@@ -94,19 +97,22 @@ class Bench {
   }
 
   // Seconds of one run. Where a device replays recordings, of one among many: a step is replayed,
-  // too, and a single launch would take longer than most kernels.
+  // too, and a single launch would take longer than most kernels. Those that can join others run as
+  // they do in a step, several in a launch.
   double time(const KernelUse& use) {
-    const Signature& signature = use.signature;
     Kernel& kernel = kernel_of(use);
     if (backend_.remote()) {
-      run_somewhere(kernel, signature);  // libraries load their code when it is first used
+      const size_t joined = joined_calls(use, kernel);
+      run_somewhere(kernel, use.signature, joined);  // libraries load their code when first used
       backend_.synchronise();
-      const std::vector<Launch> launches(kRecorded, {[&] { run_somewhere(kernel, signature); }});
+      const std::vector<Launch> launches(
+          kRecorded, {[&] { run_somewhere(kernel, use.signature, joined); }});
       const auto recording = backend_.record(launches);
-      return backend_.seconds_for([&] { recording->run(); }) / kRecorded;
+      return backend_.seconds_for([&] { recording->run(); }) /
+             static_cast<double>(kRecorded * joined);
     }
     backend_.begin_step();
-    const double seconds = backend_.seconds_for([&] { run_somewhere(kernel, signature); });
+    const double seconds = backend_.seconds_for([&] { run_somewhere(kernel, use.signature, 1); });
     backend_.end_step();
     return seconds;
   }
@@ -114,40 +120,64 @@ class Bench {
  private:
   static constexpr int kRecorded = 10;
 
+  // Tensors of one call and its arguments, which refer to them.
+  struct Call {
+    std::vector<TensorRef> inputs, outputs;
+    KernelArgs args;
+  };
+
   Kernel& kernel_of(const KernelUse& use) {
     Kernel& kernel = backend_.kernel(use.signature);
     if (use.variant >= 0) dynamic_cast<VariantKernel&>(kernel).use(use.variant);
     return kernel;
   }
 
+  static size_t joined_calls(const KernelUse& use, const Kernel& kernel) {
+    const auto* const joinable = dynamic_cast<const JoinableKernel*>(&kernel);
+    if (joinable == nullptr) return 1;
+    constexpr int kMost = 8;  // the rings have room for all of them
+    return std::min(joinable->most_joined(),
+                    static_cast<size_t>(std::clamp(use.nodes, 1, kMost)));
+  }
+
   // On the next bytes of the rings.
-  void run_somewhere(Kernel& kernel, const Signature& signature) {
-    inputs_.clear();
-    outputs_.clear();
+  void run_somewhere(Kernel& kernel, const Signature& signature, size_t joined) {
+    calls_.resize(std::max(calls_.size(), joined));
+    std::vector<const KernelArgs*> called;
+    for (size_t i = 0; i < joined; ++i) {
+      place(calls_[i], kernel, signature);
+      called.push_back(&calls_[i].args);
+    }
+    if (joined == 1) return kernel.run(calls_.front().args);
+    dynamic_cast<JoinableKernel&>(kernel).run_all(called);
+  }
+
+  void place(Call& call, const Kernel& kernel, const Signature& signature) {
+    call.inputs.clear();
+    call.outputs.clear();
     std::byte* zeros = zeros_->base();
     for (const TensorType& type : signature.inputs) {
       const bool numbers = reads_numbers(type);
-      inputs_.push_back({numbers ? read_->take(type.bytes()) : zeros, type});
+      call.inputs.push_back({numbers ? read_->take(type.bytes()) : zeros, type});
       if (!numbers) zeros += align_up(type.bytes()).count;
     }
     for (size_t k = 0; k < signature.outputs.size(); ++k) {
-      outputs_.push_back({write_->take(signature.outputs[k].bytes()), signature.outputs[k]});
+      call.outputs.push_back({write_->take(signature.outputs[k].bytes()), signature.outputs[k]});
       const int input = updated_input(*signature.op, k);
-      if (input >= 0) inputs_[static_cast<size_t>(input)].data = outputs_.back().data;
+      if (input >= 0) call.inputs[static_cast<size_t>(input)].data = call.outputs.back().data;
     }
-    KernelArgs args;
-    args.attrs = &signature.attrs;
-    args.inputs = inputs_;
-    args.outputs = outputs_;
-    args.accumulate = signature.accumulate;
-    args.workspace = write_->take(kernel.workspace);
-    kernel.run(args);
+    call.args = {};
+    call.args.attrs = &signature.attrs;
+    call.args.inputs = call.inputs;
+    call.args.outputs = call.outputs;
+    call.args.accumulate = signature.accumulate;
+    call.args.workspace = write_->take(kernel.workspace);
   }
 
   Backend& backend_;
   std::unique_ptr<Ring> read_, write_;
   std::unique_ptr<Memory> zeros_;
-  std::vector<TensorRef> inputs_, outputs_;
+  std::vector<Call> calls_;
 };
 
 // The fastest run of every kernel so far: what disturbs a run only ever makes it slower.

@@ -18,7 +18,13 @@ const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
 // weighs seconds of the machine against seconds of the model. Nodes with equal signatures are asked
 // about once; views are free. An empty table is the model alone, and so is a device that runs
 // nothing.
-// Kernels that have variants use the fastest of those that `measured` knows from then on.
+// Kernels that have variants use the fastest of those that `measured` knows from then on. Where the
+// graph's step was measured as a whole, times are scaled by what that was of its kernels' sum: kernels
+// of a step overlap, and find in caches what those before them wrote.
 Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured = {});
+
+// The name in a table of the whole step of a graph: "seconds" were measured, "modelled" is the sum of
+// its kernels' times.
+std::string step_key(const Graph& graph, const Backend& backend);
 
 }  // namespace thimble

@@ -15,9 +15,9 @@ bool compiled_for_clusters() {
 
 bool clusters_fit(int64_t rows, int64_t columns, DType dtype, const CudaDevice& device) {
   constexpr int64_t kMostRows = 32;  // of a thread; more want more blocks
-  constexpr int64_t kMostStrips = 65535;
   const int64_t strip = 32 / size_of(dtype), down = kClusterThreads * kClusterWide / strip;
-  return device.architecture >= 90 && columns % strip == 0 && columns / strip <= kMostStrips &&
+  const int64_t blocks = columns / strip * kClusterBlocks;
+  return device.architecture >= 90 && columns % strip == 0 && blocks <= device.multiprocessors &&
          rows >= kClusterBlocks && rows <= kMostRows * down * kClusterBlocks &&
          compiled_for_clusters();
 }

@@ -6,7 +6,8 @@
 //           n ..    block 1  ├ sums of 32 bytes' columns, known to all blocks of the cluster
 //          2n ..    ...      ┘
 //
-// For tensors of some thousand rows, where a second launch would take as long as the work.
+// For tensors of some thousand rows that all blocks can work on at the same time: there a second
+// launch would take as long as the work.
 #pragma once
 
 #include <cooperative_groups.h>

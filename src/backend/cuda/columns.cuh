@@ -111,30 +111,73 @@ struct TilePlace {
   }
 };
 
-// Calls body(row, in) for the thread's rows of its slice, kSources numbers' packs at a time, with
-// the loads of several rows in flight.
-template <class T, int kWide, int kSources, class Body>
-__device__ void for_each_row(const ColumnTiles& t, const TilePlace<kWide>& place,
-                             const T* const (&source)[kSources], const Body& body) {
-  if (!place.inside) return;
-  // More than 64 bytes would spill.
-  constexpr int kAtOnce = kSources * sizeof(Vec<T, kWide>) > 16 ? 2 : kRowsAtOnce;
-  for (int row = place.begin + place.y; row < place.end; row += kAtOnce * place.down) {
-    Vec<T, kWide> in[kAtOnce][kSources];
+// The thread's rows of its slice, kSources numbers' packs at a time, with the loads of several rows in
+// flight. The first are on their way once it is made: what a kernel does before for_each() takes no
+// time of its own.
+template <class T, int kWide, int kSources>
+class RowReader {
+ public:
+  __device__ RowReader(const ColumnTiles& t, const TilePlace<kWide>& place,
+                       const T* const (&sources)[kSources])
+      : columns_(t.columns), place_(place) {
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      if (row + u * place.down >= place.end) continue;
-      const int64_t at = int64_t{row + u * place.down} * t.columns + place.column;
+    for (int k = 0; k < kSources; ++k) sources_[k] = sources[k];
+    if (place.inside) load(place.begin + place.y);
+  }
+
+  // Calls body(row, packs).
+  template <class Body>
+  __device__ void for_each(const Body& body) {
+    if (!place_.inside) return;
+    for (int row = place_.begin + place_.y; row < place_.end;) {
 #pragma unroll
-      for (int k = 0; k < kSources; ++k) {
-        in[u][k] = *reinterpret_cast<const Vec<T, kWide>*>(source[k] + at);
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (row + u * place_.down < place_.end) body(row + u * place_.down, in_[u]);
       }
-    }
-#pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      if (row + u * place.down < place.end) body(row + u * place.down, in[u]);
+      row += kAtOnce * place_.down;
+      load(row);
     }
   }
+
+ private:
+  // More than 64 bytes would spill.
+  static constexpr int kAtOnce = kSources * sizeof(Vec<T, kWide>) > 16 ? 2 : kRowsAtOnce;
+
+  __device__ void load(int row) {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      if (row + u * place_.down >= place_.end) continue;
+      const int64_t at = int64_t{row + u * place_.down} * columns_ + place_.column;
+#pragma unroll
+      for (int k = 0; k < kSources; ++k) {
+        in_[u][k] = *reinterpret_cast<const Vec<T, kWide>*>(sources_[k] + at);
+      }
+    }
+  }
+
+  const int columns_;
+  const TilePlace<kWide> place_;
+  const T* sources_[kSources];
+  Vec<T, kWide> in_[kAtOnce][kSources];
+};
+
+// Calls body(row, packs) for the thread's rows of its slice.
+template <class T, int kWide, int kSources, class Body>
+__device__ void for_each_row(const ColumnTiles& t, const TilePlace<kWide>& place,
+                             const T* const (&sources)[kSources], const Body& body) {
+  RowReader<T, kWide, kSources>(t, place, sources).for_each(body);
+}
+
+// What the block needs to know of its strip's columns, worked out once for each: of(column), in
+// shared memory. All threads must come here.
+template <class Channel, int kWide, class Of>
+__device__ void load_channels(const ColumnTiles& t, Channel (&strip)[32 * kWide], const Of& of) {
+  const int width = t.across * kWide, first = static_cast<int>(blockIdx.y) * width;
+  for (int c = static_cast<int>(threadIdx.x); c < width && first + c < t.columns;
+       c += static_cast<int>(blockDim.x)) {
+    strip[c] = of(first + c);
+  }
+  __syncthreads();
 }
 
 // Writes or adds kWide numbers at `to`.
@@ -151,13 +194,16 @@ __device__ void store_wide(T* to, const float (&value)[kWide], bool add) {
 // y = map(x, channel): Map::Channel is what a column needs, map.channel(column) reads it.
 template <class T, int kWide, class Map>
 __global__ void __launch_bounds__(256) map_columns(const T* x, T* y, ColumnTiles tiles, Map map) {
+  using Channel = typename Map::Channel;
+  __shared__ Channel strip[32 * kWide];
   const TilePlace<kWide> place(tiles);
-  if (!place.inside) return;
-  typename Map::Channel channel[kWide];
-#pragma unroll
-  for (int e = 0; e < kWide; ++e) channel[e] = map.channel(place.column + e);
   const T* const sources[1] = {x};
-  for_each_row<T, kWide, 1>(tiles, place, sources, [&](int row, const Vec<T, kWide>(&in)[1]) {
+  RowReader<T, kWide, 1> rows(tiles, place, sources);
+  load_channels<Channel, kWide>(tiles, strip, [&](int column) { return map.channel(column); });
+  Channel channel[kWide];
+#pragma unroll
+  for (int e = 0; e < kWide; ++e) channel[e] = strip[place.x * kWide + e];
+  rows.for_each([&](int row, const Vec<T, kWide>(&in)[1]) {
     float out[kWide];
 #pragma unroll
     for (int e = 0; e < kWide; ++e) out[e] = map(widen(in[0].at[e]), channel[e]);

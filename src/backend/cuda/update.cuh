@@ -29,24 +29,29 @@ struct UpdateArguments {
   UpdateExtras extras;
 };
 
-// As many updates as the arguments of one launch hold; row y of the grid has the y-th.
+// As many updates as the arguments of one launch hold. Blocks take chunks of kChunk quads, of one
+// tensor after the other.
 template <class Step>
 struct JoinedUpdates {
   using Arguments = UpdateArguments<Step::kTensors, Step::kOutputs>;
-  static constexpr size_t kMost = 3900 / sizeof(Arguments);
+  static constexpr size_t kMost = 3900 / (sizeof(Arguments) + sizeof(unsigned));
+  static constexpr int kChunk = 8 * kBlockThreads;
   Arguments at[kMost];
+  unsigned end[kMost];  // of a tensor's chunks, counted from the first tensor's first
 };
 
 template <class Step>
 __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all, Step step) {
   constexpr int kTensors = Step::kTensors, kOutputs = Step::kOutputs;
-  const UpdateArguments<kTensors, kOutputs>& args = all.at[blockIdx.y];
-  const int64_t quads = (args.count + 3) / 4;
-  const int64_t threads = gridDim.x * int64_t{blockDim.x};
+  int tensor = 0;
+  while (blockIdx.x >= all.end[tensor]) ++tensor;
+  const unsigned chunk = blockIdx.x - (tensor > 0 ? all.end[tensor - 1] : 0);
+  const UpdateArguments<kTensors, kOutputs>& args = all.at[tensor];
+  const int64_t first = int64_t{chunk} * JoinedUpdates<Step>::kChunk;
+  const int64_t quads = min((args.count + 3) / 4, first + JoinedUpdates<Step>::kChunk);
   const float factor = args.extras.gradient_factor();
   const UpdateRounding rounding = args.extras.rounding();
   step.begin(args.rate != nullptr ? *args.rate : 0, args.number != nullptr ? *args.number : 0);
-  if (factor == 0) return;
   const auto update = [&](int64_t q, const uint4(&bits)[kTensors]) {
     const int valid = valid_in(q, args.count);
     Quad x[kTensors], y[kOutputs];
@@ -75,8 +80,8 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
     for (int k = 0; k < kOutputs; ++k) store_quad(args.out[k], q, y[k], valid);
   };
   // The loads of two quads are on their way together.
-  for (int64_t q = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; q < quads; q += 2 * threads) {
-    const int64_t second = q + threads;
+  for (int64_t q = first + threadIdx.x; q < quads; q += 2 * blockDim.x) {
+    const int64_t second = q + blockDim.x;
     uint4 bits[2][kTensors];
 #pragma unroll
     for (int k = 0; k < kTensors; ++k) {
@@ -85,6 +90,7 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
         bits[1][k] = load_bits(args.in[k], second, valid_in(second, args.count));
       }
     }
+    if (factor == 0) return;
     update(q, bits[0]);
     if (second < quads) update(second, bits[1]);
   }
@@ -119,16 +125,16 @@ class UpdateKernel final : public JoinableKernel {
 
   void run_all(std::span<const KernelArgs* const> calls) override {
     JoinedUpdates<Step> all = {};
-    int64_t most = 0;
+    int64_t chunks = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
       all.at[i] = arguments_of(*calls[i]);
-      most = std::max(most, all.at[i].count);
+      constexpr int64_t kElements = 4 * JoinedUpdates<Step>::kChunk;
+      chunks += (all.at[i].count + kElements - 1) / kElements;
+      all.end[i] = static_cast<unsigned>(chunks);
     }
-    if (most == 0) return;
-    const auto rows = static_cast<unsigned>(calls.size());
-    const unsigned across = blocks_for((most + 3) / 4, device_);
-    const dim3 grid(std::max(across / rows, std::min(across, 64u)), rows);
-    update_elements<<<grid, kBlockThreads, 0, device_.stream>>>(all, step_);
+    if (chunks == 0) return;
+    update_elements<<<static_cast<unsigned>(chunks), kBlockThreads, 0, device_.stream>>>(all,
+                                                                                        step_);
     check_launch("an update");
   }
 

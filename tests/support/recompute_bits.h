@@ -162,7 +162,7 @@ inline std::vector<Net> nets() {
                   .batch = 3,
                   .layers = 2,
                   .hidden = 8,
-                  .length = 24,
+                  .length = 12,
                   .steps_at_once = 5}});
   all.push_back({"unet",
                  {.name = "unet",

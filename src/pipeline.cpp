@@ -13,6 +13,7 @@
 #include "plan/make_plan.h"
 #include "plan/recompute.h"
 #include "plan/rewrite_choice.h"
+#include "plan/spread.h"
 #include "plan/verify_plan.h"
 #include "plan/verify_shared_step.h"
 #include "transform/accumulate.h"
@@ -158,6 +159,10 @@ std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& re
   }
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   result.plan = std::move(std::get<Plan>(planned));
+  if (result.backend->streams() > 1) {
+    result.plan =
+        spread_apart(result.training->model.graph, result.costs, std::move(result.plan));
+  }
   return {};
 }
 

@@ -172,6 +172,9 @@ TEST_F(BadInput, Batches) {
   for (const char* batch : {"", "ten", "1.5"}) {
     expect_refused({"plan", "mlp", "--batch", batch}, "--batch");
   }
+  for (const char* steps : {"0", "-4", "many"}) {
+    expect_refused({"plan", "lstm", "--steps-at-once", steps}, "--steps-at-once");
+  }
   expect_refused(train({"--batch", "1798"}), "1798", "training records");
   expect_refused({"profile", "mlp", "--batch", "1798"}, "1798", "training records");
   expect_refused({"train", "lstm", "--batch", "6401", "--length", "2", "--hidden", "2"}, "6401",

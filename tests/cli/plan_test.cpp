@@ -115,6 +115,18 @@ TEST(Plan, FlagsChangeWhatTheyShould) {
   EXPECT_EQ(again, first);
 }
 
+TEST(Plan, TimeStepsAtOnceAreFewerNodesOfTheSameWork) {
+  const Words lstm = {"lstm", "--length", "20", "--device", "null"};
+  const nlohmann::json cells = plan_json(lstm);
+  EXPECT_EQ(plan_json(lstm + Words{"--steps-at-once", "1"})["nodes"], cells["nodes"]);
+  const nlohmann::json runs = plan_json(lstm + Words{"--steps-at-once", "8"});  // 8, 8 and 4
+  EXPECT_LT(runs["nodes"], cells["nodes"]);
+  EXPECT_EQ(runs["parameters"], cells["parameters"]);
+  EXPECT_EQ(runs["flops"], cells["flops"]);
+  // The states of a run are there twice, once for what follows and once for the gradient.
+  EXPECT_NEAR(runs["arena_bytes"].get<double>() / cells["arena_bytes"].get<double>(), 1, 0.2);
+}
+
 TEST(Plan, WideResNetFitsWhereThePeersDoNot) {
   const nlohmann::json plan = plan_json({"wrn-28-2", "--batch", "100"});
   EXPECT_LE(plan["arena_bytes"], 400ll << 20);
@@ -271,6 +283,23 @@ TEST(Plan, APlanOfMicrobatchesIsSavedWhole) {
   refused([](auto& f) { f["recipe"]["norm"] = "group"; });
 }
 
+TEST(Plan, TimeStepsAtOnceAreInThePlanFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan";
+  const Outcome saved = thimble_says({"plan", "lstm", "--length", "7", "--batch", "4", "--memory",
+                                      "least", "--steps-at-once", "3", "--save", path});
+  ASSERT_EQ(saved.code, 0) << saved.err;
+  EXPECT_EQ(thimble_says({"verify", path}).code, 0);
+  const nlohmann::json file = nlohmann::json::parse(slurp(path));
+  EXPECT_EQ(file["recipe"]["steps_at_once"], 3);
+  for (const int64_t steps : {0, 2, 7, -3}) {
+    nlohmann::json changed = file;
+    changed["recipe"]["steps_at_once"] = steps;
+    spill(path, changed.dump());
+    expect_mistake(thimble_says({"verify", path}));
+  }
+}
+
 TEST(Plan, AnUnwritablePlanFileIsAMistake) {
   const TemporaryFolder folder;
   expect_mistake(thimble_says({"plan", "mlp", "--save", folder / "missing/plan.json"}),
@@ -282,6 +311,7 @@ TEST(Profile, MeasuresWhatWasPredicted) {
   for (const Words& words :
        {Words{"mlp", "--batch", "32"}, Words{"wrn-10-1", "--batch", "8", "--data", "digits"},
         Words{"lstm", "--batch", "4", "--length", "6"},
+        Words{"lstm", "--batch", "4", "--length", "6", "--steps-at-once", "4"},
         Words{"wrn-10-1", "--batch", "8", "--data", "digits", "--microbatch", "3"},
         Words{"wrn-10-1", "--batch", "8", "--data", "digits", "--density", "0.3"},
         Words{"lstm", "--batch", "4", "--length", "6", "--microbatch", "2", "--fold", "--optimizer",

@@ -37,7 +37,7 @@ std::vector<RunSetup> runs() {
   coded.codec = {.codec = Codec::int8};
   RunSetup half_lstm = lstm_runs_run();
   half_lstm.model.storage = DType::bf16;
-  half_lstm.microbatch = 6;
+  half_lstm.microbatch = 8;
   return {mlp_run(), wrn_run(), lstm_run(), adam_run(), microbatched,    folded,
           sparse,    half,      coded,      half_lstm,  lstm_runs_run(), lstm_cells_run()};
 }

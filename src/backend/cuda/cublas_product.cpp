@@ -88,28 +88,33 @@ void CublasProduct::find_algorithms(Bytes most_scratch, int64_t alignment, int m
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       device_.cublas, product_, b_, a_, y_, y_, wishes, most, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(wishes);
-  check(status, "choosing a product");
-  found.resize(static_cast<size_t>(count));
+  const bool none = status == CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!none) check(status, "choosing a product");
+  found.resize(static_cast<size_t>(none ? 0 : count));
   for (const cublasLtMatmulHeuristicResult_t& guess : found) {
     if (guess.state != CUBLAS_STATUS_SUCCESS) continue;
     algorithms_.push_back({guess.algo, guess.workspaceSize});
   }
+}
+
+const CublasProduct::Algorithm& CublasProduct::algorithm() const {
   user_check(!algorithms_.empty(), "cuBLASLt has no deterministic product for this shape");
+  return algorithms_[used_];
 }
 
 Bytes CublasProduct::scratch() const {
-  const size_t own = algorithms_[used_].scratch;
+  const size_t own = algorithm().scratch;
   return own == 0 ? Bytes() : Bytes(static_cast<int64_t>(own) + kScratchAlignment);
 }
 
 void CublasProduct::run(const void* a, const void* b, void* y, std::byte* scratch) const {
   const float one = 1;
-  const Algorithm& algorithm = algorithms_[used_];
+  const Algorithm& used = algorithm();
   const auto address = reinterpret_cast<uintptr_t>(scratch) + kScratchAlignment - 1;
   void* const room = reinterpret_cast<void*>(address / kScratchAlignment * kScratchAlignment);
   check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_,
-                       &algorithm.config, algorithm.scratch == 0 ? nullptr : room,
-                       algorithm.scratch, device_.stream),
+                       &used.config, used.scratch == 0 ? nullptr : room, used.scratch,
+                       device_.stream),
         "a product");
 }
 

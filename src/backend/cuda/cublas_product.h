@@ -28,7 +28,8 @@ constexpr int64_t alignment_of_multiples(int64_t bytes) {
 class CublasProduct {
  public:
   // `factors` is the dtype of a and b, `result` that of y. `most_scratch`: no more than that.
-  // `most_guesses`: so many algorithms to choose from, the library's best guess first.
+  // `most_guesses`: so many algorithms to choose from, the library's best guess first. UserError of
+  // scratch() and run() where it has none.
   CublasProduct(CudaDevice& device, const ProductShape& shape, DType factors, DType result,
                 bool add, Bytes most_scratch, int most_guesses = 1);
   ~CublasProduct();
@@ -49,6 +50,7 @@ class CublasProduct {
   };
 
   void find_algorithms(Bytes most_scratch, int64_t alignment, int most);
+  const Algorithm& algorithm() const;
 
   CudaDevice& device_;
   const float add_;

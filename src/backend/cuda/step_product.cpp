@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
+
 namespace thimble {
 namespace {
 
@@ -50,6 +52,7 @@ StepProduct::StepProduct(CudaDevice& device, const ProductShape& shape, DType fa
       variants_.push_back({products_.back().get(), parts, guess});
     }
   }
+  user_check(!variants_.empty(), "cuBLASLt has no deterministic product for a recurrent layer");
   use(0);
 }
 

@@ -240,7 +240,33 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
   if (recipe.costs.empty()) return gather_costs(graph, backend);
   const CostFile file = read_costs(recipe.costs);
   const auto machine = file.find(backend.machine());
-  return gather_costs(graph, backend, machine != file.end() ? machine->second : CostTable());
+  if (machine == file.end()) return gather_costs(graph, backend);
+  const CostTable& table = machine->second;
+  Costs costs = gather_costs(graph, backend, table);
+  const auto step = table.lower_bound(kWholeStep);
+  if (step == table.end() || op_of_key(step->first) != kWholeStep) return costs;
+  const auto whole = table.find(whole_step_key(recipe, backend));
+  if (whole != table.end() && whole->second.modelled > 0) {
+    const double share = whole->second.seconds / whole->second.modelled;
+    for (NodeCost& node : costs.nodes) node.seconds *= share;
+  }
+  return costs;
+}
+
+std::string whole_step_key(const Recipe& recipe, const Backend& backend) {
+  const ModelOptions options = complete_options(recipe);
+  const Microbatches parts = microbatches_of(recipe);
+  std::string image;
+  for (int axis = 0; axis < options.image.rank(); ++axis) {
+    image += fmt::format("{}{}", axis > 0 ? "," : " image ", options.image[axis]);
+  }
+  return fmt::format(
+      "{}({} batch {} by {}{} classes {} layers {} hidden {} length {} at once {} {}{} norm {} "
+      "dropout {} density {} optimizer {}) by {} streams",
+      kWholeStep, options.name, parts.batch, parts.rows, image, options.classes, options.layers,
+      options.hidden, options.length, options.steps_at_once, name_of(options.storage),
+      options.master ? " master" : "", name_of(options.norm), options.dropout,
+      recipe.sparsity.density, static_cast<int>(recipe.optimizer.kind), backend.streams());
 }
 
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {

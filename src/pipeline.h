@@ -62,8 +62,14 @@ struct RestPlan {
   Plan plan;
 };
 
-// What each node of the graph costs on the recipe's device: see gather_costs.
+// What each node of the graph, some form of the recipe's step, costs on the recipe's device: see
+// gather_costs. Where the recipe's step was measured as a whole, times are scaled by what that was of
+// its kernels' sum: kernels of a step overlap, and find in caches what those before them wrote.
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
+
+// The name of the recipe's step in a table of measured times, whatever its plan and its codec:
+// `seconds` are the step's, `modelled` its kernels' together.
+std::string whole_step_key(const Recipe& recipe, const Backend& backend);
 
 // The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);

@@ -116,8 +116,7 @@ std::optional<WholeStep> time_step(Recipe recipe, CostTable& table) {
     if (std::holds_alternative<Infeasible>(planned)) return std::nullopt;
     const auto& step = std::get<PlannedStepProgram>(planned);
     const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
-    table[step_key(step.training->model.graph, *step.backend)] = {whole.seconds, whole.of_kernels,
-                                                                  today()};
+    table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
     return whole;
   };
   try {
@@ -210,7 +209,7 @@ int run(const Flags& flags) {
   const std::vector<Recipe> recipes = recipes_of(flags, path);
   std::vector<std::string> whole_steps;
   for (const Recipe& recipe : recipes) {
-    whole_steps.push_back(step_key(make_step_graphs(recipe).full.model.graph, *backend));
+    whole_steps.push_back(whole_step_key(recipe, *backend));
   }
   add_to_file(path, backend->machine(), table, whole_steps);
 

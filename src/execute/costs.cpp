@@ -6,12 +6,9 @@
 #include <unordered_map>
 
 #include "backend/variant_kernel.h"
-#include "base/philox.h"
 
 namespace thimble {
 namespace {
-
-constexpr std::string_view kStep = "step";  // no op: see step_key
 
 // Measured over modelled time, by op.
 class ModelScale {
@@ -20,7 +17,7 @@ class ModelScale {
     // Of several implementations of the same, the fastest is what runs.
     std::map<std::string_view, const KernelTime*> fastest;
     for (const auto& [key, time] : measured) {
-      if (op_of_key(key) == kStep) continue;
+      if (op_of_key(key) == kWholeStep) continue;
       const KernelTime*& best = fastest[task_of_key(key)];
       if (best == nullptr || time.seconds < best->seconds) best = &time;
     }
@@ -117,27 +114,7 @@ Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measur
     }
     costs.nodes.push_back(entry->second);
   }
-  if (!table.empty()) {
-    const auto whole = table.find(step_key(graph, backend));
-    if (whole != table.end() && whole->second.modelled > 0) {
-      const double factor = whole->second.seconds / whole->second.modelled;
-      for (NodeCost& node : costs.nodes) node.seconds *= factor;
-    }
-  }
   costs.source = origins.text(backend.name(), !table.empty());
   return costs;
 }
-
-std::string step_key(const Graph& graph, const Backend& backend) {
-  uint64_t hash = 0;
-  for (const Node& node : graph.nodes) {
-    hash = hash * 1099511628211u + stable_hash(node.op->name);
-    for (const ValueId output : node.outputs) {
-      hash = hash * 1099511628211u + stable_hash(to_string(graph[output].type));
-    }
-  }
-  return fmt::format("{}({} nodes, {:016x}) by {} streams", kStep, graph.nodes.size(), hash,
-                     backend.streams());
-}
-
 }  // namespace thimble

@@ -8,6 +8,9 @@
 
 namespace thimble {
 
+// Tables also hold whole steps, under names that begin like this op's would: there is no such op.
+inline constexpr std::string_view kWholeStep = "step";
+
 // The time of the signature's kernel; where it has variants, of the fastest that was measured,
 // which the kernel uses from then on. Null: not measured, and the kernel stays as it is.
 const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
@@ -18,13 +21,7 @@ const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
 // weighs seconds of the machine against seconds of the model. Nodes with equal signatures are asked
 // about once; views are free. An empty table is the model alone, and so is a device that runs
 // nothing.
-// Kernels that have variants use the fastest of those that `measured` knows from then on. Where the
-// graph's step was measured as a whole, times are scaled by what that was of its kernels' sum: kernels
-// of a step overlap, and find in caches what those before them wrote.
+// Kernels that have variants use the fastest of those that `measured` knows from then on.
 Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured = {});
-
-// The name in a table of the whole step of a graph: "seconds" were measured, "modelled" is the sum of
-// its kernels' times.
-std::string step_key(const Graph& graph, const Backend& backend);
 
 }  // namespace thimble

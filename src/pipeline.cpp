@@ -247,11 +247,23 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
   if (step == table.end() || op_of_key(step->first) != kWholeStep) return costs;
   const auto whole = table.find(whole_step_key(recipe, backend));
   if (whole != table.end() && whole->second.modelled > 0) {
-    const double share = whole->second.seconds / whole->second.modelled;
-    for (NodeCost& node : costs.nodes) node.seconds *= share;
+    costs.share = whole->second.seconds / whole->second.modelled;
+    for (NodeCost& node : costs.nodes) node.seconds *= costs.share;
   }
   return costs;
 }
+
+namespace {
+
+// All of an optimizer that decides what its updates do, rates apart.
+std::string update_of(const OptimizerSpec& spec) {
+  std::string text = fmt::format("{} {}", static_cast<int>(spec.kind), spec.state_bits);
+  if (spec.fold) text += " folded";
+  if (spec.clip_norm > 0) text += spec.clip_two_pass ? " clipped twice" : " clipped";
+  return text;
+}
+
+}  // namespace
 
 std::string whole_step_key(const Recipe& recipe, const Backend& backend) {
   const ModelOptions options = complete_options(recipe);
@@ -262,11 +274,12 @@ std::string whole_step_key(const Recipe& recipe, const Backend& backend) {
   }
   return fmt::format(
       "{}({} batch {} by {}{} classes {} layers {} hidden {} length {} at once {} {}{} norm {} "
-      "dropout {} density {} optimizer {}) by {} streams",
+      "dropout {} density {} codec {} optimizer {}) by {} streams",
       kWholeStep, options.name, parts.batch, parts.rows, image, options.classes, options.layers,
       options.hidden, options.length, options.steps_at_once, name_of(options.storage),
       options.master ? " master" : "", name_of(options.norm), options.dropout,
-      recipe.sparsity.density, static_cast<int>(recipe.optimizer.kind), backend.streams());
+      recipe.sparsity.density, recipe.codec.automatic ? "none" : to_string(recipe.codec),
+      update_of(recipe.optimizer), backend.streams());
 }
 
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {

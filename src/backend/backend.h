@@ -22,6 +22,12 @@ class DeviceError : public UserError {
   using UserError::UserError;
 };
 
+// Its memory is too small for what is asked.
+class NoRoom : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // One thing to record: begins when those before it in its stream are over, and those it waits for.
 struct Launch {
   std::function<void()> make;

@@ -110,10 +110,13 @@ std::vector<Recipe> recipes_of(const Flags& flags, const std::string& path) {
 
 // Times the recipe's step as a whole, beside the sum of its kernels' times in the recipe's file. Of
 // a step that the device has no room for, that of least memory.
-std::optional<WholeStep> time_step(Recipe recipe, CostTable& table) {
-  const auto time = [&]() -> std::optional<WholeStep> {
+WholeStep time_step(Recipe recipe, CostTable& table) {
+  const auto time = [&] {
     const auto planned = plan_training(recipe);
-    if (std::holds_alternative<Infeasible>(planned)) return std::nullopt;
+    if (const auto* const none = std::get_if<Infeasible>(&planned)) {
+      user_error("a step of {} takes {} at least; give that as --memory", recipe.model.name,
+                 to_string(none->min_bytes));
+    }
     const auto& step = std::get<PlannedStepProgram>(planned);
     const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
     table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
@@ -121,7 +124,7 @@ std::optional<WholeStep> time_step(Recipe recipe, CostTable& table) {
   };
   try {
     return time();
-  } catch (const UserError&) {
+  } catch (const NoRoom&) {
     recipe.memory = kLeastMemory;
     recipe.planner = "optimal";
     return time();
@@ -219,11 +222,11 @@ int run(const Flags& flags) {
   outcome.kernels = static_cast<int>(kernels.size());
   outcome.measured = static_cast<int>(table.size());
   if (backend->remote()) {
-    CostTable steps;
     for (const Recipe& recipe : recipes) {
-      if (const auto whole = time_step(recipe, steps)) outcome.steps.push_back(*whole);
+      CostTable step;
+      outcome.steps.push_back(time_step(recipe, step));
+      add_to_file(path, backend->machine(), step);
     }
-    add_to_file(path, backend->machine(), steps);
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const KernelUse& use : kernels) {

@@ -81,7 +81,8 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
       const int runs = each ? part.runs : 1;
       KindTime& kind = kinds[graph[id].op->name];
       kind.count += runs;
-      kind.predicted += runs * part.costs->nodes[id.at()].seconds;
+      // Measured one by one here, so predicted so, too.
+      kind.predicted += runs * part.costs->nodes[id.at()].seconds / part.costs->share;
       kind.measured += part.trace.step_seconds[s];
     }
   }

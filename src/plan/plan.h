@@ -24,6 +24,7 @@ struct NodeCost {
 struct Costs {
   std::vector<NodeCost> nodes;  // by NodeId
   std::string source;           // "cpu, modelled"
+  double share = 1;             // what nodes take in a step, of what they take alone; in `nodes`
 };
 
 // When: node numbers in order, `begin` nodes first, then `each`, then `end`. A node that stands

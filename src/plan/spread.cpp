@@ -18,17 +18,23 @@ constexpr int kShort = 16;        // steps that a buffer may live and still be m
 constexpr size_t kMost = 60'000;  // buffers; more would take longer than they gain
 constexpr int kNever = -1;
 
-// For every byte, the last step that a buffer placed so far lies there.
+// For every byte from `begin` on, the last step that a buffer placed so far lies there.
 class Past {
  public:
-  explicit Past(int64_t end) : end_(end) { pieces_[0] = kNever; }
+  Past(int64_t begin, int64_t end) : begin_(begin), end_(end) { pieces_[begin] = kNever; }
 
   void put(int64_t begin, int64_t end, int last) {
+    begin = std::max(begin, begin_);
+    if (begin >= end) return;
     split(begin);
     split(end);
-    const auto at = pieces_.find(begin);
+    auto at = pieces_.find(begin);
     at->second = last;
     pieces_.erase(std::next(at), end < end_ ? pieces_.find(end) : pieces_.end());
+    if (const auto next = std::next(at); next != pieces_.end() && next->second == last) {
+      pieces_.erase(next);
+    }
+    if (at != pieces_.begin() && std::prev(at)->second == last) pieces_.erase(at);
   }
 
   // Calls body(begin, end, last) in order of address.
@@ -48,7 +54,7 @@ class Past {
     pieces_.emplace_hint(next, at, std::prev(next)->second);
   }
 
-  const int64_t end_;
+  const int64_t begin_, end_;
   std::map<int64_t, int> pieces_;  // by first byte; each ends where the next begins
 };
 
@@ -95,7 +101,10 @@ class Search {
 class Mover {
  public:
   Mover(std::span<const BufferUse> uses, std::vector<Bytes>& offsets, Bytes arena)
-      : uses_(uses), offsets_(offsets), arena_(arena.count), past_(arena.count) {}
+      : uses_(uses),
+        offsets_(offsets),
+        arena_(arena.count),
+        past_(end_of_what_stays(uses, offsets), arena.count) {}
 
   void run() {
     std::vector<size_t> order(uses_.size());
@@ -112,6 +121,25 @@ class Mover {
   }
 
  private:
+  // Buffers that live throughout lie at the bottom, side by side.
+  static int64_t end_of_what_stays(std::span<const BufferUse> uses,
+                                   const std::vector<Bytes>& offsets) {
+    int last = 0;
+    for (const BufferUse& use : uses) last = std::max(last, use.last);
+    std::map<int64_t, int64_t> stays;  // ends, by first byte
+    for (size_t b = 0; b < uses.size(); ++b) {
+      const int64_t bytes = align_up(uses[b].size).count;
+      const bool throughout = uses[b].first == 0 && uses[b].last == last;
+      if (throughout && bytes > 0) stays[offsets[b].count] = offsets[b].count + bytes;
+    }
+    int64_t end = 0;
+    for (const auto& [begin, past] : stays) {
+      if (begin != end) break;
+      end = past;
+    }
+    return end;
+  }
+
   int64_t size(size_t b) const { return align_up(uses_[b].size).count; }
   int64_t begin(size_t b) const { return offsets_[b].count; }
   int64_t end(size_t b) const { return begin(b) + size(b); }

@@ -93,7 +93,7 @@ TEST_F(CalibrateCommand, Mistakes) {
   expect_mistake(run({"calibrate", "perceptron"}), "perceptron");
   expect_mistake(run({"calibrate", "mlp", "--seconds", "0"}), "--seconds");
   expect_mistake(run({"calibrate", "mlp", "--seconds", "-1"}), "--seconds");
-  expect_mistake(run({"calibrate", "mlp", "--memory", "1MiB"}), "--memory");
+  expect_mistake(run({"calibrate", "mlp", "--planner", "optimal"}), "--planner");
   expect_mistake(run({"calibrate", "mlp", "--device", "null"}), "null", "cpu");
   expect_mistake(run({"calibrate", "mlp", "--costs", "modelled"}), "--costs");
   expect_mistake(run({"plan", "mlp", "--costs", "none.json"}), "none.json");

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <random>
 
 #include "backend/joinable_kernel.h"
 
@@ -50,8 +50,9 @@ std::vector<Kernel*> kernels(const std::vector<LaunchGroup>& launches) {
 TEST(LaunchGroups, StepsOfAKindWaitForEachOther) {
   Plain work;
   Joining update(1);
-  const auto launches = group_launches({step(update, {0, 4}, {0, 4}), step(work, {100, 104}, {104, 108}),
-                                        step(update, {4, 8}, {4, 8}), step(work, {104, 108}, {108, 112})});
+  const auto launches =
+      group_launches({step(update, {0, 4}, {0, 4}), step(work, {100, 104}, {104, 108}),
+                      step(update, {4, 8}, {4, 8}), step(work, {104, 108}, {108, 112})});
   ASSERT_EQ(kernels(launches), (std::vector<Kernel*>{&work, &work, &update}));
   for (const LaunchGroup& launch : launches) launch.run();
   EXPECT_EQ(work.runs, 2);
@@ -87,20 +88,44 @@ TEST(LaunchGroups, OneLaunchHoldsSoManyAndOneKind) {
   EXPECT_EQ(second.joined, (std::vector<size_t>{3, 1}));
 }
 
-// However many kinds there are, every step is launched once.
-TEST(LaunchGroups, LosesNothing) {
+// However many kinds there are: every step is launched once, those that touch each other's bytes in
+// their order, and none of them together.
+TEST(LaunchGroups, KeepsTheOrderOfWhatTouches) {
+  constexpr size_t kSteps = 300;
+  std::mt19937 random(5);
+  const auto any = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(0, most - 1)(random);
+  };
   std::vector<std::unique_ptr<Joining>> kinds;
   for (int i = 0; i < 20; ++i) kinds.push_back(std::make_unique<Joining>(i));
+  Plain plain;
+  std::vector<KernelArgs> args(kSteps);
   std::vector<LaunchGroup> steps;
-  for (int64_t i = 0; i < 200; ++i) {
-    steps.push_back(step(*kinds[static_cast<size_t>(i * 7 % 20)], {i % 11, i % 11 + 2}, {i % 5 + 20, i % 5 + 21}));
+  for (size_t i = 0; i < kSteps; ++i) {
+    const int64_t read = any(400), written = any(400);
+    Kernel& kernel = any(4) == 0 ? static_cast<Kernel&>(plain) : *kinds[static_cast<size_t>(any(20))];
+    steps.push_back({&kernel, {&args[i]}, {{{read, read + 2}}, {{written, written + 2}}, 1}});
   }
-  for (const LaunchGroup& launch : group_launches(std::move(steps))) launch.run();
-  size_t calls = 0;
-  for (const auto& kind : kinds) {
-    for (const size_t count : kind->joined) calls += count;
+  const auto launches = group_launches(steps);
+  std::vector<int> launch_of(kSteps, -1);
+  for (size_t l = 0; l < launches.size(); ++l) {
+    for (const KernelArgs* const call : launches[l].calls) {
+      int& launch = launch_of[static_cast<size_t>(call - args.data())];
+      EXPECT_EQ(launch, -1) << "launched twice";
+      launch = static_cast<int>(l);
+    }
   }
-  EXPECT_EQ(calls, 200u);
+  size_t touching = 0;
+  for (size_t i = 0; i < kSteps; ++i) {
+    ASSERT_GE(launch_of[i], 0) << "not launched";
+    for (size_t j = i + 1; j < kSteps; ++j) {
+      if (!conflict(steps[i].use, steps[j].use)) continue;
+      ++touching;
+      EXPECT_LT(launch_of[i], launch_of[j]);
+    }
+  }
+  EXPECT_GT(touching, 100u);
+  EXPECT_LT(launches.size(), kSteps);
 }
 
 }  // namespace

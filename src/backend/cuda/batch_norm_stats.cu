@@ -1,5 +1,5 @@
-// batch_norm_stats: one pass and one launch, by clusters where they suit. Sums are of deviations from the channel's first number,
-// so that nothing cancels whatever the mean.
+// batch_norm_stats: one pass and one launch, by clusters where they suit. Sums are of deviations from
+// the channel's first number, so that little cancels whatever the mean.
 #include "backend/cuda/cluster_columns.cuh"
 #include "backend/cuda/column_sums.cuh"
 
@@ -84,8 +84,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       });
     });
   }
-  const ColumnTiles tiles = sum_tiles(rows, columns, x.dtype, 2, device);
-  if (!has_tickets(tiles)) return nullptr;
+  const ColumnTiles tiles = with_tickets(sum_tiles(rows, columns, x.dtype, 2, device));
   const auto launch = [&device, tiles](const KernelArgs& args) {
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;

@@ -50,12 +50,18 @@ __device__ inline int64_t partial_at(const ColumnTiles& t, int sums, int64_t sli
 }
 
 // Blocks of a strip count themselves here; zeros between launches, which follow each other in a
-// stream.
+// stream: only one backend of the process may be at work at a time.
 constexpr int kTickets = 1024;
 static __device__ unsigned strip_tickets[kMostStreams][kTickets];
 
-// Whether sum_columns() can be used: every strip has its ticket.
-inline bool has_tickets(const ColumnTiles& tiles) { return tiles.strips <= kTickets; }
+// The tiles as sum_columns() can use them: one slice where there are more strips than tickets.
+inline ColumnTiles with_tickets(ColumnTiles tiles) {
+  if (tiles.strips > kTickets) {
+    tiles.slices = 1;
+    tiles.rows_each = tiles.rows;
+  }
+  return tiles;
+}
 
 // The end of a kernel that sums down the columns in one launch: calls finish(column, sums in double)
 // once for every column, in the block of its strip that comes last; slices are added in their order,

@@ -20,7 +20,7 @@ constexpr int kColumnThreads = 512;
 // Rows whose loads a thread has in flight together, at most.
 constexpr int kRowsAtOnce = 4;
 
-// How blocks share out a tensor; grid (slices, strips). REQUIRES: fewer than 2^31 rows.
+// How blocks share out a tensor; grid (slices, strips). REQUIRES: fewer than 2^30 rows.
 struct ColumnTiles {
   int rows = 0;           // all of them, or those of one of several tensors of that shape
   int rows_each = 0;      // of a slice

@@ -102,8 +102,8 @@ void fail_for_room(std::string_view what, Bytes asked) {
   cudaGetLastError();  // said here, so that nobody finds it later
   size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
-  throw DeviceError(no_room_text(what, asked, Bytes(static_cast<int64_t>(free)),
-                                 Bytes(static_cast<int64_t>(total))));
+  throw NoRoom(no_room_text(what, asked, Bytes(static_cast<int64_t>(free)),
+                            Bytes(static_cast<int64_t>(total))));
 }
 
 }  // namespace thimble

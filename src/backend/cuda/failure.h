@@ -21,7 +21,7 @@ std::string failure_text(cudaError_t status, std::string_view what, int driver);
 // much there is.
 std::string no_room_text(std::string_view what, Bytes asked, Bytes free, Bytes total);
 
-// Throws DeviceError with that text and what the device says of its memory.
+// Throws NoRoom with that text and what the device says of its memory.
 [[noreturn]] void fail_for_room(std::string_view what, Bytes asked);
 
 }  // namespace thimble

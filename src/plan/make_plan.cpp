@@ -179,7 +179,11 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers =
       assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  return {live_peak(buffers.uses).bytes, cost_of_all(request, schedule.steps).seconds};
+  return {live_peak(buffers.uses).bytes, predicted_seconds(request, schedule)};
+}
+
+double predicted_seconds(const PlanRequest& request, const Schedule& schedule) {
+  return cost_of_all(request, schedule.steps).seconds;
 }
 
 PlanResult make_plan(const PlanRequest& asked) {

@@ -1,7 +1,9 @@
-// Schedules to choose from. What each costs is known at once; layouts, which take longer, are made
-// only where they decide.
+// Schedules to choose from, each as it is and with its spare room used (plan/spare_room.h). What each
+// costs is known at once; the rest, which takes longer, is done only where it decides: layouts, and the
+// fuller schedules, which count at the budgets of those that they come from.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -14,7 +16,12 @@ class SchedulePool {
   explicit SchedulePool(const PlanRequest& request) : request_(request) {}
 
   ScheduleCost add(Schedule schedule);
-  void add(Schedule schedule, const ScheduleCost& known);
+  // `floor`: the fuller schedule does not count unless it takes longer than that.
+  void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
+
+  // How many were added, and what the fuller schedule of one of them takes.
+  size_t size() const { return plain_.size(); }
+  double fuller_seconds(size_t index);
 
   // The one of least predicted time (then of least memory) whose arena is within `budget`.
   struct Pick {
@@ -30,14 +37,22 @@ class SchedulePool {
   struct Entry {
     Schedule schedule;
     ScheduleCost cost;
-    std::optional<Bytes> arena;
+    std::optional<Bytes> arena = {};
+  };
+  struct Plain : Entry {
+    double floor = 0;
+    std::optional<Entry> fuller = {};
   };
 
+  void fill(Plain& plain);
+  // Its arena within the budget; none if there is none.
+  Entry* find_fastest(std::vector<Entry*> entries, Bytes budget);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) { return {&entry.schedule, entry.cost.seconds, *entry.arena}; }
 
   const PlanRequest& request_;
-  std::vector<Entry> entries_;
+  std::vector<Plain> plain_;
+  double least_seconds_ = std::numeric_limits<double>::infinity();  // of all plain ones
 };
 
 }  // namespace thimble

@@ -21,6 +21,12 @@ std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers) {
   return live;
 }
 
+Bytes most_live(std::span<const BufferUse> buffers) {
+  Bytes most;
+  for (const Bytes live : live_by_step(buffers)) most = std::max(most, live);
+  return most;
+}
+
 LiveBytes::LiveBytes(const std::vector<Bytes>& by_step) {
   while (leaves_ < static_cast<int>(by_step.size())) leaves_ *= 2;
   const size_t leaves = static_cast<size_t>(leaves_);

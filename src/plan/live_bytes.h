@@ -9,7 +9,10 @@
 namespace thimble {
 
 // By step, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
+// REQUIRES: steps count from 0.
 std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers);
+// The most of that. What live_peak() says, in time that is linear in buffers and steps.
+Bytes most_live(std::span<const BufferUse> buffers);
 
 // A binary tree over the steps. Both calls take ranges that are inclusive and not empty, and time
 // that is logarithmic in the number of steps.

@@ -61,6 +61,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
 SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   const Bytes budget = given.value_or(Bytes(INT64_MAX));
   auto best = pool_.fastest_within(budget);
+  if (best && best->seconds <= pool_.least_seconds()) return *best;
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
     if (anchors_[a + 1].cost.live_peak >= budget) continue;
     if (best && pool_.fuller_seconds(anchors_[a].index) >= best->seconds) continue;

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "plan/live_bytes.h"
-
 namespace thimble {
 namespace {
 
@@ -15,10 +13,23 @@ constexpr int64_t kNegligible = 1000;
 }  // namespace
 
 LivePeak live_peak(std::span<const BufferUse> buffers) {
-  const std::vector<Bytes> live = live_by_step(buffers);
+  // At a step, what is born comes before what dies: `last` is inclusive.
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  changes.reserve(2 * buffers.size());
+  for (const BufferUse& use : buffers) {
+    const int64_t size = align_up(use.size).count;
+    changes.emplace_back(use.first, size);
+    changes.emplace_back(int64_t(use.last) + 1, -size);
+  }
+  std::sort(changes.begin(), changes.end());
   LivePeak peak;
-  for (size_t s = 0; s < live.size(); ++s) {
-    if (live[s] > peak.bytes) peak = {.bytes = live[s], .step = static_cast<int>(s)};
+  int64_t live = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    const bool step_complete = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+    if (step_complete && live > peak.bytes.count) {
+      peak = {.bytes = Bytes(live), .step = int(changes[i].first)};
+    }
   }
   return peak;
 }

@@ -1,6 +1,7 @@
 #include "plan/schedule_pool.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/spare_room.h"
 
@@ -17,16 +18,19 @@ void SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floo
   least_seconds_ = std::min(least_seconds_, known.seconds);
 }
 
-void SchedulePool::fill(Plain& plain) {
-  if (plain.fuller) return;
-  Schedule schedule = using_spare_room(request_, plain.schedule);
-  const double seconds = predicted_seconds(request_, schedule);
-  plain.fuller = Entry{std::move(schedule), {plain.cost.live_peak, seconds}};
+SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
+  constexpr std::array<int, 2> kPercentLeft = {0, 1};
+  std::optional<Entry>& entry = plain.fuller[which];
+  if (!entry) {
+    Schedule schedule = using_spare_room(request_, plain.schedule, kPercentLeft[which]);
+    const double seconds = predicted_seconds(request_, schedule);
+    entry = Entry{std::move(schedule), {plain.cost.live_peak, seconds}};
+  }
+  return *entry;
 }
 
 double SchedulePool::fuller_seconds(size_t index) {
-  fill(plain_[index]);
-  return plain_[index].fuller->cost.seconds;
+  return fuller(plain_[index], 0).cost.seconds;
 }
 
 Bytes SchedulePool::arena_of(Entry& entry) {
@@ -35,38 +39,49 @@ Bytes SchedulePool::arena_of(Entry& entry) {
 }
 
 std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
-  // Where nothing has to be computed again, nothing can be gained.
-  std::vector<Entry*> entries;
-  for (Plain& plain : plain_) {
-    if (plain.cost.live_peak <= budget && plain.cost.seconds <= least_seconds_) {
-      entries.push_back(&plain);
+  struct Candidate {
+    Entry* entry = nullptr;
+    Plain* plain = nullptr;
+    size_t next = 0;  // of its fuller schedules, to be tried when this one does not fit
+  };
+  std::multimap<double, Candidate> by_seconds;
+  const auto add = [&](Entry& entry, Plain& plain, size_t next) {
+    by_seconds.insert({entry.cost.seconds, {&entry, &plain, next}});
+  };
+  const auto find = [&]() -> Entry* {
+    Entry* best = nullptr;
+    while (!by_seconds.empty()) {
+      const auto [seconds, candidate] = *by_seconds.begin();
+      if (best != nullptr && seconds > best->cost.seconds) break;
+      by_seconds.erase(by_seconds.begin());
+      const auto& [entry, plain, next] = candidate;
+      if (arena_of(*entry) <= budget) {
+        if (best == nullptr || *entry->arena < *best->arena) best = entry;
+      } else if (next < plain->fuller.size()) {
+        Entry& leaner = fuller(*plain, next);
+        if (leaner.cost.seconds >= seconds) add(leaner, *plain, next + 1);
+      }
     }
-  }
-  Entry* best = find_fastest(entries, budget);
-  if (best != nullptr) return pick(*best);
-  entries.clear();
+    return best;
+  };
+  constexpr size_t kNone = SIZE_MAX;
+  // Where nothing has to be computed again, nothing can be gained.
   for (Plain& plain : plain_) {
-    if (plain.cost.live_peak > budget) continue;
-    entries.push_back(&plain);
-    fill(plain);
-    if (plain.fuller->cost.seconds > plain.floor) entries.push_back(&*plain.fuller);
+    const bool fast = plain.cost.seconds <= least_seconds_;
+    if (plain.cost.live_peak <= budget && fast) add(plain, plain, kNone);
   }
-  best = find_fastest(entries, budget);
+  Entry* best = find();
+  if (best == nullptr) {
+    for (Plain& plain : plain_) {
+      if (plain.cost.live_peak > budget) continue;
+      add(plain, plain, kNone);
+      Entry& fullest = fuller(plain, 0);
+      if (fullest.cost.seconds > plain.floor) add(fullest, plain, 1);
+    }
+    best = find();
+  }
   if (best == nullptr) return std::nullopt;
   return pick(*best);
-}
-
-SchedulePool::Entry* SchedulePool::find_fastest(std::vector<Entry*> entries, Bytes budget) {
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
-    return a->cost.seconds < b->cost.seconds;
-  });
-  Entry* best = nullptr;
-  for (Entry* entry : entries) {
-    if (best != nullptr && entry->cost.seconds > best->cost.seconds) break;
-    if (arena_of(*entry) > budget) continue;
-    if (best == nullptr || *entry->arena < *best->arena) best = entry;
-  }
-  return best;
 }
 
 SchedulePool::Pick SchedulePool::smallest() {

@@ -1,8 +1,10 @@
-// Schedules to choose from, each as it is and with its spare room used (plan/spare_room.h). What each
-// costs is known at once; the rest, which takes longer, is done only where it decides: layouts, and the
-// fuller schedules, which count at the budgets of those that they come from.
+// Schedules to choose from, each as it is and with its spare room used (plan/spare_room.h): all of it,
+// or, where that cannot be laid out well enough, nearly all. What each costs is known at once; the rest,
+// which takes longer, is done only where it decides: layouts, and the fuller schedules, which count at
+// the budgets of those that they come from.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -22,6 +24,8 @@ class SchedulePool {
   // How many were added, and what the fuller schedule of one of them takes.
   size_t size() const { return plain_.size(); }
   double fuller_seconds(size_t index);
+  // Of all as they were added.
+  double least_seconds() const { return least_seconds_; }
 
   // The one of least predicted time (then of least memory) whose arena is within `budget`.
   struct Pick {
@@ -41,18 +45,16 @@ class SchedulePool {
   };
   struct Plain : Entry {
     double floor = 0;
-    std::optional<Entry> fuller = {};
+    std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
-  void fill(Plain& plain);
-  // Its arena within the budget; none if there is none.
-  Entry* find_fastest(std::vector<Entry*> entries, Bytes budget);
+  Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) { return {&entry.schedule, entry.cost.seconds, *entry.arena}; }
 
   const PlanRequest& request_;
   std::vector<Plain> plain_;
-  double least_seconds_ = std::numeric_limits<double>::infinity();  // of all plain ones
+  double least_seconds_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace thimble

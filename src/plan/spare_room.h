@@ -12,7 +12,8 @@
 namespace thimble {
 
 // The schedule without some of its repetitions: whatever stays in their place fits below the live
-// peak that the schedule has anyway. Never slower. What is marked to be computed again still is.
-Schedule using_spare_room(const PlanRequest& request, Schedule schedule);
+// peak that the schedule has anyway, so many percent of which are left free. Never slower. What is
+// marked to be computed again still is.
+Schedule using_spare_room(const PlanRequest& request, Schedule schedule, int percent_left = 0);
 
 }  // namespace thimble

@@ -39,7 +39,9 @@ TEST(LiveBytes, AreThoseOfAPlainTable) {
 TEST(LiveBytes, OfBuffersAreInclusiveAndAligned) {
   const std::vector<BufferUse> uses = {{Bytes(64), 0, 2}, {Bytes(1), 2, 3}};
   EXPECT_EQ(live_by_step(uses), (std::vector<Bytes>{Bytes(64), Bytes(64), Bytes(128), Bytes(64)}));
+  EXPECT_EQ(most_live(uses), Bytes(128));
   EXPECT_TRUE(live_by_step({}).empty());
+  EXPECT_EQ(most_live({}), Bytes(0));
 }
 
 // Squares; the last reads `early`, which is made again for it.
@@ -151,7 +153,7 @@ TEST(SpareRoom, SavesNearlyAllThatCanBeSavedInSmallSteps) {
   }
   EXPECT_GT(compared, 50);
   EXPECT_GT(possible, 100);
-  EXPECT_GE(saved, 0.8 * possible) << possible;
+  EXPECT_GE(saved, 0.9 * possible) << possible;
 }
 
 TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
@@ -172,6 +174,7 @@ TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
         const Schedule plain = policy->schedule(request);
         const Schedule fuller = using_spare_room(request, plain);
         expect_better(request, plain, fuller);
+        expect_better(request, plain, using_spare_room(request, plain, 1));
         faster |= fuller.steps.size() < plain.steps.size();
       }
     }

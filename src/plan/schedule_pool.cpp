@@ -56,7 +56,8 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
       by_seconds.erase(by_seconds.begin());
       const auto& [entry, plain, next] = candidate;
       if (arena_of(*entry) <= budget) {
-        if (best == nullptr || *entry->arena < *best->arena) best = entry;
+        const bool counts = *entry->arena >= plain->cost.live_peak;
+        if (counts && (best == nullptr || *entry->arena < *best->arena)) best = entry;
       } else if (next < plain->fuller.size()) {
         Entry& leaner = fuller(*plain, next);
         if (leaner.cost.seconds >= seconds) add(leaner, *plain, next + 1);

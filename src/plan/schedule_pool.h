@@ -1,7 +1,8 @@
 // Schedules to choose from, each as it is and with its spare room used (plan/spare_room.h): all of it,
 // or, where that cannot be laid out well enough, nearly all. What each costs is known at once; the rest,
-// which takes longer, is done only where it decides: layouts, and the fuller schedules, which count at
-// the budgets of those that they come from.
+// which takes longer, is done only where it decides: layouts, and the fuller schedules. Those count only
+// if their arenas are not below the live peaks that they come from: then nothing is missed by not
+// looking at what comes from peaks above a budget.
 #pragma once
 
 #include <array>

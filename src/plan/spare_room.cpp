@@ -217,6 +217,13 @@ std::vector<double> worth_of(const Repetitions& all, const std::vector<Bytes>& l
 
 // Makes the changes, unless more than the limit would live then.
 bool change_within(LiveBytes& live, const std::vector<Change>& changes, Bytes limit) {
+  Bytes gone;
+  for (const Change& change : changes) gone += std::min(change.bytes, Bytes(0));
+  const bool hopeless = std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+    return change.bytes.count > 0 &&
+           live.most(change.first, change.last) + change.bytes + gone > limit;
+  });
+  if (hopeless) return false;
   for (const Change& change : changes) live.add(change.first, change.last, change.bytes);
   const bool fits = std::all_of(changes.begin(), changes.end(), [&](const Change& change) {
     return change.bytes.count <= 0 || live.most(change.first, change.last) <= limit;

@@ -49,7 +49,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       blocks_(cut_into_blocks(pass_, request.costs)),
       chain_(pass_, request.costs, blocks_),
       crumbs_(crumbs_of(pass_, request.costs)),
-      pool_(request_) {
+      pool_(request_, SchedulePool::SpareRoom::used) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
   add_policies();

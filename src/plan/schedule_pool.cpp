@@ -29,9 +29,7 @@ SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
   return *entry;
 }
 
-double SchedulePool::fuller_seconds(size_t index) {
-  return fuller(plain_[index], 0).cost.seconds;
-}
+double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index], 0).cost.seconds; }
 
 Bytes SchedulePool::arena_of(Entry& entry) {
   if (!entry.arena) entry.arena = lay_out(request_, entry.schedule).arena;
@@ -76,6 +74,7 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
     for (Plain& plain : plain_) {
       if (plain.cost.live_peak > budget) continue;
       add(plain, plain, kNone);
+      if (spare_ == SpareRoom::left) continue;
       Entry& fullest = fuller(plain, 0);
       if (fullest.cost.seconds > plain.floor) add(fullest, plain, 1);
     }
@@ -86,16 +85,28 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
 }
 
 SchedulePool::Pick SchedulePool::smallest() {
-  std::vector<Entry*> leanest_first;
+  std::vector<Plain*> leanest_first;
   for (Plain& plain : plain_) leanest_first.push_back(&plain);
-  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Entry* a, const Entry* b) {
+  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
     return a->cost.live_peak < b->cost.live_peak;
   });
   Entry* best = nullptr;
-  for (Entry* entry : leanest_first) {
-    if (best != nullptr && entry->cost.live_peak > *best->arena) break;
-    const auto size = std::pair(arena_of(*entry), entry->cost.seconds);
-    if (best == nullptr || size < std::pair(*best->arena, best->cost.seconds)) best = entry;
+  const auto consider = [&](Entry& entry) {
+    const auto size = std::pair(arena_of(entry), entry.cost.seconds);
+    if (best == nullptr || size < std::pair(*best->arena, best->cost.seconds)) best = &entry;
+  };
+  for (Plain* plain : leanest_first) {
+    if (best != nullptr && plain->cost.live_peak > *best->arena) break;
+    consider(*plain);
+    if (spare_ == SpareRoom::left) continue;
+    double floor = plain->floor;
+    for (size_t which = 0; which < plain->fuller.size(); ++which) {
+      Entry& entry = fuller(*plain, which);
+      const bool slower = which == 0 ? entry.cost.seconds > floor : entry.cost.seconds >= floor;
+      if (!slower || arena_of(entry) < plain->cost.live_peak) break;
+      consider(entry);
+      floor = entry.cost.seconds;
+    }
   }
   return pick(*best);
 }

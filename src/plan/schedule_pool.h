@@ -1,8 +1,8 @@
-// Schedules to choose from, each as it is and with its spare room used (plan/spare_room.h): all of it,
-// or, where that cannot be laid out well enough, nearly all. What each costs is known at once; the rest,
-// which takes longer, is done only where it decides: layouts, and the fuller schedules. Those count only
-// if their arenas are not below the live peaks that they come from: then nothing is missed by not
-// looking at what comes from peaks above a budget.
+// Schedules to choose from, each as it is and, if asked for, with its spare room used
+// (plan/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What each costs is known at once;
+// the rest, which takes longer, is done only where it decides: layouts, and the fuller schedules.
+// Those count only if their arenas are not below the live peaks that they come from: then nothing
+// is missed by not looking at what comes from peaks above a budget.
 #pragma once
 
 #include <array>
@@ -16,7 +16,9 @@ namespace thimble {
 
 class SchedulePool {
  public:
-  explicit SchedulePool(const PlanRequest& request) : request_(request) {}
+  // Whether the fuller schedules are among them, or each as it is only.
+  enum class SpareRoom : uint8_t { left, used };
+  SchedulePool(const PlanRequest& request, SpareRoom spare) : request_(request), spare_(spare) {}
 
   ScheduleCost add(Schedule schedule);
   // `floor`: the fuller schedule does not count unless it takes longer than that.
@@ -54,6 +56,7 @@ class SchedulePool {
   static Pick pick(const Entry& entry) { return {&entry.schedule, entry.cost.seconds, *entry.arena}; }
 
   const PlanRequest& request_;
+  const SpareRoom spare_;
   std::vector<Plain> plain_;
   double least_seconds_ = std::numeric_limits<double>::infinity();
 };

@@ -15,11 +15,11 @@ namespace {
 struct Copy {
   Bytes bytes;
   int buffer = -1;
-  int made = -1;            // step; -1: there at the start
-  int before_last = -1;     // the last steps that make or read it
+  int made = -1;         // step; -1: there at the start
+  int before_last = -1;  // the last steps that make or read it
   int last = -1;
-  int lost = -1;            // the step whose result took over its bytes
-  bool undone = false;      // they were added into
+  int lost = -1;              // the step whose result took over its bytes
+  bool undone = false;        // they were added into
   bool stays_longer = false;  // in place of the next copy
   // The last step at which its bytes count as its own: those of a step that overwrites them count
   // once.
@@ -29,9 +29,9 @@ struct Copy {
 // A step that computes again.
 struct Repetition {
   int step = 0;
-  double saves = 0;         // seconds, with those of steps that run for this one alone
-  std::vector<int> stay;    // copies that stay in place of its results
-  std::vector<int> leave;   // copies that it reads last
+  double saves = 0;        // seconds, with those of steps that run for this one alone
+  std::vector<int> stay;   // copies that stay in place of its results
+  std::vector<int> leave;  // copies that it reads last
 };
 
 // What a schedule repeats, who reads it, and what it takes to do without it.
@@ -66,8 +66,11 @@ class Repetitions {
 
   void make_copy(ValueId value, int buffer, int step) {
     current_[value.at()] = holder_[static_cast<size_t>(buffer)] = static_cast<int>(copies.size());
-    copies.push_back({.bytes = align_up(graph_[value].type.bytes()), .buffer = buffer,
-                      .made = step, .before_last = step, .last = step});
+    copies.push_back({.bytes = align_up(graph_[value].type.bytes()),
+                      .buffer = buffer,
+                      .made = step,
+                      .before_last = step,
+                      .last = step});
   }
 
   void read_by(ValueId value, int step) {
@@ -164,7 +167,7 @@ class Repetitions {
 struct Change {
   int first = 0;  // steps, inclusive; none if first > last
   int last = 0;
-  Bytes bytes;    // below 0: gone
+  Bytes bytes;  // below 0: gone
 };
 
 std::vector<Change> changes_without(const std::vector<Copy>& copies, const Repetition& repetition) {

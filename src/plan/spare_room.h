@@ -1,5 +1,5 @@
-// Drops less where there is room. A schedule's live bytes reach their peak at some steps only; at the
-// others, results may stay that it drops and computes again.
+// Drops less where there is room. A schedule's live bytes reach their peak at some steps only; at
+// the others, results may stay that it drops and computes again.
 //
 //   live │      ____ peak
 //        │    _/    \____   . . . . .

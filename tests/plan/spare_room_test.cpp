@@ -48,7 +48,8 @@ TEST(LiveBytes, OfBuffersAreInclusiveAndAligned) {
 //
 //   step     0       1       2       3       4       5
 //            early   first   second  third   early   last
-//   live     1       1       1       1       2       2       and the weight; results overwrite inputs
+//   live     1       1       1       1       2       2       and the weight; results overwrite
+//   inputs
 struct Valley {
   Valley() {
     Builder b(graph);
@@ -159,7 +160,8 @@ TEST(SpareRoom, SavesNearlyAllThatCanBeSavedInSmallSteps) {
 TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
   bool faster = false;
   for (const ModelOptions& options :
-       {ModelOptions{.name = "wrn-16-2", .batch = 10}, ModelOptions{.name = "resnet-50", .batch = 8},
+       {ModelOptions{.name = "wrn-16-2", .batch = 10},
+        ModelOptions{.name = "resnet-50", .batch = 8},
         ModelOptions{.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40},
         small_lstm_runs(), small_unet()}) {
     for (const int microbatches : {1, 3}) {
@@ -169,8 +171,11 @@ TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
       for (const Policy* policy : all_policies()) {
         if (policy->name == "optimal") continue;
         SCOPED_TRACE(fmt::format("{} x {}, {}", options.name, microbatches, policy->name));
-        const PlanRequest request{.graph = graph, .costs = costs, .sharing = policy->sharing,
-                                  .number = policy->number.usual, .microbatches = microbatches};
+        const PlanRequest request{.graph = graph,
+                                  .costs = costs,
+                                  .sharing = policy->sharing,
+                                  .number = policy->number.usual,
+                                  .microbatches = microbatches};
         const Schedule plain = policy->schedule(request);
         const Schedule fuller = using_spare_room(request, plain);
         expect_better(request, plain, fuller);

@@ -27,6 +27,8 @@ class Assigner {
     find_copies();
     find_ends();
     result_.sources.assign(graph_.values.size(), -1);
+    result_.steps.reserve(schedule_.steps.size());
+    result_.uses.reserve(copies_.size());
     for (size_t c = 0; c < source_count_; ++c) {
       copies_[c].buffer = new_buffer(copies_[c]);
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "plan/buffers.h"
 #include "plan/explain.h"
+#include "plan/live_bytes.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
 
@@ -179,7 +180,11 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers =
       assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  return {live_peak(buffers.uses).bytes, cost_of_all(request, schedule.steps).seconds};
+  return {most_live(buffers.uses), predicted_seconds(request, schedule)};
+}
+
+double predicted_seconds(const PlanRequest& request, const Schedule& schedule) {
+  return cost_of_all(request, schedule.steps).seconds;
 }
 
 PlanResult make_plan(const PlanRequest& asked) {

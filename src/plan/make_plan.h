@@ -22,6 +22,7 @@ struct ScheduleCost {
   double seconds = 0;
 };
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule);
+double predicted_seconds(const PlanRequest& request, const Schedule& schedule);
 // Of one run of a phase.
 struct PhaseCost {
   double seconds = 0;

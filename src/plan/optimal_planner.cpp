@@ -49,7 +49,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       blocks_(cut_into_blocks(pass_, request.costs)),
       chain_(pass_, request.costs, blocks_),
       crumbs_(crumbs_of(pass_, request.costs)),
-      pool_(request_) {
+      pool_(request_, SchedulePool::SpareRoom::used) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
   add_policies();
@@ -61,9 +61,10 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
 SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   const Bytes budget = given.value_or(Bytes(INT64_MAX));
   auto best = pool_.fastest_within(budget);
+  if (best && best->seconds <= pool_.least_seconds()) return *best;
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
     if (anchors_[a + 1].cost.live_peak >= budget) continue;
-    if (best && anchors_[a].cost.seconds >= best->seconds) continue;
+    if (best && pool_.fuller_seconds(anchors_[a].index) >= best->seconds) continue;
     look_between(a);
     best = pool_.fastest_within(budget);
   }
@@ -112,7 +113,8 @@ void OptimalPlanner::add_anchors() {
     const double part = static_cast<double>(anchors_.size()) / static_cast<double>(count - 1);
     const bool last = i + 1 == chain_.size();
     if (!last && log_peak(i) > most - (most - least) * part) continue;
-    anchors_.push_back({i, pool_.add(chain_.schedule(i))});
+    const size_t index = pool_.size();
+    anchors_.push_back({i, index, pool_.add(chain_.schedule(i))});
   }
 }
 
@@ -121,6 +123,7 @@ void OptimalPlanner::look_between(size_t anchor) {
   const Anchor& less = anchors_[anchor + 1];
   if (more.looked_behind) return;
   more.looked_behind = true;
+  const double fastest = pool_.fuller_seconds(more.index);
   const size_t count = std::min(affordable(4, 16), less.point - more.point - 1);
   for (size_t i = 1; i <= count; ++i) {
     const size_t point = more.point + (less.point - more.point) * i / (count + 1);
@@ -129,7 +132,7 @@ void OptimalPlanner::look_between(size_t anchor) {
     const bool between = cost.live_peak > less.cost.live_peak &&
                          cost.live_peak < more.cost.live_peak && cost.seconds > more.cost.seconds &&
                          cost.seconds < less.cost.seconds;
-    if (between) pool_.add(std::move(schedule), cost);
+    if (between) pool_.add(std::move(schedule), cost, fastest);
   }
 }
 

@@ -4,9 +4,11 @@
 //   - the frontier of the chain search: segments, and what stays inside each block;
 //   - segments whose insides are halved, for the least memory;
 //   - for graphs small enough, of any shape, the frontier of the eviction search.
+// Each of them counts as it is and with its spare room used.
 // The chain frontier is looked at in two rounds: first some points of it (anchors), then, between two
-// anchors, more of it. A point between two anchors counts only if its cost really lies between theirs:
-// then nothing is missed by not looking between anchors that the budget rules out.
+// anchors, more of it. A point between two anchors counts only if its cost really lies between theirs,
+// and its fuller schedule only if it is slower than the faster anchor's: then nothing is missed by not
+// looking between anchors that the budget rules out.
 #pragma once
 
 #include <optional>
@@ -31,6 +33,7 @@ class OptimalPlanner {
   // A point of the chain frontier that is in the pool.
   struct Anchor {
     size_t point = 0;
+    size_t index = 0;  // in the pool
     ScheduleCost cost;
     bool looked_behind = false;  // the points between this one and the next are in the pool, too
   };

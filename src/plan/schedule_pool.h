@@ -1,7 +1,12 @@
-// Schedules to choose from. What each costs is known at once; layouts, which take longer, are made
-// only where they decide.
+// Schedules to choose from, each as it is and, if asked for, with its spare room used
+// (plan/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What each costs is known at once;
+// the rest, which takes longer, is done only where it decides: layouts, and the fuller schedules.
+// Those count only if their arenas are not below the live peaks that they come from: then nothing
+// is missed by not looking at what comes from peaks above a budget.
 #pragma once
 
+#include <array>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -11,10 +16,19 @@ namespace thimble {
 
 class SchedulePool {
  public:
-  explicit SchedulePool(const PlanRequest& request) : request_(request) {}
+  // Whether the fuller schedules are among them, or each as it is only.
+  enum class SpareRoom : uint8_t { left, used };
+  SchedulePool(const PlanRequest& request, SpareRoom spare) : request_(request), spare_(spare) {}
 
   ScheduleCost add(Schedule schedule);
-  void add(Schedule schedule, const ScheduleCost& known);
+  // `floor`: the fuller schedule does not count unless it takes longer than that.
+  void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
+
+  // How many were added, and what the fuller schedule of one of them takes.
+  size_t size() const { return plain_.size(); }
+  double fuller_seconds(size_t index);
+  // Of all as they were added.
+  double least_seconds() const { return least_seconds_; }
 
   // The one of least predicted time (then of least memory) whose arena is within `budget`.
   struct Pick {
@@ -30,14 +44,21 @@ class SchedulePool {
   struct Entry {
     Schedule schedule;
     ScheduleCost cost;
-    std::optional<Bytes> arena;
+    std::optional<Bytes> arena = {};
+  };
+  struct Plain : Entry {
+    double floor = 0;
+    std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
+  Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) { return {&entry.schedule, entry.cost.seconds, *entry.arena}; }
 
   const PlanRequest& request_;
-  std::vector<Entry> entries_;
+  const SpareRoom spare_;
+  std::vector<Plain> plain_;
+  double least_seconds_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace thimble

@@ -8,6 +8,7 @@
 #include "autodiff/autodiff.h"
 #include "execute/costs.h"
 #include "execute/measure.h"
+#include "plan/spare_room.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"
@@ -77,6 +78,11 @@ TEST_P(RandomGraphs, SameBitsWhateverThePlan) {
         expect_same_bits(step.graph, step.rng, plan, *backend);
         if (HasFatalFailure()) return;
       }
+      const PlanRequest request{.graph = step.graph, .costs = costs};
+      const Plan fuller = lay_out(request, using_spare_room(request, schedule));
+      ASSERT_EQ(find_fault(step.graph, costs, fuller), std::nullopt);
+      expect_same_bits(step.graph, step.rng, fuller, *backend);
+      if (HasFatalFailure()) return;
     }
   }
 }

@@ -1,0 +1,40 @@
+// Live bytes step by step: sums over ranges of steps, and the most of a range.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+// By step, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
+// REQUIRES: steps count from 0.
+std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers);
+// The most of that. What live_peak() says, in time that is linear in buffers and steps.
+Bytes most_live(std::span<const BufferUse> buffers);
+
+// A binary tree over the steps. Both calls take ranges that are inclusive and not empty, and time
+// that is logarithmic in the number of steps.
+class LiveBytes {
+ public:
+  explicit LiveBytes(const std::vector<Bytes>& by_step);
+
+  void add(int first, int last, Bytes bytes);
+  Bytes most(int first, int last) const;
+
+ private:
+  struct Range {
+    int first = 0;
+    int last = 0;
+  };
+
+  void add(size_t at, Range here, Range range, int64_t bytes);
+  int64_t most(size_t at, Range here, Range range) const;
+
+  int leaves_ = 1;
+  std::vector<int64_t> most_;   // by tree node: in its range, `added_` of the nodes above apart
+  std::vector<int64_t> added_;  // by tree node: to all of its range
+};
+
+}  // namespace thimble

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/backend.h"
 #include "execute/streams.h"
 
 namespace thimble {

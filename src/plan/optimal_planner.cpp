@@ -56,6 +56,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
   add_anchors();
   add_halvings();
   add_evictions(everything.live_peak);
+  pool_.settle();
 }
 
 SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {

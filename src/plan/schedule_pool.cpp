@@ -18,6 +18,21 @@ void SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floo
   least_seconds_ = std::min(least_seconds_, known.seconds);
 }
 
+void SchedulePool::settle() {
+  constexpr double kClearly = 1.05;  // a fuller one may overtake what is not clearly faster
+  std::vector<Plain*> leanest_first;
+  for (Plain& plain : plain_) leanest_first.push_back(&plain);
+  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
+    return std::pair(a->cost.live_peak, a->cost.seconds) <
+           std::pair(b->cost.live_peak, b->cost.seconds);
+  });
+  double fastest = std::numeric_limits<double>::infinity();
+  for (Plain* plain : leanest_first) {
+    plain->beaten = plain->cost.seconds >= kClearly * fastest;
+    fastest = std::min(fastest, plain->cost.seconds);
+  }
+}
+
 SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
   constexpr std::array<int, 2> kPercentLeft = {0, 1};
   std::optional<Entry>& entry = plain.fuller[which];
@@ -74,7 +89,7 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
     for (Plain& plain : plain_) {
       if (plain.cost.live_peak > budget) continue;
       add(plain, plain, kNone);
-      if (spare_ == SpareRoom::left) continue;
+      if (spare_ == SpareRoom::left || plain.beaten) continue;
       Entry& fullest = fuller(plain, 0);
       if (fullest.cost.seconds > plain.floor) add(fullest, plain, 1);
     }
@@ -98,7 +113,7 @@ SchedulePool::Pick SchedulePool::smallest() {
   for (Plain* plain : leanest_first) {
     if (best != nullptr && plain->cost.live_peak > *best->arena) break;
     consider(*plain);
-    if (spare_ == SpareRoom::left) continue;
+    if (spare_ == SpareRoom::left || plain->beaten) continue;
     double floor = plain->floor;
     for (size_t which = 0; which < plain->fuller.size(); ++which) {
       Entry& entry = fuller(*plain, which);

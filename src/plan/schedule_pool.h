@@ -24,6 +24,10 @@ class SchedulePool {
   // `floor`: the fuller schedule does not count unless it takes longer than that.
   void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
+  // Of those added so far, only schedules that no other clearly beats have fuller ones from now on: room is
+  // looked for where it can pay.
+  void settle();
+
   // How many were added, and what the fuller schedule of one of them takes.
   size_t size() const { return plain_.size(); }
   double fuller_seconds(size_t index);
@@ -48,6 +52,7 @@ class SchedulePool {
   };
   struct Plain : Entry {
     double floor = 0;
+    bool beaten = false;  // by one that takes no more memory and clearly less time
     std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 

@@ -105,8 +105,8 @@ class Bench {
       const size_t joined = joined_calls(use, kernel);
       run_somewhere(kernel, use.signature, joined);  // libraries load their code when first used
       backend_.synchronise();
-      const std::vector<Launch> launches(
-          kRecorded, {[&] { run_somewhere(kernel, use.signature, joined); }});
+      const std::vector<Launch> launches(kRecorded,
+                                         {[&] { run_somewhere(kernel, use.signature, joined); }});
       const auto recording = backend_.record(launches);
       return backend_.seconds_for([&] { recording->run(); }) /
              static_cast<double>(kRecorded * joined);
@@ -136,8 +136,7 @@ class Bench {
     const auto* const joinable = dynamic_cast<const JoinableKernel*>(&kernel);
     if (joinable == nullptr) return 1;
     constexpr int kMost = 8;  // the rings have room for all of them
-    return std::min(joinable->most_joined(),
-                    static_cast<size_t>(std::clamp(use.nodes, 1, kMost)));
+    return std::min(joinable->most_joined(), static_cast<size_t>(std::clamp(use.nodes, 1, kMost)));
   }
 
   // On the next bytes of the rings.

@@ -17,7 +17,8 @@ struct LaunchGroup {
   void run() const;
 };
 
-// `steps` have one call each. The launches give the same bits in their order as the steps in theirs.
+// `steps` have one call each. The launches give the same bits in their order as the steps in
+// theirs.
 std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> steps);
 
 }  // namespace thimble

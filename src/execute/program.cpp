@@ -102,8 +102,8 @@ std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
   const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
   std::vector<Launch> launches;
   for (size_t i = 0; i < order.size(); ++i) {
-    launches.push_back({[&group = groups[i]] { group.run(); }, order[i].stream,
-                        order[i].waits_for});
+    launches.push_back(
+        {[&group = groups[i]] { group.run(); }, order[i].stream, order[i].waits_for});
   }
   return backend_.record(launches);
 }

@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// By value: a byte of it takes many times longer to make than a byte of what the backward pass needs
-// does on average.
+// By value: a byte of it takes many times longer to make than a byte of what the backward pass
+// needs does on average.
 std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs);
 
 // The schedule, without computing crumbs again.

@@ -152,8 +152,8 @@ void OptimalPlanner::add_halvings() {
 void OptimalPlanner::add_evictions(Bytes everything) {
   constexpr size_t kSmall = 256;  // forward nodes
   if (pass_.size() > kSmall && !is_lumpy(blocks_)) return;
-  // How low it gets depends on what it takes for dear: measured times, plain work, and bytes alone lead
-  // to different floors.
+  // How low it gets depends on what it takes for dear: measured times, plain work, and bytes alone
+  // lead to different floors.
   for (const Costs& costs :
        {request_.costs, plain_costs(request_, 1e-11), plain_costs(request_, 0)}) {
     for (const EvictionPoint& point : eviction_frontier(pass_, costs, everything)) {

@@ -1,8 +1,9 @@
 // Schedules to choose from, each as it is and, if asked for, with its spare room used
-// (plan/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What each costs is known at once;
-// the rest, which takes longer, is done only where it decides: layouts, and the fuller schedules.
-// Those count only if their arenas are not below the live peaks that they come from: then nothing
-// is missed by not looking at what comes from peaks above a budget.
+// (plan/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What
+// each costs is known at once; the rest, which takes longer, is done only where it decides:
+// layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
+// that they come from: then nothing is missed by not looking at what comes from peaks above a
+// budget.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ class SchedulePool {
   // `floor`: the fuller schedule does not count unless it takes longer than that.
   void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
-  // Of those added so far, only schedules that no other clearly beats have fuller ones from now on: room is
-  // looked for where it can pay.
+  // Of those added so far, only schedules that no other clearly beats have fuller ones from now on:
+  // room is looked for where it can pay.
   void settle();
 
   // How many were added, and what the fuller schedule of one of them takes.
@@ -58,7 +59,9 @@ class SchedulePool {
 
   Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
-  static Pick pick(const Entry& entry) { return {&entry.schedule, entry.cost.seconds, *entry.arena}; }
+  static Pick pick(const Entry& entry) {
+    return {&entry.schedule, entry.cost.seconds, *entry.arena};
+  }
 
   const PlanRequest& request_;
   const SpareRoom spare_;

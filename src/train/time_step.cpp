@@ -23,7 +23,8 @@ class NoiseFeeder final : public Feeder {
     if (model.pixels.valid()) {
       for (std::byte& pixel : program.bytes_of(model.pixels)) pixel = std::byte(next() & 255);
     } else {
-      for (float& number : program.view<float>(model.sequence)) number = 2 * uniform_from(next()) - 1;
+      for (float& number : program.view<float>(model.sequence))
+        number = 2 * uniform_from(next()) - 1;
     }
   }
   int64_t fill_test(Program&, const Model&, int64_t) override { return 0; }

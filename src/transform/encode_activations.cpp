@@ -122,8 +122,10 @@ class Encoder {
     if (spec.automatic) {
       for (const ValueCodec& choice : *spec.chosen) {
         const ValueId value = graph.find(choice.value);
-        user_check(value.valid(), "there is no '{}' in {} to keep as {}", choice.value, graph.name,
-                   name_of(choice.codec));
+        user_check(value.valid(),
+                   "there is no '{}' in {} to keep as {}; what to encode was chosen for another "
+                   "form of the net: with the --steps-at-once and --device of then it is there",
+                   choice.value, graph.name, name_of(choice.codec));
         codecs_[value.at()] = choice.codec;
       }
       return;

@@ -13,7 +13,8 @@ struct Size {
 };
 
 std::vector<Size> sizes() {
-  return {{70000, 32}, {6272, 256}, {4099, 33}, {300, 1}, {2, 64}, {9, 8}, {5000, 260}, {600, 4096}};
+  return {{70000, 32}, {6272, 256}, {4099, 33},  {300, 1},
+          {2, 64},     {9, 8},      {5000, 260}, {600, 4096}};
 }
 
 Sample stats_sample(const Size& size) {
@@ -57,8 +58,8 @@ TEST(CudaBatchNorm, StatisticsOfManyRows) {
   }
 }
 
-// Without relu: where its mask hangs on a rounding, the two may differ. 16 bits: two units in the last
-// place of the largest.
+// Without relu: where its mask hangs on a rounding, the two may differ. 16 bits: two units in the
+// last place of the largest.
 TEST(CudaBatchNorm, GradientsOfManyRows) {
   for (const Size& size : sizes()) {
     expect_like_the_cpu("batch_norm_backward", backward_sample(size), DType::f32, 1e-4);

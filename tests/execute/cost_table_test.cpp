@@ -207,6 +207,44 @@ TEST(CostsOfARecipe, TimesOfOtherMachinesAreNotUsed) {
   EXPECT_EQ(costs_of(recipe, graph, *two).source, "cpu, modelled");
 }
 
+// Where the recipe's step was timed as a whole, all its kernels' times are scaled: those of any plan,
+// and of every graph that an automatic codec compares.
+TEST(CostsOfARecipe, AWholeStepScalesItsKernels) {
+  const TemporaryFolder folder;
+  const Graph graph = small_step();
+  const auto backend = make_backend("cpu", 1);
+  Recipe recipe;
+  recipe.model = {.name = "mlp", .batch = 32};
+  recipe.costs = folder / "costs.json";
+  CostFile file;
+  CostTable& table = file[backend->machine()];
+  table = scaled_table(graph, *backend, 3);
+  write_costs(recipe.costs, file);
+  const Costs alone = costs_of(recipe, graph, *backend);
+  EXPECT_EQ(alone.share, 1);
+
+  table[whole_step_key(recipe, *backend)] = {0.3, 0.5, "2026-11-15"};
+  write_costs(recipe.costs, file);
+  const Costs scaled = costs_of(recipe, graph, *backend);
+  EXPECT_DOUBLE_EQ(scaled.share, 0.6);
+  EXPECT_DOUBLE_EQ(sum_of(scaled), 0.6 * sum_of(alone));
+  EXPECT_EQ(scaled.source, alone.source);
+  const auto share_with = [&](const auto& change) {
+    Recipe other = recipe;
+    change(other);
+    return costs_of(other, graph, *backend).share;
+  };
+  EXPECT_EQ(share_with([](Recipe& r) { r.memory = Bytes(1000); }), scaled.share);
+  EXPECT_EQ(share_with([](Recipe& r) { r.codec = parse_codec_spec("auto"); }), scaled.share);
+  EXPECT_EQ(share_with([](Recipe& r) { r.codec = parse_codec_spec("int8"); }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.model.batch = 16; }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.microbatch = 16; }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.model.storage = DType::f16; }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.optimizer = parse_optimizer("adam"); }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.optimizer.fold = true; }), 1);
+  EXPECT_EQ(share_with([](Recipe& r) { r.sparsity.density = 0.5; }), 1);
+}
+
 TEST(Calibrate, EveryKernelGetsATime) {
   const auto backend = make_backend("cpu", 1);
   const Graph graph = small_step("adam");

@@ -103,7 +103,8 @@ TEST(LaunchGroups, KeepsTheOrderOfWhatTouches) {
   std::vector<LaunchGroup> steps;
   for (size_t i = 0; i < kSteps; ++i) {
     const int64_t read = any(400), written = any(400);
-    Kernel& kernel = any(4) == 0 ? static_cast<Kernel&>(plain) : *kinds[static_cast<size_t>(any(20))];
+    Kernel& kernel =
+        any(4) == 0 ? static_cast<Kernel&>(plain) : *kinds[static_cast<size_t>(any(20))];
     steps.push_back({&kernel, {&args[i]}, {{{read, read + 2}}, {{written, written + 2}}, 1}});
   }
   const auto launches = group_launches(steps);

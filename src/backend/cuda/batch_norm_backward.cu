@@ -61,7 +61,8 @@ struct GradientMap {
   }
 };
 
-// The strip's, from the partial sums: sum k of column `own` is added up by every 2 * width-th thread.
+// The strip's, from the partial sums: sum k of column `own` is added up by every 2 * width-th
+// thread.
 template <int kWide>
 __device__ void add_up(const ColumnTiles& tiles, const NormParameters& parameters,
                        const float* partial, int slices, const ParameterGradients& out,
@@ -178,9 +179,9 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
                                                                     partial);
           with_flag(args.adds_into(0), [&](auto add) {
             map_gradients<T, wide.value, with_relu.value, add.value>
-                <<<mapped.grid(), mapped.threads, 0, device.stream>>>(
-                    x, dy, parameters, mapped, partial, summed.slices, out,
-                    args.outputs[0].as<T>());
+                <<<mapped.grid(), mapped.threads, 0, device.stream>>>(x, dy, parameters, mapped,
+                                                                      partial, summed.slices, out,
+                                                                      args.outputs[0].as<T>());
           });
         });
       });

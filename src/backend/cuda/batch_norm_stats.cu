@@ -1,5 +1,5 @@
-// batch_norm_stats: one pass and one launch, by clusters where they suit. Sums are of deviations from
-// the channel's first number, so that little cancels whatever the mean.
+// batch_norm_stats: one pass and one launch, by clusters where they suit. Sums are of deviations
+// from the channel's first number, so that little cancels whatever the mean.
 #include "backend/cuda/cluster_columns.cuh"
 #include "backend/cuda/column_sums.cuh"
 

@@ -102,8 +102,8 @@ class ClusterRows {
   Four held_[Shape::kHeld][kSources];
 };
 
-// The threads' own sums, added up over the cluster in one order: then(total[k][column of the strip])
-// in every thread of every block. All threads must come here, once.
+// The threads' own sums, added up over the cluster in one order: then(total[k][column of the
+// strip]) in every thread of every block. All threads must come here, once.
 template <class T, int kSums, class Then>
 __device__ void sum_cluster(float (&sum)[kSums][kClusterWide], const Then& then) {
 #if __CUDA_ARCH__ >= 900

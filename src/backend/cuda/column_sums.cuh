@@ -26,7 +26,8 @@ __device__ void fold_block_columns(const ColumnTiles& t, float (&sum)[kSums][kWi
   }
   __syncthreads();
   const int strip = t.across * kWide;
-  for (int at = static_cast<int>(threadIdx.x); at < strip * kSums; at += static_cast<int>(blockDim.x)) {
+  for (int at = static_cast<int>(threadIdx.x); at < strip * kSums;
+       at += static_cast<int>(blockDim.x)) {
     const int k = at / strip, own = at % strip;
     const int column = static_cast<int>(blockIdx.y) * strip + own;
     if (column >= t.columns) continue;
@@ -45,7 +46,8 @@ struct SumFold {
 };
 
 // The partial sum k of a column is at [slice, k, column].
-__device__ inline int64_t partial_at(const ColumnTiles& t, int sums, int64_t slice, int k, int column) {
+__device__ inline int64_t partial_at(const ColumnTiles& t, int sums, int64_t slice, int k,
+                                     int column) {
   return (slice * sums + k) * t.columns + column;
 }
 
@@ -63,9 +65,10 @@ inline ColumnTiles with_tickets(ColumnTiles tiles) {
   return tiles;
 }
 
-// The end of a kernel that sums down the columns in one launch: calls finish(column, sums in double)
-// once for every column, in the block of its strip that comes last; slices are added in their order,
-// whichever it is. `partial` is not used where there is one slice. All threads must come here.
+// The end of a kernel that sums down the columns in one launch: calls finish(column, sums in
+// double) once for every column, in the block of its strip that comes last; slices are added in
+// their order, whichever it is. `partial` is not used where there is one slice. All threads must
+// come here.
 template <int kSums, int kWide, class Finish>
 __device__ void sum_columns(const ColumnTiles& t, float (&sum)[kSums][kWide], float* partial,
                             int stream, const Finish& finish) {

@@ -22,13 +22,13 @@ constexpr int kRowsAtOnce = 4;
 
 // How blocks share out a tensor; grid (slices, strips). REQUIRES: fewer than 2^30 rows.
 struct ColumnTiles {
-  int rows = 0;           // all of them, or those of one of several tensors of that shape
-  int rows_each = 0;      // of a slice
+  int rows = 0;       // all of them, or those of one of several tensors of that shape
+  int rows_each = 0;  // of a slice
   int columns = 0;
-  int across = 1;         // threads side by side, a power of two up to 32
+  int across = 1;  // threads side by side, a power of two up to 32
   int threads = kColumnThreads;
   int strips = 1;
-  int slices = 1;         // of a tensor
+  int slices = 1;  // of a tensor
 
   dim3 grid(int64_t tensors = 1) const {
     return dim3(static_cast<unsigned>(slices * tensors), static_cast<unsigned>(strips));
@@ -54,7 +54,8 @@ inline ColumnTiles column_tiles(int64_t rows, int64_t columns, DType dtype) {
 // Cuts rows into at most `most` slices of `least` rows per thread or more; no slice is empty.
 inline void slice_rows(ColumnTiles& tiles, int64_t most, int64_t least) {
   const int64_t down = tiles.threads / tiles.across;
-  const int64_t wanted = std::clamp<int64_t>(tiles.rows / (down * least), 1, std::max<int64_t>(most, 1));
+  const int64_t wanted =
+      std::clamp<int64_t>(tiles.rows / (down * least), 1, std::max<int64_t>(most, 1));
   tiles.rows_each = static_cast<int>(std::max<int64_t>(1, (tiles.rows + wanted - 1) / wanted));
   tiles.slices = std::max(1, (tiles.rows + tiles.rows_each - 1) / tiles.rows_each);
 }
@@ -93,10 +94,10 @@ inline Bytes partial_bytes(const ColumnTiles& tiles, int sums) {
 // Where a thread of a block works.
 template <int kWide>
 struct TilePlace {
-  int x, y, down;      // of the block's threads
-  int column;          // the first of kWide
+  int x, y, down;  // of the block's threads
+  int column;      // the first of kWide
   bool inside;
-  int begin, end;      // rows of the slice, counted from the first row of all groups
+  int begin, end;  // rows of the slice, counted from the first row of all groups
 
   __device__ explicit TilePlace(const ColumnTiles& t)
       : x(static_cast<int>(threadIdx.x) & (t.across - 1)),
@@ -111,9 +112,9 @@ struct TilePlace {
   }
 };
 
-// The thread's rows of its slice, kSources numbers' packs at a time, with the loads of several rows in
-// flight. The first are on their way once it is made: what a kernel does before for_each() takes no
-// time of its own.
+// The thread's rows of its slice, kSources numbers' packs at a time, with the loads of several rows
+// in flight. The first are on their way once it is made: what a kernel does before for_each() takes
+// no time of its own.
 template <class T, int kWide, int kSources>
 class RowReader {
  public:

@@ -1,5 +1,5 @@
-// count_nonfinite: all tensors in one launch, a row of the grid for each; a number is not finite when
-// its exponent is all ones.
+// count_nonfinite: all tensors in one launch, a row of the grid for each; a number is not finite
+// when its exponent is all ones.
 #include <array>
 
 #include "backend/cuda/quads.cuh"

@@ -72,14 +72,10 @@ class RunningStats final : public JoinableKernel {
  private:
   Statistics statistics_of(const KernelArgs& args) const {
     const double samples = static_cast<double>(args.attrs->integer("count"));
-    return {args.inputs[0].data,
-            args.inputs[1].data,
-            args.inputs[2].data,
-            args.inputs[3].data,
-            args.outputs[0].data,
-            args.outputs[1].data,
-            args.outputs[0].elements(),
-            static_cast<float>(momentum_ * (samples / (samples - 1)))};
+    return {args.inputs[0].data,        args.inputs[1].data,
+            args.inputs[2].data,        args.inputs[3].data,
+            args.outputs[0].data,       args.outputs[1].data,
+            args.outputs[0].elements(), static_cast<float>(momentum_ * (samples / (samples - 1)))};
   }
 
   CudaDevice& device_;

@@ -134,7 +134,7 @@ class UpdateKernel final : public JoinableKernel {
     }
     if (chunks == 0) return;
     update_elements<<<static_cast<unsigned>(chunks), kBlockThreads, 0, device_.stream>>>(all,
-                                                                                        step_);
+                                                                                         step_);
     check_launch("an update");
   }
 

@@ -83,8 +83,9 @@ size_t OptimalPlanner::affordable(size_t least, size_t most) const {
 }
 
 void OptimalPlanner::add(Schedule schedule) {
-  Schedule fuller = keeping_crumbs(pass_, crumbs_, schedule);
-  if (fuller != schedule) pool_.add(std::move(fuller));
+  if (repeats_crumbs(pass_, crumbs_, schedule)) {
+    pool_.add(keeping_crumbs(pass_, crumbs_, schedule));
+  }
   pool_.add(std::move(schedule));
 }
 

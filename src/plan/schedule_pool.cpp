@@ -15,20 +15,23 @@ ScheduleCost SchedulePool::add(Schedule schedule) {
 
 void SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floor) {
   plain_.push_back({{std::move(schedule), known}, floor});
+  plain_.back().beaten = settled_ && is_large();
   least_seconds_ = std::min(least_seconds_, known.seconds);
 }
 
 void SchedulePool::settle() {
-  constexpr double kClearly = 1.05;  // a fuller one may overtake what is not clearly faster
+  // A fuller one may overtake what is not clearly faster.
+  const double clearly = is_large() ? 1 : 1.05;
   std::vector<Plain*> leanest_first;
   for (Plain& plain : plain_) leanest_first.push_back(&plain);
   std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
     return std::pair(a->cost.live_peak, a->cost.seconds) <
            std::pair(b->cost.live_peak, b->cost.seconds);
   });
+  settled_ = true;
   double fastest = std::numeric_limits<double>::infinity();
   for (Plain* plain : leanest_first) {
-    plain->beaten = plain->cost.seconds >= kClearly * fastest;
+    plain->beaten = plain->cost.seconds >= clearly * fastest;
     fastest = std::min(fastest, plain->cost.seconds);
   }
 }

@@ -26,7 +26,7 @@ class SchedulePool {
   void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
   // Of those added so far, only schedules that no other clearly beats have fuller ones from now on:
-  // room is looked for where it can pay.
+  // room is looked for where it can pay. In very large graphs none that is added later has any.
   void settle();
 
   // How many were added, and what the fuller schedule of one of them takes.
@@ -53,10 +53,13 @@ class SchedulePool {
   };
   struct Plain : Entry {
     double floor = 0;
-    bool beaten = false;  // by one that takes no more memory and clearly less time
+    // By one that takes no more memory and clearly less time: it has no fuller ones.
+    bool beaten = false;
     std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
+  // So large that looking for room takes as long as all else.
+  bool is_large() const { return request_.graph.nodes.size() > 16'000; }
   Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) {
@@ -66,6 +69,7 @@ class SchedulePool {
   const PlanRequest& request_;
   const SpareRoom spare_;
   std::vector<Plain> plain_;
+  bool settled_ = false;
   double least_seconds_ = std::numeric_limits<double>::infinity();
 };
 

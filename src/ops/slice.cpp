@@ -41,6 +41,12 @@ void reference(const KernelArgs& args) {
   });
 }
 
+// Reads its part alone, not the whole.
+Work work(const Signature& s) {
+  const double part = static_cast<double>(s.outputs[0].bytes().count);
+  return {0, (s.accumulate != 0 ? 3 : 2) * part};
+}
+
 std::vector<Sample> samples() {
   const auto part = [](int64_t axis, int64_t begin, int64_t end) {
     return Attrs{{"axis", axis}, {"begin", begin}, {"end", end}};
@@ -65,6 +71,7 @@ const OpDef op_slice{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
+    .work = work,
     .samples = samples,
     .recompute = Recompute::cheap,
     .accumulates = 1,

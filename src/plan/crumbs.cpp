@@ -6,7 +6,7 @@ namespace thimble {
 
 std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs) {
   constexpr double kDear = 32;      // times the average
-  constexpr double kLittle = 1e-3;  // of all that the backward pass needs: all crumbs together
+  constexpr double kLittle = 5e-3;  // of all that the backward pass needs: all crumbs together
   double seconds = 0, bytes = 0;
   for (const NodeId id : pass.nodes) {
     seconds += costs.nodes[id.at()].seconds;

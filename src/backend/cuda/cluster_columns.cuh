@@ -1,6 +1,6 @@
-// Sums down the columns of a tensor that a kernel goes on to use, in one launch: a strip of columns
-// is a cluster of blocks (compute capability 9.0), each with a share of the rows in its registers,
-// which add up their sums through each other's shared memory.
+// Sums down the columns of a tensor, in one launch and known to every block that added to them: a
+// strip of columns is a cluster of blocks (compute capability 9.0), which add up their sums through
+// each other's shared memory.
 //
 //   rows    0 ..    block 0  ┐
 //           n ..    block 1  ├ sums of 32 bytes' columns, known to all blocks of the cluster

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "backend/cuda/cudnn_convolution.h"
+#include "backend/cuda/convolve/cudnn_convolution.h"
 #include "pipeline.h"
 
 namespace thimble {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "plan/make_plan.h"
-#include "plan/verify_plan.h"
+#include "plan/verify/verify_plan.h"
 
 namespace thimble {
 namespace {

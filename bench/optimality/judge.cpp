@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "plan/make_plan.h"
-#include "plan/verify_plan.h"
+#include "plan/verify/verify_plan.h"
 
 namespace thimble {
 namespace {

@@ -14,7 +14,7 @@
 #include "optimality/check.h"
 #include "optimality/judge.h"
 #include "plan/make_plan.h"
-#include "plan/verify_plan.h"
+#include "plan/verify/verify_plan.h"
 
 namespace thimble {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/place_updates.h"
+#include "plan/schedule/place_updates.h"
 
 namespace thimble {
 namespace {

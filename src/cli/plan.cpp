@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "cli/plan_file.h"
 #include "cli/sweep.h"
-#include "plan/explain.h"
+#include "plan/bytes/explain.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 

@@ -6,8 +6,8 @@
 #include "cli/options.h"
 #include "cli/plan_file.h"
 #include "execute/costs.h"
-#include "plan/verify_plan.h"
-#include "plan/verify_shared_step.h"
+#include "plan/verify/verify_plan.h"
+#include "plan/verify/verify_shared_step.h"
 
 namespace thimble {
 namespace {

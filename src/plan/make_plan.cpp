@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/buffers.h"
-#include "plan/explain.h"
-#include "plan/live_bytes.h"
+#include "plan/bytes/buffers.h"
+#include "plan/bytes/explain.h"
+#include "plan/bytes/live_bytes.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
 

@@ -8,7 +8,7 @@
 #include "autodiff/autodiff.h"
 #include "execute/costs.h"
 #include "execute/measure.h"
-#include "plan/spare_room.h"
+#include "plan/search/spare_room.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/dropout_mask.h"
+#include "ops/pointwise/dropout_mask.h"
 #include "reference_call.h"
 
 namespace thimble {

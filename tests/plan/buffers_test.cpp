@@ -1,4 +1,4 @@
-#include "plan/buffers.h"
+#include "plan/bytes/buffers.h"
 
 #include "support/plan_cases.h"
 

@@ -1,4 +1,4 @@
-#include "plan/crumbs.h"
+#include "plan/search/crumbs.h"
 
 #include "execute/costs.h"
 #include "plan/make_plan.h"

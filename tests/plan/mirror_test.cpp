@@ -1,8 +1,8 @@
 // Mirror counts: what is made again, how often, and when.
-#include "plan/mirror.h"
+#include "plan/schedule/mirror.h"
 
 #include "plan/policy.h"
-#include "plan/segments.h"
+#include "plan/schedule/segments.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"
 

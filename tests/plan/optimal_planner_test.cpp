@@ -1,9 +1,9 @@
-#include "plan/optimal_planner.h"
+#include "plan/search/optimal_planner.h"
 
 #include <optional>
 
 #include "execute/costs.h"
-#include "plan/eviction_search.h"
+#include "plan/search/eviction_search.h"
 #include "plan/policy.h"
 #include "support/plan_cases.h"
 

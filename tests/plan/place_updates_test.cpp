@@ -1,4 +1,4 @@
-#include "plan/place_updates.h"
+#include "plan/schedule/place_updates.h"
 
 #include "support/plan_cases.h"
 

@@ -1,5 +1,5 @@
 // What every policy promises beyond its own idea: allocation levels, numbers, marks.
-#include "plan/halving.h"
+#include "plan/schedule/halving.h"
 #include "plan/policy.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

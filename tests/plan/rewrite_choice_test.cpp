@@ -1,9 +1,9 @@
 // A codec that a budget chooses: what is chosen, against brute force; budgets that keep their promises.
-#include "plan/rewrite_choice.h"
+#include "plan/search/rewrite_choice.h"
 
 #include <set>
 
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 #include "support/plan_cases.h"
 #include "transform/codec_json.h"
 #include "transform/codec_ladder.h"

@@ -1,5 +1,5 @@
 // Microbatches of two sizes in one step: two plans, one arena.
-#include "plan/verify_shared_step.h"
+#include "plan/verify/verify_shared_step.h"
 #include "support/plan_cases.h"
 
 namespace thimble {

@@ -1,6 +1,6 @@
-#include "plan/spare_room.h"
+#include "plan/search/spare_room.h"
 
-#include "plan/live_bytes.h"
+#include "plan/bytes/live_bytes.h"
 #include "plan/policy.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

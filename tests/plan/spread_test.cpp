@@ -1,4 +1,4 @@
-#include "plan/spread.h"
+#include "plan/bytes/spread.h"
 
 #include "execute/streams.h"
 #include "support/plan_cases.h"

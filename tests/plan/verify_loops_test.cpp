@@ -1,5 +1,5 @@
 // Plans of steps over several microbatches: what one turn of the loop leaves for the next.
-#include "plan/verify_plan.h"
+#include "plan/verify/verify_plan.h"
 #include "support/plan_cases.h"
 
 namespace thimble {

@@ -1,5 +1,5 @@
 // Sound plans pass; plans that were made wrong on purpose never do.
-#include "plan/verify_plan.h"
+#include "plan/verify/verify_plan.h"
 
 #include <functional>
 #include <map>

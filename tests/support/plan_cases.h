@@ -16,8 +16,8 @@
 #include "graph/builder.h"
 #include "pipeline.h"
 #include "plan/make_plan.h"
-#include "plan/place_updates.h"
-#include "plan/verify_plan.h"
+#include "plan/schedule/place_updates.h"
+#include "plan/verify/verify_plan.h"
 
 namespace thimble {
 

@@ -15,8 +15,8 @@
 #include "pipeline.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
-#include "plan/spread.h"
-#include "plan/verify_plan.h"
+#include "plan/bytes/spread.h"
+#include "plan/verify/verify_plan.h"
 #include "support/random_steps.h"
 #include "train/initialize.h"
 

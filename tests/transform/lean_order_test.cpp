@@ -6,7 +6,7 @@
 
 #include "graph/builder.h"
 #include "graph/order.h"
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

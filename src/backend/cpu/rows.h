@@ -4,7 +4,7 @@
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/staged_loop.h"
+#include "backend/cpu/pointwise/staged_loop.h"
 
 namespace thimble {
 

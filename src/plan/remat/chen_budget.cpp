@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "plan/policy.h"
-#include "plan/segments.h"
+#include "plan/schedule/segments.h"
 
 namespace thimble {
 namespace {

@@ -1,6 +1,6 @@
 // drop_cheap: keeps the results of costly ops (convolution, product) and computes cheap ones
 // (normalisation, activation, pooling, cast) again, wherever what they are made from is at hand.
-#include "plan/mirror.h"
+#include "plan/schedule/mirror.h"
 #include "plan/policy.h"
 
 namespace thimble {

@@ -1,7 +1,7 @@
 // inplace: everything is computed once; an output may overwrite its input, but dead bytes are not
 // reused. The second of the literature's allocation levels, to compare against.
 #include "plan/policy.h"
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 
 namespace thimble {
 

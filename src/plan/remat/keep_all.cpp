@@ -1,7 +1,7 @@
 // keep_all: every value is computed once and kept until its last reader (marks apart). The ordinary
 // plan, and the yardstick of every other.
 #include "plan/policy.h"
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 
 namespace thimble {
 

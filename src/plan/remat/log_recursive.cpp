@@ -1,6 +1,6 @@
-// log_recursive: recursive cutting of the whole forward pass (see plan/halving.h). The number is
+// log_recursive: recursive cutting of the whole forward pass (see plan/schedule/halving.h). The number is
 // the fan-out: more cuts at once hold more and repeat less.
-#include "plan/halving.h"
+#include "plan/schedule/halving.h"
 #include "plan/policy.h"
 
 namespace thimble {

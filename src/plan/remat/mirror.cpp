@@ -1,13 +1,13 @@
-// mirror: mirror counts (see plan/mirror.h) from segments, and from segments of segments, with
+// mirror: mirror counts (see plan/schedule/mirror.h) from segments, and from segments of segments, with
 // cheap ops mirrored like the rest or once more. About sqrt(n) segments hold least with one level,
 // about cbrt(n) of cbrt(n) with two; the exact arena decides.
-#include "plan/mirror.h"
+#include "plan/schedule/mirror.h"
 
 #include <cmath>
 #include <set>
 
 #include "plan/policy.h"
-#include "plan/segments.h"
+#include "plan/schedule/segments.h"
 
 namespace thimble {
 namespace {

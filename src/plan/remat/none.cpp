@@ -1,7 +1,7 @@
 // none: everything is computed once, and every value has bytes of its own. The baseline against
 // which the literature states its savings; nobody should train with it.
 #include "plan/policy.h"
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 
 namespace thimble {
 

@@ -1,5 +1,5 @@
-// optimal: the fastest schedule found whose arena fits the budget (see plan/optimal_planner.h).
-#include "plan/optimal_planner.h"
+// optimal: the fastest schedule found whose arena fits the budget (see plan/search/optimal_planner.h).
+#include "plan/search/optimal_planner.h"
 #include "plan/policy.h"
 
 namespace thimble {

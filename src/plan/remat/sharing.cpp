@@ -1,7 +1,7 @@
 // sharing: keep_all under the name that the literature's comparisons give it. The third of the
 // allocation levels none, inplace, sharing.
 #include "plan/policy.h"
-#include "plan/recompute.h"
+#include "plan/schedule/recompute.h"
 
 namespace thimble {
 

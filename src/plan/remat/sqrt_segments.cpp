@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plan/policy.h"
-#include "plan/segments.h"
+#include "plan/schedule/segments.h"
 
 namespace thimble {
 namespace {

@@ -1,0 +1,34 @@
+// avg_pool: padding counts as zeros.
+#include "backend/cpu/convolve/pooling.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  const Pooling g = pooling_of(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
+  const float share = 1 / static_cast<float>(g.kernel * g.kernel);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* image =
+        args.inputs[0].as<const float>() + row / g.out_h * g.in_h * g.in_w * g.channels;
+    for (int64_t ow = 0; ow < g.out_w; ++ow) {
+      float* __restrict y = args.outputs[0].as<float>() + (row * g.out_w + ow) * g.channels;
+      std::fill(y, y + g.channels, 0.0f);
+      for_each_seen(g, row % g.out_h, ow, [&](int64_t input, int64_t) {
+        const float* __restrict x = image + input;
+        for (int64_t c = 0; c < g.channels; ++c) y[c] += x[c];
+      });
+      for (int64_t c = 0; c < g.channels; ++c) y[c] *= share;
+    }
+  }
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  return all_f32(s) ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
+}
+
+}  // namespace
+
+extern const CpuKernel cpu_avg_pool;
+const CpuKernel cpu_avg_pool{"avg_pool", make};
+
+}  // namespace thimble

@@ -1,0 +1,50 @@
+#include "backend/cpu/convolve/convolution.h"
+
+namespace thimble {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+constexpr auto kFloat = dnnl::memory::data_type::f32;
+
+Desc weights_as(const Convolution& c, Tag plain, Tag grouped) {
+  if (c.groups == 1) return Desc({c.out_c, c.in_c, c.kernel_h, c.kernel_w}, kFloat, plain);
+  return Desc({c.groups, c.out_c / c.groups, c.in_c / c.groups, c.kernel_h, c.kernel_w}, kFloat,
+              grouped);
+}
+
+}  // namespace
+
+Desc Convolution::x(int64_t images) const {
+  return Desc({images, in_c, in_h, in_w}, kFloat, Tag::nhwc);
+}
+Desc Convolution::y(int64_t images) const {
+  return Desc({images, out_c, out_h, out_w}, kFloat, Tag::nhwc);
+}
+Desc Convolution::weights() const { return weights_as(*this, Tag::ohwi, Tag::gohwi); }
+Desc Convolution::any_weights() const { return weights_as(*this, Tag::any, Tag::any); }
+
+Convolution convolution_of(const TensorType& x, const TensorType& w, const TensorType& y,
+                           const Attrs& attrs) {
+  return {.batch = x.shape[0],
+          .in_h = x.shape[1],
+          .in_w = x.shape[2],
+          .in_c = x.shape[3],
+          .out_h = y.shape[1],
+          .out_w = y.shape[2],
+          .out_c = y.shape[3],
+          .kernel_h = w.shape[1],
+          .kernel_w = w.shape[2],
+          .stride = attrs.integer("stride", 1),
+          .pad = attrs.integer("pad", 0),
+          .groups = attrs.integer("groups", 1)};
+}
+
+dnnl::convolution_forward::primitive_desc forward_hint(const dnnl::engine& engine,
+                                                       const Convolution& c, int64_t images) {
+  return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, c.x(images),
+           c.any_weights(), c.y(images), c.strides(), c.pads(), c.pads()},
+          engine};
+}
+
+}  // namespace thimble

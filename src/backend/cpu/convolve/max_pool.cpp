@@ -1,0 +1,41 @@
+// max_pool: of equal maxima the first wins; a NaN wins over everything.
+#include "backend/cpu/convolve/pooling.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  const Pooling g = pooling_of(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* image =
+        args.inputs[0].as<const float>() + row / g.out_h * g.in_h * g.in_w * g.channels;
+    for (int64_t ow = 0; ow < g.out_w; ++ow) {
+      const int64_t at = (row * g.out_w + ow) * g.channels;
+      float* __restrict y = args.outputs[0].as<float>() + at;
+      uint8_t* __restrict index = args.outputs[1].as<uint8_t>() + at;
+      bool first = true;
+      for_each_seen(g, row % g.out_h, ow, [&](int64_t input, int64_t position) {
+        const float* __restrict x = image + input;
+        const auto place = static_cast<uint8_t>(position);
+        for (int64_t c = 0; c < g.channels; ++c) {
+          const bool wins = first || x[c] > y[c] || x[c] != x[c];
+          y[c] = wins ? x[c] : y[c];
+          index[c] = wins ? place : index[c];
+        }
+        first = false;
+      });
+    }
+  }
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
+  return fits ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
+}
+
+}  // namespace
+
+extern const CpuKernel cpu_max_pool;
+const CpuKernel cpu_max_pool{"max_pool", make};
+
+}  // namespace thimble

@@ -1,0 +1,19 @@
+// scale: one pass.
+#include "backend/cpu/pointwise/elementwise.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  const auto factor = static_cast<float>(args.attrs->real("factor"));
+  map_unary(args, begin, end, [=](float x) { return factor * x; });
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
+
+}  // namespace
+
+extern const CpuKernel cpu_scale;
+const CpuKernel cpu_scale{"scale", make};
+
+}  // namespace thimble

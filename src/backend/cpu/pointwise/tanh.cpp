@@ -1,0 +1,19 @@
+// tanh: one pass.
+#include "backend/cpu/pointwise/elementwise.h"
+#include "backend/cpu/pointwise/vector_math.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  map_unary(args, begin, end, [](float x) { return vector_tanh(x); });
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 8); }
+
+}  // namespace
+
+extern const CpuKernel cpu_tanh;
+const CpuKernel cpu_tanh{"tanh", make};
+
+}  // namespace thimble

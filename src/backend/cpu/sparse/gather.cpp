@@ -1,0 +1,61 @@
+// gather: sixteen elements at a time where the processor can close gaps by a mask itself. Always
+// adds: where the pool is to be written, it is cleared first, and a sum with zero is the number.
+#include <cstring>
+
+#include "backend/cpu/sparse/packed_weight.h"
+
+namespace thimble {
+namespace {
+
+void loop(float* dense, float* packed, const uint8_t* mask, int64_t begin, int64_t end) {
+  for_each_one(mask, begin, end, [&](int64_t at) { *packed++ += dense[at]; });
+}
+
+#if defined(__x86_64__)
+THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, int64_t begin,
+                              int64_t end) {
+  int64_t at = begin;
+  for (; at + kLanes <= end; at += kLanes) {
+    const __mmask16 lanes = mask_lanes(mask, at);
+    const int count = __builtin_popcount(lanes);
+    const auto low = static_cast<__mmask16>((1u << count) - 1);
+    const __m512 share = _mm512_maskz_compress_ps(lanes, _mm512_loadu_ps(dense + at));
+    const __m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(low, packed), share);
+    _mm512_mask_storeu_ps(packed, low, sum);
+    packed += count;
+  }
+  loop(dense, packed, mask, at, end);
+}
+#else
+constexpr PackedLoop wide_loop = nullptr;
+#endif
+
+class Gather final : public Kernel {
+ public:
+  explicit Gather(const Signature& s) : parts_(s.inputs[0].elements(), loop, wide_loop) {
+    name = "own";
+  }
+  void run(const KernelArgs& args) override {
+    float* pool = args.outputs[0].as<float>();
+    if (!args.adds_into(0)) {
+      std::memset(pool, 0, static_cast<size_t>(args.outputs[0].type.bytes().count));
+    }
+    parts_.run(args.inputs[0].as<float>(), pool + *args.inputs[1].as<const int64_t>(),
+               args.inputs[2].as<const uint8_t>());
+  }
+
+ private:
+  const PackedParts parts_;
+};
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
+  return fits ? std::make_unique<Gather>(s) : nullptr;
+}
+
+}  // namespace
+
+extern const CpuKernel cpu_gather;
+const CpuKernel cpu_gather{"gather", make};
+
+}  // namespace thimble

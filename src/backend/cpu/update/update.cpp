@@ -1,0 +1,99 @@
+#include "backend/cpu/update/update.h"
+
+#include "base/philox.h"
+#include "base/stochastic_rounding.h"
+
+namespace thimble {
+namespace {
+
+// Does nothing in a step that is skipped: the outputs are the inputs' next versions, at their
+// bytes.
+class Update final : public Kernel {
+ public:
+  Update(std::unique_ptr<Kernel> kernel, size_t own_inputs)
+      : kernel_(std::move(kernel)), own_inputs_(own_inputs) {
+    name = kernel_->name;
+    workspace = kernel_->workspace;
+  }
+  void run(const KernelArgs& args) override {
+    if (gradient_factor(args, own_inputs_) != 0) kernel_->run(args);
+  }
+
+ private:
+  const std::unique_ptr<Kernel> kernel_;
+  const size_t own_inputs_;
+};
+
+std::unique_ptr<Kernel> wrapped(const Signature& s, std::unique_ptr<Kernel> kernel,
+                                size_t own_inputs) {
+  const bool skips = kernel != nullptr && s.attrs.integer("scaled", 0) != 0;
+  return skips ? std::make_unique<Update>(std::move(kernel), own_inputs) : std::move(kernel);
+}
+
+template <class T>
+void round_range(const float* from, T* to, int64_t first, int64_t count, PhiloxKey key,
+                 uint32_t stream, uint32_t step, uint32_t output) {
+  PhiloxCounter words = {};
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = first + i;
+    if (i == 0 || at % 4 == 0) {
+      words = philox({static_cast<uint32_t>(at / 4), stream, step, 16 + output}, key);
+    }
+    to[at] = round_stochastically(from[i], words[static_cast<size_t>(at % 4)], TypeTag<T>{});
+  }
+}
+
+}  // namespace
+
+void finish_stochastically(const KernelArgs& args, size_t output, const float* room, int64_t first,
+                           int64_t count) {
+  const int64_t* seed_and_step = args.inputs.back().as<const int64_t>();
+  const TensorRef& to = args.outputs[output];
+  const PhiloxKey key = philox_key(static_cast<uint64_t>(seed_and_step[0]));
+  const auto stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
+  const auto step = static_cast<uint32_t>(seed_and_step[1]);
+  const auto which = static_cast<uint32_t>(output);
+  if (to.type.dtype == DType::f16) {
+    round_range(room, to.as<Half>(), first, count, key, stream, step, which);
+  } else {
+    round_range(room, to.as<BFloat16>(), first, count, key, stream, step, which);
+  }
+}
+
+void finish_compensated(const KernelArgs& args, size_t output, const float* room, int64_t first,
+                        int64_t count) {
+  if (output + 1 < args.outputs.size()) {
+    narrow(room, args.outputs[output], first, count);
+    return;
+  }
+  constexpr int64_t kPiece = 256;
+  float rest[kPiece];
+  for (int64_t begin = 0; begin < count; begin += kPiece) {
+    const int64_t piece = std::min(kPiece, count - begin);
+    widen(args.outputs[0], first + begin, piece, rest);
+    for (int64_t i = 0; i < piece; ++i) rest[i] = room[begin + i] - rest[i];
+    narrow(rest, args.outputs[output], first + begin, piece);
+  }
+}
+
+std::unique_ptr<Kernel> make_update(const Signature& s, RangeLoop loop, size_t own_inputs,
+                                    int64_t cost) {
+  const bool stochastic = s.attrs.text("rounding", "nearest") == "stochastic";
+  if (!stochastic || !can_stage(s)) return wrapped(s, make_elementwise(s, loop, cost), own_inputs);
+  return wrapped(s,
+                 std::make_unique<StagedLoop>(s, loop, s.outputs[0].elements(), cost, 0,
+                                              finish_stochastically),
+                 own_inputs);
+}
+
+std::unique_ptr<Kernel> make_kahan_update(const Signature& s, RangeLoop loop, size_t own_inputs,
+                                          int64_t cost) {
+  const DType weight = s.outputs[0].dtype;
+  if (!can_stage(s) || !is_sixteen_bit(weight) || s.outputs.back().dtype != weight) return nullptr;
+  return wrapped(
+      s,
+      std::make_unique<StagedLoop>(s, loop, s.outputs[0].elements(), cost, 0, finish_compensated),
+      own_inputs);
+}
+
+}  // namespace thimble

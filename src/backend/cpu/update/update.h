@@ -1,0 +1,29 @@
+// What the optimizers' updates share (ops/update/update.h): the factor of the gradient, steps that are
+// skipped, and how 16-bit results are rounded.
+#pragma once
+
+#include "backend/cpu/pointwise/elementwise.h"
+
+namespace thimble {
+
+// How 16-bit results are rounded beside to nearest, each as a Finish of a StagedLoop.
+// At random, as the op's key and stream say. REQUIRES: attr `rounding` is stochastic.
+void finish_stochastically(const KernelArgs& args, size_t output, const float* room, int64_t first,
+                           int64_t count);
+// The last output is what the rounding of output 0 left over; the loop writes the same wide weight
+// to both.
+void finish_compensated(const KernelArgs& args, size_t output, const float* room, int64_t first,
+                        int64_t count);
+
+// What a loop multiplies gradients by. The factor lies behind the op's own inputs.
+THIMBLE_INLINE float gradient_factor(const KernelArgs& args, size_t own_inputs) {
+  return args.attrs->integer("scaled", 0) != 0 ? *args.inputs[own_inputs].as<const float>() : 1.0f;
+}
+
+// A kernel of an update with that many inputs of its own. Null: the reference kernel has to do it.
+std::unique_ptr<Kernel> make_update(const Signature& s, RangeLoop loop, size_t own_inputs,
+                                    int64_t cost = 1);
+std::unique_ptr<Kernel> make_kahan_update(const Signature& s, RangeLoop loop, size_t own_inputs,
+                                          int64_t cost = 1);
+
+}  // namespace thimble

@@ -1,0 +1,17 @@
+// conv2d: cuDNN.
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/convolve/cudnn_convolution.h"
+
+namespace thimble {
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_convolution(device, ConvPass::forward, s);
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_conv2d;
+const CudaKernel cuda_conv2d{"conv2d", make};
+
+}  // namespace thimble

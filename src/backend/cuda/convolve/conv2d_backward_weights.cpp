@@ -1,0 +1,17 @@
+// conv2d_backward_weights: cuDNN.
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/convolve/cudnn_convolution.h"
+
+namespace thimble {
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_convolution(device, ConvPass::weights, s);
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_conv2d_backward_weights;
+const CudaKernel cuda_conv2d_backward_weights{"conv2d_backward_weights", make};
+
+}  // namespace thimble

@@ -1,0 +1,37 @@
+// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows.
+#include "backend/cuda/multiply/cublas_product.h"
+#include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/numbers.h"
+#include "backend/matmul_shape.h"
+
+namespace thimble {
+namespace {
+
+class Matmul final : public Kernel {
+ public:
+  Matmul(const ProductShape& shape, DType dtype, bool add, CudaDevice& device)
+      : product_(device, shape, dtype, dtype, add, scratch_limit(shape, dtype)) {
+    name = "cublaslt";
+    workspace = product_.scratch();
+  }
+  void run(const KernelArgs& args) override {
+    product_.run(args.inputs[0].data, args.inputs[1].data, args.outputs[0].data, args.workspace);
+  }
+
+ private:
+  CublasProduct product_;
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  const DType dtype = s.outputs[0].dtype;
+  const bool fits = on_device(dtype) && s.inputs[0].dtype == dtype && s.inputs[1].dtype == dtype;
+  if (!fits) return nullptr;
+  return std::make_unique<Matmul>(matmul_shape<ProductShape>(s), dtype, s.accumulate != 0, device);
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_matmul;
+const CudaKernel cuda_matmul{"matmul", make};
+
+}  // namespace thimble

@@ -1,0 +1,16 @@
+// group_norm_backward: a warp or a block per sample's group.
+#include "backend/cuda/normalise/group_normalize.cuh"
+
+namespace thimble {
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_group_normalize_backward(s, device, image_groups(s));
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_group_norm_backward;
+const CudaKernel cuda_group_norm_backward{"group_norm_backward", make};
+
+}  // namespace thimble

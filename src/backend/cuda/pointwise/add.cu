@@ -1,0 +1,20 @@
+// add: one pass, by packs where rows are whole packs.
+#include "backend/cuda/pointwise/binary.cuh"
+
+namespace thimble {
+namespace {
+
+struct Add {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_binary(s, device, Add{});
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_add;
+const CudaKernel cuda_add{"add", make};
+
+}  // namespace thimble

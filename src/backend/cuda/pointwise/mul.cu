@@ -1,0 +1,20 @@
+// mul: one pass, by packs where rows are whole packs.
+#include "backend/cuda/pointwise/binary.cuh"
+
+namespace thimble {
+namespace {
+
+struct Mul {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_binary(s, device, Mul{});
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_mul;
+const CudaKernel cuda_mul{"mul", make};
+
+}  // namespace thimble

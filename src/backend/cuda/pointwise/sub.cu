@@ -1,0 +1,20 @@
+// sub: one pass, by packs where rows are whole packs.
+#include "backend/cuda/pointwise/binary.cuh"
+
+namespace thimble {
+namespace {
+
+struct Sub {
+  __device__ float operator()(float a, float b) const { return a - b; }
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_binary(s, device, Sub{});
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_sub;
+const CudaKernel cuda_sub{"sub", make};
+
+}  // namespace thimble

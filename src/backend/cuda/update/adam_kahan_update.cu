@@ -1,0 +1,16 @@
+// adam_kahan_update: one pass; see adam_step.cuh.
+#include "backend/cuda/update/adam_step.cuh"
+
+namespace thimble {
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return make_update(s, device, 2, AdamElement<true>(s.attrs));
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_adam_kahan_update;
+const CudaKernel cuda_adam_kahan_update{"adam_kahan_update", make};
+
+}  // namespace thimble

@@ -1,0 +1,70 @@
+// encode_groups(x, rng i64 [3] = {seed, step, microbatch}) -> (codes u8 [bytes], ranges f32
+// [groups, 2] = {low, step}); attrs bits (2, 4, 8), stream (Builder::next_random_stream). x in a
+// few bits a number, for decode_groups. Rounding is a function of rng: again the same bits.
+#include "base/random_stream.h"
+#include "ops/codec/group_codes.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("encode_groups", inputs, 2);
+  check_floating("encode_groups", "tensor", inputs[0]);
+  check_type("encode_groups", "rng", inputs[1], {{3}, DType::i64});
+  user_check(inputs[0].elements() <= kMaxRandomElements, "[encode_groups] {} has too many elements",
+             to_string(inputs[0]));
+  attrs.integer("stream");
+  const auto types = group_code_types(inputs[0].shape, bits_of("encode_groups", attrs));
+  return {types.begin(), types.end()};
+}
+
+void reference(const KernelArgs& args) {
+  const RandomStream random(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"));
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    with_bits(args.attrs->integer("bits"), [&](auto bits) {
+      for_each_group(args.inputs[0].elements(), [&](int64_t group, int64_t first, int64_t count) {
+        std::array<float, kCodeGroup> x, dither;
+        for (int64_t i = 0; i < count; ++i) {
+          x[static_cast<size_t>(i)] = static_cast<float>(args.inputs[0].as<T>()[first + i]);
+        }
+        random.uniform(first, dither);
+        const CodeRange range = encode_group<bits>(
+            x.data(), count, args.outputs[0].as<uint8_t>() + packed_bytes(first, bits),
+            [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
+        args.outputs[1].as<float>()[2 * group] = range.low;
+        args.outputs[1].as<float>()[2 * group + 1] = range.step;
+      });
+    });
+  });
+}
+
+Work work(const Signature& s) { return {30 * static_cast<double>(s.inputs[0].elements()), 0}; }
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](Shape x, int64_t bits, int64_t stream) {
+    result.push_back({.inputs = {{x}, {{3}, DType::i64}},
+                      .attrs = {{"bits", bits}, {"stream", stream}},
+                      .fills = {{}, {Fill::Kind::labels, 0, 1000}}});
+  };
+  add({5, 7}, 8, 1);
+  add({2, 3, 11, 13}, 4, 2);
+  add({5, 7, 16}, 2, 77);
+  add({1}, 2, 3);
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_encode_groups;
+const OpDef op_encode_groups{
+    .name = "encode_groups",
+    .summary = "a tensor in 2, 4 or 8 bits a number, rounded stochastically",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+};
+
+}  // namespace thimble

@@ -1,0 +1,65 @@
+// avg_pool(x [N,H,W,C]) -> y [N,H',W',C]; attrs kernel, stride, pad.
+// Padding counts as zeros: every window divides by kernel * kernel.
+#include "graph/builder.h"
+#include "ops/convolve/pool_geometry.h"
+#include "ops/shape/strided.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("avg_pool", inputs, 1);
+  check_floating("avg_pool", inputs[0]);
+  return {{pool_geometry("avg_pool", inputs[0].shape, attrs).y(), inputs[0].dtype}};
+}
+
+void gradient(GradientBuilder& g) {
+  if (!g.wants(0)) return;
+  const Attrs attrs = pool_backward_attrs(g.build().shape(g.input(0)), g.attrs());
+  g.give(0, g.build().op("avg_pool_backward", {g.upstream()}, attrs));
+}
+
+void reference(const KernelArgs& args) {
+  const PoolGeometry g = pool_geometry("avg_pool", args.inputs[0].type.shape, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    const auto share = 1 / static_cast<Accumulator<T>>(g.kernel * g.kernel);
+    for_each_pixel(g.y(), [&](int64_t n, int64_t oh, int64_t ow, int64_t c) {
+      Accumulator<T> sum = 0;
+      for_each_in_window(g, oh, ow, [&](int64_t ih, int64_t iw, int64_t) {
+        sum += widen(x[g.x_at(n, ih, iw, c)]);
+      });
+      store(y, g.y_at(n, oh, ow, c), sum * share);
+    });
+  });
+}
+
+Work work(const Signature& s) {
+  return {pool_geometry("avg_pool", s.inputs[0].shape, s.attrs).flops(), 0};
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  for (const PoolCase& c : pool_cases()) {
+    result.push_back({.inputs = {{c.x}}, .attrs = c.attrs(), .differentiate = {0}});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_avg_pool;
+const OpDef op_avg_pool{
+    .name = "avg_pool",
+    .summary = "mean of each window",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::cheap,
+};
+
+}  // namespace thimble

@@ -1,0 +1,80 @@
+// conv2d(x [N,H,W,C], w [O,kH,kW,C/groups]) -> y [N,H',W',O]; attrs stride, pad, groups.
+#include "graph/builder.h"
+#include "ops/convolve/conv_geometry.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("conv2d", inputs, 2);
+  return {{conv_geometry("conv2d", inputs[0].shape, inputs[1].shape, attrs).y(), inputs[0].dtype}};
+}
+
+// The weight gradient comes first: after it, the activation x is dead while the data gradient is
+// being written.
+void gradient(GradientBuilder& g) {
+  const ValueId dy = g.upstream();
+  if (g.wants(1)) {
+    Attrs attrs = g.attrs();
+    attrs.set("kernel_h", g.build().shape(g.input(1))[1]);
+    attrs.set("kernel_w", g.build().shape(g.input(1))[2]);
+    g.give(1, g.build().op("conv2d_backward_weights", {g.input(0), dy}, attrs));
+  }
+  if (g.wants(0)) {
+    Attrs attrs = g.attrs();
+    attrs.set("in_h", g.build().shape(g.input(0))[1]);
+    attrs.set("in_w", g.build().shape(g.input(0))[2]);
+    g.give(0, g.build().op("conv2d_backward_data", {g.input(1), dy}, attrs));
+  }
+}
+
+void reference(const KernelArgs& args) {
+  const ConvGeometry geometry =
+      conv_geometry("conv2d", args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    const T* w = args.inputs[1].as<T>();
+    T* y = args.outputs[0].as<T>();
+    const ConvGeometry& g = geometry;
+    for_each_output(g, [&](int64_t n, int64_t oh, int64_t ow, int64_t o) {
+      Accumulator<T> sum = 0;
+      for_each_tap(g, oh, ow, [&](int64_t ih, int64_t iw, int64_t kh, int64_t kw, int64_t c) {
+        sum += widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) * widen(w[g.w_at(o, kh, kw, c)]);
+      });
+      store(y, g.y_at(n, oh, ow, o), sum, args.adds_into(0));
+    });
+  });
+}
+
+Work work(const Signature& s) {
+  return {conv_geometry("conv2d", s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(), 0};
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  for (const ConvCase& c : conv_cases()) {
+    result.push_back({.inputs = {{c.x}, {c.w}}, .attrs = c.attrs(), .differentiate = {0, 1}});
+  }
+  result.push_back(result.front());
+  result.back().accumulate = 1;
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_conv2d;
+const OpDef op_conv2d{
+    .name = "conv2d",
+    .summary = "2-D convolution, channels last",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::costly,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

@@ -1,0 +1,89 @@
+// conv2d_backward_data(w, dy) -> dx: the gradient of conv2d with respect to its image.
+// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1.
+#include "ops/convolve/conv_geometry.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+ConvGeometry geometry_of(const TensorType& w, const TensorType& dy, const Attrs& attrs) {
+  user_check(dy.shape.rank() == 4 && w.shape.rank() == 4, "[conv2d_backward_data] wants 4 axes");
+  const Shape x = {dy.shape[0], attrs.integer("in_h"), attrs.integer("in_w"),
+                   w.shape[3] * attrs.integer("groups", 1)};
+  const ConvGeometry g = conv_geometry("conv2d_backward_data", x, w.shape, attrs);
+  user_check(g.y() == dy.shape, "[conv2d_backward_data] the gradient is {}, not {}",
+             to_string(dy.shape), to_string(g.y()));
+  return g;
+}
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("conv2d_backward_data", inputs, 2);
+  return {{geometry_of(inputs[0], inputs[1], attrs).x(), inputs[1].dtype}};
+}
+
+// Gathers over outputs for each input element, so that nothing is summed in a stored dtype.
+void reference(const KernelArgs& args) {
+  const ConvGeometry g = geometry_of(args.inputs[0].type, args.inputs[1].type, *args.attrs);
+  with_float_type(args.inputs[1].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* w = args.inputs[0].as<T>();
+    const T* dy = args.inputs[1].as<T>();
+    T* dx = args.outputs[0].as<T>();
+    const auto gather = [&](int64_t n, int64_t ih, int64_t iw, int64_t c) {
+      const int64_t group = c / g.in_per_group();
+      Accumulator<T> sum = 0;
+      for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
+        const int64_t down = ih + g.pad - kh;
+        if (down < 0 || down % g.stride != 0 || down / g.stride >= g.out_h) continue;
+        for (int64_t kw = 0; kw < g.kernel_w; ++kw) {
+          const int64_t right = iw + g.pad - kw;
+          if (right < 0 || right % g.stride != 0 || right / g.stride >= g.out_w) continue;
+          for (int64_t k = 0; k < g.out_per_group(); ++k) {
+            const int64_t o = group * g.out_per_group() + k;
+            sum += widen(w[g.w_at(o, kh, kw, c % g.in_per_group())]) *
+                   widen(dy[g.y_at(n, down / g.stride, right / g.stride, o)]);
+          }
+        }
+      }
+      store(dx, g.x_at(n, ih, iw, c), sum, args.adds_into(0));
+    };
+    for (int64_t n = 0; n < g.batch; ++n) {
+      for (int64_t ih = 0; ih < g.in_h; ++ih) {
+        for (int64_t iw = 0; iw < g.in_w; ++iw) {
+          for (int64_t c = 0; c < g.in_c; ++c) gather(n, ih, iw, c);
+        }
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) { return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0}; }
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  for (const ConvCase& c : conv_cases()) {
+    Attrs attrs = c.attrs();
+    attrs.set("in_h", c.x[1]).set("in_w", c.x[2]);
+    const Shape dy = conv_geometry("conv2d", c.x, c.w, attrs).y();
+    result.push_back({.inputs = {{c.w}, {dy}}, .attrs = attrs});
+  }
+  result.push_back(result.front());
+  result.back().accumulate = 1;
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_conv2d_backward_data;
+const OpDef op_conv2d_backward_data{
+    .name = "conv2d_backward_data",
+    .summary = "gradient of conv2d with respect to its image",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::costly,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

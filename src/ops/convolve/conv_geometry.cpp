@@ -1,0 +1,43 @@
+#include "ops/convolve/conv_geometry.h"
+
+#include "base/error.h"
+
+namespace thimble {
+
+ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w,
+                           const Attrs& attrs) {
+  user_check(x.rank() == 4, "[{}] wants images [N,H,W,C], got {}", op, to_string(x));
+  user_check(w.rank() == 4, "[{}] wants weights [O,kH,kW,C/groups], got {}", op, to_string(w));
+  ConvGeometry g{};
+  g.stride = attrs.integer("stride", 1);
+  g.pad = attrs.integer("pad", 0);
+  g.groups = attrs.integer("groups", 1);
+  user_check(g.stride >= 1 && g.pad >= 0 && g.groups >= 1, "[{}] stride, pad or groups out of range",
+             op);
+  g.batch = x[0], g.in_h = x[1], g.in_w = x[2], g.in_c = x[3];
+  g.out_c = w[0], g.kernel_h = w[1], g.kernel_w = w[2];
+  user_check(g.in_c % g.groups == 0 && g.out_c % g.groups == 0 && w[3] * g.groups == g.in_c,
+             "[{}] {} channels and weights {} do not go into {} groups", op, g.in_c, to_string(w),
+             g.groups);
+  const int64_t span_h = g.in_h + 2 * g.pad - g.kernel_h;
+  const int64_t span_w = g.in_w + 2 * g.pad - g.kernel_w;
+  user_check(span_h >= 0 && span_w >= 0, "[{}] kernel {}x{} is larger than the padded image {}", op,
+             g.kernel_h, g.kernel_w, to_string(x));
+  g.out_h = span_h / g.stride + 1;
+  g.out_w = span_w / g.stride + 1;
+  return g;
+}
+
+const std::array<ConvCase, 6>& conv_cases() {
+  static const std::array<ConvCase, 6> cases = {{
+      {{2, 5, 6, 3}, {4, 3, 3, 3}, 1, 1, 1},
+      {{3, 8, 8, 16}, {32, 3, 3, 16}, 1, 1, 1},
+      {{2, 7, 9, 8}, {8, 3, 3, 8}, 2, 1, 1},
+      {{2, 8, 8, 16}, {16, 1, 1, 16}, 2, 0, 1},
+      {{2, 6, 6, 8}, {12, 3, 3, 4}, 1, 1, 2},
+      {{1, 11, 11, 3}, {8, 7, 7, 3}, 2, 3, 1},
+  }};
+  return cases;
+}
+
+}  // namespace thimble

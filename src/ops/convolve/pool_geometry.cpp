@@ -1,0 +1,49 @@
+#include "ops/convolve/pool_geometry.h"
+
+namespace thimble {
+
+PoolGeometry pool_geometry(std::string_view op, const Shape& x, const Attrs& attrs) {
+  user_check(x.rank() == 4, "[{}] wants images [N,H,W,C], got {}", op, to_string(x));
+  PoolGeometry g{};
+  g.batch = x[0], g.in_h = x[1], g.in_w = x[2], g.channels = x[3];
+  g.kernel = attrs.integer("kernel");
+  g.stride = attrs.integer("stride", g.kernel);
+  g.pad = attrs.integer("pad", 0);
+  user_check(g.kernel >= 1 && g.stride >= 1 && g.pad >= 0,
+             "[{}] kernel, stride or pad out of range", op);
+  user_check(2 * g.pad <= g.kernel, "[{}] pad {} is more than half of kernel {}", op, g.pad,
+             g.kernel);
+  const int64_t span_h = g.in_h + 2 * g.pad - g.kernel;
+  const int64_t span_w = g.in_w + 2 * g.pad - g.kernel;
+  user_check(span_h >= 0 && span_w >= 0, "[{}] window {}x{} is larger than the padded image {}", op,
+             g.kernel, g.kernel, to_string(x));
+  g.out_h = span_h / g.stride + 1;
+  g.out_w = span_w / g.stride + 1;
+  return g;
+}
+
+PoolGeometry pool_backward_geometry(std::string_view op, const Shape& dy, const Attrs& attrs) {
+  user_check(dy.rank() == 4, "[{}] wants a gradient [N,H',W',C], got {}", op, to_string(dy));
+  const Shape x = {dy[0], attrs.integer("in_h"), attrs.integer("in_w"), dy[3]};
+  const PoolGeometry g = pool_geometry(op, x, attrs);
+  user_check(g.y() == dy, "[{}] the gradient is {}, not {}", op, to_string(dy), to_string(g.y()));
+  return g;
+}
+
+Attrs pool_backward_attrs(const Shape& x, const Attrs& attrs) {
+  Attrs result = attrs;
+  result.set("in_h", x[1]).set("in_w", x[2]);
+  return result;
+}
+
+const std::vector<PoolCase>& pool_cases() {
+  static const std::vector<PoolCase> cases = {
+      {{2, 8, 8, 16}, 2, 2, 0},
+      {{2, 9, 7, 3}, 3, 2, 1},
+      {{1, 6, 6, 5}, 3, 1, 1},
+      {{2, 7, 10, 8}, 3, 3, 0},
+  };
+  return cases;
+}
+
+}  // namespace thimble

@@ -1,0 +1,112 @@
+// matmul(a [...,M,K], b [...,K,N]) -> y [...,M,N]; attrs transpose_a, transpose_b (0 or 1: the last
+// two axes are stored swapped). The leading axes are equal, or b has none and is shared by all.
+#include "graph/builder.h"
+#include "ops/checks.h"
+#include "ops/multiply/matmul_geometry.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("matmul", inputs, 2);
+  check_floating("matmul", "matrix", inputs[0]);
+  user_check(inputs[0].dtype == inputs[1].dtype, "[matmul] wants one dtype, got {} and {}",
+             name_of(inputs[0].dtype), name_of(inputs[1].dtype));
+  return {{matmul_geometry(inputs[0].shape, inputs[1].shape, attrs).y, inputs[0].dtype}};
+}
+
+Attrs transposes(bool a, bool b) {
+  return {{"transpose_a", int64_t{a}}, {"transpose_b", int64_t{b}}};
+}
+
+// [P..., M, K] as [P*M, K]: the same bytes.
+ValueId stack_rows(Builder& build, ValueId value) {
+  const Shape& shape = build.shape(value);
+  const std::vector<int64_t> stacked = {shape.product(0, shape.rank() - 1), shape.back()};
+  return build.op("reshape", {value}, {{"shape", stacked}});
+}
+
+// The weight gradient comes first: after it, the activation a is dead while the data gradient is
+// being written.
+void gradient(GradientBuilder& g) {
+  Builder& build = g.build();
+  const ValueId a = g.input(0), b = g.input(1), dy = g.upstream();
+  const MatmulGeometry at = matmul_geometry(build.shape(a), build.shape(b), g.attrs());
+  if (g.wants(1)) {
+    // A shared b sums over the batch too: one product of the stacked rows.
+    const ValueId rows = at.shared ? stack_rows(build, a) : a;
+    const ValueId d_rows = at.shared ? stack_rows(build, dy) : dy;
+    g.give(1, at.transpose_b
+                  ? build.op("matmul", {d_rows, rows}, transposes(true, at.transpose_a))
+                  : build.op("matmul", {rows, d_rows}, transposes(!at.transpose_a, false)));
+  }
+  if (g.wants(0)) {
+    g.give(0, at.transpose_a ? build.op("matmul", {b, dy}, transposes(at.transpose_b, true))
+                             : build.op("matmul", {dy, b}, transposes(false, !at.transpose_b)));
+  }
+}
+
+void reference(const KernelArgs& args) {
+  const MatmulGeometry g =
+      matmul_geometry(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* a = args.inputs[0].as<T>();
+    const T* b = args.inputs[1].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for (int64_t p = 0; p < g.batch; ++p) {
+      for (int64_t i = 0; i < g.m; ++i) {
+        for (int64_t j = 0; j < g.n; ++j) {
+          Accumulator<T> sum = 0;
+          for (int64_t l = 0; l < g.k; ++l)
+            sum += widen(a[g.a_at(p, i, l)]) * widen(b[g.b_at(p, l, j)]);
+          store(y, (p * g.m + i) * g.n + j, sum, args.adds_into(0));
+        }
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) {
+  return {matmul_geometry(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(), 0};
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](Shape a, Shape b, bool transpose_a, bool transpose_b) {
+    result.push_back({.inputs = {{a}, {b}},
+                      .attrs = transposes(transpose_a, transpose_b),
+                      .differentiate = {0, 1}});
+  };
+  add({5, 7}, {7, 3}, false, false);
+  add({7, 5}, {7, 3}, true, false);
+  add({5, 7}, {3, 7}, false, true);
+  add({7, 5}, {3, 7}, true, true);
+  add({64, 48}, {32, 48}, false, true);
+  add({2, 3, 4, 5}, {2, 3, 5, 6}, false, false);
+  add({3, 5, 4}, {3, 6, 5}, true, true);
+  add({2, 3, 5}, {5, 4}, false, false);
+  add({2, 3, 2, 5}, {4, 5}, false, true);
+  add({1, 1}, {1, 1}, false, false);
+  result.push_back(result.front());
+  result.back().accumulate = 1;
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_matmul;
+const OpDef op_matmul{
+    .name = "matmul",
+    .summary = "matrix product, batched or with one matrix for a whole batch",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::costly,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

@@ -1,0 +1,90 @@
+// batch_norm(x [...,C], mean [C], var [C], gamma [C], beta [C]) -> y like x:
+//   y = act(gamma * (x - mean) / sqrt(var + epsilon) + beta)
+// attrs epsilon (1e-5), act (none or relu), training (1: mean and var are batch_norm_stats(x), and
+// the gradient goes through them; 0: they are constants).
+#include "graph/builder.h"
+#include "ops/pointwise/activation.h"
+#include "ops/normalise/batch_norm_channel.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("batch_norm", inputs, 5);
+  check_batch_norm("batch_norm", inputs);
+  fuses_relu("batch_norm", attrs);
+  return {inputs[0]};
+}
+
+// Reads x and never y: the mask of a relu is computed again.
+void gradient(GradientBuilder& g) {
+  const std::vector<ValueId> d = g.build().apply(
+      "batch_norm_backward",
+      {g.input(0), g.input(1), g.input(2), g.input(3), g.input(4), g.upstream()}, g.attrs());
+  if (g.wants(0)) g.give(0, d[0]);
+  if (g.wants(3)) g.give(3, d[1]);
+  if (g.wants(4)) g.give(4, d[2]);
+}
+
+void reference(const KernelArgs& args) {
+  const Rows rows = rows_of(args.inputs[0].type.shape);
+  const bool relu = fuses_relu("batch_norm", *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for (int64_t c = 0; c < rows.columns; ++c) {
+      const auto channel = norm_channel<T>(args, c);
+      for (int64_t r = 0; r < rows.count; ++r) {
+        const int64_t at = r * rows.columns + c;
+        const auto z = channel.pre_activation(widen(x[at]));
+        store(y, at, relu && z <= 0 ? 0 : z);
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) { return work_per_element(s, 4); }
+
+template <bool kRelu>
+ValueId normalize_with_own_statistics(Builder& build, std::span<const ValueId> in) {
+  const std::vector<ValueId> stats = build.apply("batch_norm_stats", {in[0]});
+  return build.op("batch_norm", {in[0], stats[0], stats[1], in[3], in[4]},
+                  {{"act", std::string(kRelu ? "relu" : "none")}});
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](Shape x, const char* act, bool training) {
+    const Shape channels = {x.back()};
+    result.push_back({.inputs = {{x}, {channels}, {channels}, {channels}, {channels}},
+                      .attrs = {{"act", std::string(act)}, {"training", int64_t{training}}},
+                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                      .differentiate = {0, 3, 4}});
+    if (!training) return;
+    result.back().build = act == std::string_view("relu") ? normalize_with_own_statistics<true>
+                                                          : normalize_with_own_statistics<false>;
+  };
+  add({6, 7}, "none", true);
+  add({6, 7}, "relu", true);
+  add({2, 3, 5, 16}, "relu", true);
+  add({6, 7}, "none", false);
+  add({3, 2, 3, 5}, "relu", false);
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_batch_norm;
+const OpDef op_batch_norm{
+    .name = "batch_norm",
+    .summary = "normalises each channel with given statistics, scales, shifts, and may apply relu",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace thimble

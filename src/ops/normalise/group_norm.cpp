@@ -1,0 +1,78 @@
+// group_norm(x [N,H,W,C], gamma [C], beta [C]) -> (y like x, mean [N,groups], rstd [N,groups]);
+// attrs groups, epsilon (1e-5), act (none or relu). Each sample's channel groups get mean 0 and
+// variance 1, then scale and shift per channel. mean and rstd (inverse deviation) are saved for the
+// gradient, in the statistics dtype.
+#include "graph/builder.h"
+#include "ops/normalise/group_norm_geometry.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("group_norm", inputs, 3);
+  const GroupGeometry g = group_geometry("group_norm", inputs[0], attrs);
+  check_scales("group_norm", "gamma", inputs[1], inputs[0]);
+  check_scales("group_norm", "beta", inputs[2], inputs[0]);
+  const TensorType per_group = group_statistics_type(g, inputs[0].dtype);
+  return {inputs[0], per_group, per_group};
+}
+
+void gradient(GradientBuilder& g) {
+  if (!g.upstream().valid()) return;
+  const std::vector<ValueId> d = g.build().apply(
+      "group_norm_backward",
+      {g.input(0), g.output(1), g.output(2), g.input(1), g.input(2), g.upstream()}, g.attrs());
+  for (size_t i = 0; i < 3; ++i) {
+    if (g.wants(i)) g.give(i, d[i]);
+  }
+}
+
+void reference(const KernelArgs& args) {
+  const GroupGeometry geometry = group_geometry("group_norm", args.inputs[0].type, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Real = Accumulator<T>;
+    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
+                     args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
+                     args.outputs[0].as<T>(), args.outputs[1].as<Real>(),
+                     args.outputs[2].as<Real>());
+  });
+}
+
+Work work(const Signature& s) { return work_per_element(s, 8); }
+
+// y alone: the saved extras have no gradient.
+template <size_t kCase>
+ValueId normalized(Builder& build, std::span<const ValueId> in) {
+  return build.op("group_norm", {in.begin(), in.end()}, group_norm_cases()[kCase].attrs());
+}
+
+std::vector<Sample> samples() {
+  constexpr std::array builds = {normalized<0>, normalized<1>, normalized<2>, normalized<3>};
+  std::vector<Sample> result;
+  for (size_t i = 0; i < builds.size(); ++i) {
+    const GroupNormCase c = group_norm_cases()[i];
+    const Shape channels = {c.x.back()};
+    result.push_back({.inputs = {{c.x}, {channels}, {channels}},
+                      .attrs = c.attrs(),
+                      .differentiate = {0, 1, 2},
+                      .build = builds[i]});
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_group_norm;
+const OpDef op_group_norm{
+    .name = "group_norm",
+    .summary = "normalises channel groups of each sample, scales, shifts, and may apply relu",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace thimble

@@ -1,0 +1,63 @@
+// layer_norm_backward(x [...,C], mean [rows], rstd [rows], gamma [C], dy) -> (dx, dgamma, dbeta).
+#include "ops/normalise/group_statistics.h"
+#include "ops/reduce/last_axis.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("layer_norm_backward", inputs, 5);
+  check_rows("layer_norm_backward", inputs[0]);
+  const TensorType per_row = {{rows_of(inputs[0].shape).count}, statistics_dtype(inputs[0].dtype)};
+  check_type("layer_norm_backward", "mean", inputs[1], per_row);
+  check_type("layer_norm_backward", "rstd", inputs[2], per_row);
+  check_scales("layer_norm_backward", "gamma", inputs[3], inputs[0]);
+  check_type("layer_norm_backward", "gradient", inputs[4], inputs[0]);
+  return {inputs[0], inputs[3], inputs[3]};
+}
+
+void reference(const KernelArgs& args) {
+  const Rows rows = rows_of(args.inputs[0].type.shape);
+  const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Real = Accumulator<T>;
+    normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
+                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(), nullptr,
+                                 args.inputs[4].as<T>(), args);
+  });
+}
+
+Work work(const Signature& s) { return work_per_element(s, 14); }
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](Shape x, uint32_t accumulate) {
+    const Shape rows = {rows_of(x).count}, channels = {x.back()};
+    result.push_back({.inputs = {{x}, {rows}, {rows}, {channels}, {x}},
+                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                      .accumulate = accumulate});
+  };
+  add({5, 7}, 0);
+  add({2, 3, 32}, 0);
+  add({33}, 0);
+  add({5, 7}, 6);
+  add({6, 16}, 7);
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_layer_norm_backward;
+const OpDef op_layer_norm_backward{
+    .name = "layer_norm_backward",
+    .summary = "gradient of layer_norm",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 4}},
+    .accumulates = 7,
+};
+
+}  // namespace thimble

@@ -1,0 +1,80 @@
+// dropout(x, rng i64 [3] = {seed, step, microbatch}) -> y like x; attrs p (probability to drop, in
+// [0, 1)), stream (Builder::next_random_stream: nodes with different streams drop independently).
+// Kept elements are scaled by 1 / (1 - p). Nothing is saved: the mask is a function of rng, and the
+// gradient is the same op on dy.
+#include "graph/builder.h"
+#include "ops/checks.h"
+#include "ops/pointwise/dropout_mask.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("dropout", inputs, 2);
+  check_floating("dropout", "tensor", inputs[0]);
+  check_type("dropout", "rng", inputs[1], {{3}, DType::i64});
+  user_check(inputs[0].elements() <= kMaxRandomElements, "[dropout] {} has too many elements",
+             to_string(inputs[0]));
+  const double p = attrs.real("p");
+  user_check(p >= 0 && p < 1, "[dropout] p lies in [0, 1), got {}", p);
+  attrs.integer("stream");
+  return {inputs[0]};
+}
+
+void gradient(GradientBuilder& g) {
+  if (g.wants(0)) g.give(0, g.build().op("dropout", {g.upstream(), g.input(1)}, g.attrs()));
+}
+
+void reference(const KernelArgs& args) {
+  const double p = args.attrs->real("p");
+  const DropoutMask mask(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"), p);
+  const int64_t elements = args.outputs[0].elements();
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Accumulator<T> scale = static_cast<Accumulator<T>>(1 / (1 - p));
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for (int64_t first = 0; first < elements; first += 4) {
+      const PhiloxCounter words = mask.words(first / 4);
+      for (int64_t at = first; at < elements && at < first + 4; ++at) {
+        store(y, at, mask.keeps(words[static_cast<size_t>(at - first)]) ? widen(x[at]) * scale : 0);
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) {
+  // About 100 integer operations make four random words.
+  return {25 * static_cast<double>(s.inputs[0].elements()), 0};
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](Shape x, double p, int64_t stream) {
+    result.push_back({.inputs = {{x}, {{3}, DType::i64}},
+                      .attrs = {{"p", p}, {"stream", stream}},
+                      .fills = {{}, {Fill::Kind::labels, 0, 1000}},
+                      .differentiate = {0}});
+  };
+  add({5, 7}, 0.5, 1);
+  add({2, 3, 4, 5}, 0.1, 77);
+  add({3}, 0, 2);
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_dropout;
+const OpDef op_dropout{
+    .name = "dropout",
+    .summary = "zeroes elements at random, with a mask that can be computed again",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace thimble

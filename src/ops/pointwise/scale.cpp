@@ -1,0 +1,43 @@
+// scale(x) -> y = factor * x; attr factor.
+#include "ops/pointwise/unary.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  return infer_unary("scale", inputs);
+}
+
+void gradient(GradientBuilder& g) {
+  if (g.wants(0)) g.give(0, g.build().op("scale", {g.upstream()}, g.attrs()));
+}
+
+void reference(const KernelArgs& args) {
+  const double factor = args.attrs->real("factor");
+  run_unary(args, [factor](auto x) { return static_cast<decltype(x)>(factor) * x; });
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result = unary_samples({{"factor", -0.75}});
+  result.push_back(result.front());
+  result.back().accumulate = 1;
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_scale;
+const OpDef op_scale{
+    .name = "scale",
+    .summary = "product with a number",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = unary_work<1>,
+    .samples = samples,
+    .recompute = Recompute::cheap,
+    .in_place = {{0, 0}},
+    .accumulates = 1,
+};
+
+}  // namespace thimble

@@ -1,0 +1,83 @@
+// What the element-wise ops of one tensor share, and their gradients, which read the result y and
+// never the argument x: so x may be dropped or overwritten.
+#pragma once
+
+#include <cmath>
+
+#include "graph/builder.h"
+#include "ops/shape/strided.h"
+
+namespace thimble {
+
+inline std::vector<TensorType> infer_unary(std::string_view op,
+                                           std::span<const TensorType> inputs) {
+  check_inputs(op, inputs, 1);
+  check_floating(op, inputs[0]);
+  return {inputs[0]};
+}
+
+inline std::vector<TensorType> infer_unary_backward(std::string_view op,
+                                                    std::span<const TensorType> inputs) {
+  check_inputs(op, inputs, 2);
+  check_floating(op, inputs[0]);
+  check_same_type(op, inputs[0], inputs[1]);
+  return {inputs[1]};
+}
+
+inline void give_unary_gradient(GradientBuilder& g, std::string_view backward) {
+  if (g.wants(0)) g.give(0, g.build().op(backward, {g.output(), g.upstream()}, g.attrs()));
+}
+
+// y = map(x), per element; y may be x.
+template <class Map>
+void run_unary(const KernelArgs& args, Map map) {
+  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
+      store(y, i, map(widen(x[i])), args.adds_into(0));
+    }
+  });
+}
+
+// dx = map(y, dy), per element; dx may be y or dy.
+template <class Map>
+void run_unary_backward(const KernelArgs& args, Map map) {
+  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* y = args.inputs[0].as<T>();
+    const T* dy = args.inputs[1].as<T>();
+    T* dx = args.outputs[0].as<T>();
+    for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
+      store(dx, i, map(widen(y[i]), widen(dy[i])), args.adds_into(0));
+    }
+  });
+}
+
+// An exponential counts as ten operations.
+template <int kFlopsPerElement>
+Work unary_work(const Signature& s) {
+  return {kFlopsPerElement * count_of(s.outputs[0]), 0};
+}
+
+inline std::vector<Sample> unary_samples(const Attrs& attrs = {}) {
+  std::vector<Sample> result;
+  for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{37}, Shape{3, 64}}) {
+    result.push_back({.inputs = {{shape}}, .attrs = attrs, .differentiate = {0}});
+  }
+  return result;
+}
+
+// `y` says which values the result can have.
+inline std::vector<Sample> unary_backward_samples(Fill y, const Attrs& attrs = {}) {
+  std::vector<Sample> result;
+  for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{37}, Shape{3, 64}}) {
+    result.push_back({.inputs = {{shape}, {shape}}, .attrs = attrs, .fills = {y}});
+  }
+  result.push_back(result.front());
+  result.back().accumulate = 1;
+  return result;
+}
+
+}  // namespace thimble

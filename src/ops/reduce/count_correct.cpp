@@ -1,0 +1,57 @@
+// count_correct(logits [R,C], labels i32 [R]) -> f32 [1]: the rows whose largest logit is at their
+// label. Of equal logits the first is the largest. A label out of range is never right.
+#include "ops/reduce/labels.h"
+#include "ops/reduce/last_axis.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("count_correct", inputs, 2);
+  check_labelled("count_correct", inputs[0], inputs[1]);
+  return {{{1}, DType::f32}};
+}
+
+void reference(const KernelArgs& args) {
+  const Rows rows = rows_of(args.inputs[0].type.shape);
+  const int32_t* labels = args.inputs[1].as<int32_t>();
+  int64_t correct = 0;
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* row = args.inputs[0].as<T>() + r * rows.columns;
+      int64_t best = 0;
+      for (int64_t c = 1; c < rows.columns; ++c) {
+        if (widen(row[c]) > widen(row[best])) best = c;
+      }
+      correct += best == labels[r] ? 1 : 0;
+    }
+  });
+  store(args.outputs[0].as<float>(), 0, static_cast<float>(correct), args.adds_into(0));
+}
+
+Work work(const Signature& s) { return work_per_element(s, 1); }
+
+std::vector<Sample> samples() {
+  const std::vector<Fill> fills = {{}, {Fill::Kind::labels, 0, 3}};
+  return {
+      {.inputs = {{{50, 3}}, {{50}, DType::i32}}, .fills = fills},
+      {.inputs = {{{17, 3}}, {{17}, DType::i32}}, .fills = fills, .accumulate = 1},
+  };
+}
+
+}  // namespace
+
+extern const OpDef op_count_correct;
+const OpDef op_count_correct{
+    .name = "count_correct",
+    .summary = "number of rows whose largest logit is at their label",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

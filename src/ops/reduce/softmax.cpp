@@ -1,0 +1,69 @@
+// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/builder.h"
+#include "ops/reduce/last_axis.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("softmax", inputs, 1);
+  check_rows("softmax", inputs[0]);
+  return {inputs[0]};
+}
+
+void gradient(GradientBuilder& g) {
+  if (g.wants(0)) g.give(0, g.build().op("softmax_backward", {g.output(), g.upstream()}));
+}
+
+void reference(const KernelArgs& args) {
+  const Rows rows = rows_of(args.inputs[0].type.shape);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Real = Accumulator<T>;
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* x = args.inputs[0].as<T>() + r * rows.columns;
+      T* y = args.outputs[0].as<T>() + r * rows.columns;
+      Real largest = widen(x[0]);
+      for (int64_t c = 1; c < rows.columns; ++c) largest = std::max(largest, widen(x[c]));
+      double sum = 0;
+      for (int64_t c = 0; c < rows.columns; ++c) {
+        sum += static_cast<double>(std::exp(widen(x[c]) - largest));
+      }
+      const Real share = static_cast<Real>(1 / sum);
+      for (int64_t c = 0; c < rows.columns; ++c) {
+        store(y, c, std::exp(widen(x[c]) - largest) * share);
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) { return work_per_element(s, 5); }
+
+std::vector<Sample> samples() {
+  return {
+      {.inputs = {{{5, 7}}}, .differentiate = {0}},
+      {.inputs = {{{2, 3, 4, 33}}}, .differentiate = {0}},
+      {.inputs = {{{6, 16}}}, .fills = {{Fill::Kind::uniform, -30, 30}}, .differentiate = {0}},
+      {.inputs = {{{3, 1}}}, .differentiate = {0}},
+  };
+}
+
+}  // namespace
+
+extern const OpDef op_softmax;
+const OpDef op_softmax{
+    .name = "softmax",
+    .summary = "softmax over the last axis",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 0}},
+};
+
+}  // namespace thimble

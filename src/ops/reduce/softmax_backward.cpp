@@ -1,0 +1,57 @@
+// softmax_backward(y [...,C], dy) -> dx = y * (dy - sum(y * dy)), from the result of softmax.
+#include "ops/reduce/last_axis.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("softmax_backward", inputs, 2);
+  check_rows("softmax_backward", inputs[0]);
+  check_type("softmax_backward", "gradient", inputs[1], inputs[0]);
+  return {inputs[0]};
+}
+
+void reference(const KernelArgs& args) {
+  const Rows rows = rows_of(args.inputs[0].type.shape);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const T* y = args.inputs[0].as<T>() + r * rows.columns;
+      const T* dy = args.inputs[1].as<T>() + r * rows.columns;
+      T* dx = args.outputs[0].as<T>() + r * rows.columns;
+      double sum = 0;
+      for (int64_t c = 0; c < rows.columns; ++c) {
+        sum += static_cast<double>(widen(y[c]) * widen(dy[c]));
+      }
+      for (int64_t c = 0; c < rows.columns; ++c) {
+        store(dx, c, widen(y[c]) * (widen(dy[c]) - static_cast<Accumulator<T>>(sum)));
+      }
+    }
+  });
+}
+
+Work work(const Signature& s) { return work_per_element(s, 4); }
+
+std::vector<Sample> samples() {
+  const Fill share = {Fill::Kind::uniform, 0, 1};
+  return {
+      {.inputs = {{{5, 7}}, {{5, 7}}}, .fills = {share}},
+      {.inputs = {{{2, 3, 4, 33}}, {{2, 3, 4, 33}}}, .fills = {share}},
+  };
+}
+
+}  // namespace
+
+extern const OpDef op_softmax_backward;
+const OpDef op_softmax_backward{
+    .name = "softmax_backward",
+    .summary = "gradient of softmax, from its result",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .in_place = {{0, 1}, {0, 0}},
+};
+
+}  // namespace thimble

@@ -1,0 +1,80 @@
+// slice(x) -> y: the part [begin, end) of one axis, any dtype; attrs axis, begin, end.
+#include "graph/builder.h"
+#include "ops/shape/strided.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("slice", inputs, 1);
+  const Shape& x = inputs[0].shape;
+  const int axis = axis_of("slice", attrs, x);
+  const int64_t begin = attrs.integer("begin"), end = attrs.integer("end");
+  user_check(begin >= 0 && begin < end && end <= x[axis],
+             "[slice] [{}, {}) is no part of axis {} of {}", begin, end, axis, to_string(x));
+  return {{with_extent(x, axis, end - begin), inputs[0].dtype}};
+}
+
+void gradient(GradientBuilder& g) {
+  if (!g.wants(0)) return;
+  const int64_t axis = g.attrs().integer("axis");
+  const int64_t extent = g.build().shape(g.input(0))[static_cast<int>(axis)];
+  g.give(0,
+         g.build().op("slice_backward", {g.upstream()},
+                      {{"axis", axis}, {"begin", g.attrs().integer("begin")}, {"extent", extent}}));
+}
+
+void reference(const KernelArgs& args) {
+  const Shape& shape = args.inputs[0].type.shape;
+  const int axis = axis_of("slice", *args.attrs, shape);
+  const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
+  const int64_t part = args.outputs[0].type.shape[axis] * inner;
+  const int64_t begin = args.attrs->integer("begin") * inner;
+  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for (int64_t o = 0; o < outer; ++o) {
+      const T* from = x + o * shape[axis] * inner + begin;
+      for (int64_t i = 0; i < part; ++i) move_element(y, o * part + i, from[i], args.adds_into(0));
+    }
+  });
+}
+
+// Reads its part alone, not the whole.
+Work work(const Signature& s) {
+  const double part = static_cast<double>(s.outputs[0].bytes().count);
+  return {0, (s.accumulate != 0 ? 3 : 2) * part};
+}
+
+std::vector<Sample> samples() {
+  const auto part = [](int64_t axis, int64_t begin, int64_t end) {
+    return Attrs{{"axis", axis}, {"begin", begin}, {"end", end}};
+  };
+  return {
+      {.inputs = {{{6, 5}}}, .attrs = part(0, 2, 5), .differentiate = {0}},
+      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 0, 4), .differentiate = {0}},
+      {.inputs = {{{2, 3, 8}}}, .attrs = part(2, 7, 8), .differentiate = {0}},
+      {.inputs = {{{4, 9}, DType::i32}},
+       .attrs = part(1, 3, 4),
+       .fills = {{Fill::Kind::labels, 0, 1000}}},
+      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 2, 7), .accumulate = 1},
+  };
+}
+
+}  // namespace
+
+extern const OpDef op_slice;
+const OpDef op_slice{
+    .name = "slice",
+    .summary = "a part of one axis",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::cheap,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

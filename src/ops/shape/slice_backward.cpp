@@ -1,0 +1,74 @@
+// slice_backward(dy) -> dx: dy at [begin, begin + its extent) of an axis of `extent`, zeros
+// elsewhere; attrs axis, begin, extent. Added into, it touches the part only.
+#include "ops/shape/strided.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("slice_backward", inputs, 1);
+  check_floating("slice_backward", inputs[0]);
+  const Shape& dy = inputs[0].shape;
+  const int axis = axis_of("slice_backward", attrs, dy);
+  const int64_t begin = attrs.integer("begin"), extent = attrs.integer("extent");
+  user_check(begin >= 0 && begin + dy[axis] <= extent,
+             "[slice_backward] {} at {} does not go into an axis of {}", to_string(dy), begin,
+             extent);
+  return {{with_extent(dy, axis, extent), inputs[0].dtype}};
+}
+
+void reference(const KernelArgs& args) {
+  const Shape& shape = args.outputs[0].type.shape;
+  const int axis = axis_of("slice_backward", *args.attrs, shape);
+  const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
+  const int64_t whole = shape[axis] * inner;
+  const int64_t part = args.inputs[0].type.shape[axis] * inner;
+  const int64_t begin = args.attrs->integer("begin") * inner;
+  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* dy = args.inputs[0].as<T>();
+    T* dx = args.outputs[0].as<T>();
+    if (!args.adds_into(0)) {
+      for (int64_t i = 0; i < outer * whole; ++i) dx[i] = T{};
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      T* to = dx + o * whole + begin;
+      for (int64_t i = 0; i < part; ++i) move_element(to, i, dy[o * part + i], args.adds_into(0));
+    }
+  });
+}
+
+// Adding reads and writes the part, not the whole.
+Work work(const Signature& s) {
+  const double part = static_cast<double>(s.inputs[0].bytes().count);
+  const double whole = static_cast<double>(s.outputs[0].bytes().count);
+  return s.accumulate != 0 ? Work{count_of(s.inputs[0]), 3 * part} : Work{0, part + whole};
+}
+
+std::vector<Sample> samples() {
+  const auto part = [](int64_t axis, int64_t begin, int64_t extent) {
+    return Attrs{{"axis", axis}, {"begin", begin}, {"extent", extent}};
+  };
+  return {
+      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6)},
+      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7)},
+      {.inputs = {{{2, 3, 1}}}, .attrs = part(2, 7, 8)},
+      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 3, 7), .accumulate = 1},
+  };
+}
+
+}  // namespace
+
+extern const OpDef op_slice_backward;
+const OpDef op_slice_backward{
+    .name = "slice_backward",
+    .summary = "gradient of slice: a part of an axis, zeros around it",
+    .infer = infer,
+    .reference = reference,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::cheap,
+    .accumulates = 1,
+};
+
+}  // namespace thimble

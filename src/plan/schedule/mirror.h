@@ -1,0 +1,44 @@
+// The gradient graph of Chen et al. 2016 for graphs of any shape: how often each value is mirrored.
+//
+// A value v with mirror count m(v) exists in copies 0 (the forward pass) to m(v). For k = 1, 2,
+// ..., in forward order, what has k <= m(v) gets copy k, made from the latest copies of its inputs
+// that there are by then: copy min(k, m(u)) of u. Gradients read copy m(v). A copy is computed just
+// before the first gradient that needs it and lives until its last reader; copies that no gradient
+// needs are never computed.
+//
+//   m = 0 everywhere    the ordinary step
+//   m = 0 and 1         segments: what is 0 is kept, what is 1 is run again from it, once
+//   m = 0, 1 and 2      segments of segments: copy 1 is run to get at the 1s, which are kept while
+//                       their segment goes backward; copy 2 of the rest is made from those
+//
+//     m    0 2 2 1 2 2 1 2 2 0 ...       what runs again for the gradients of this segment:
+//          └───── a segment ─┘           1 1 1 1 1 1                    copies up to the last 1,
+//                                                    2 2 ◀ 2 2 ◀ 2 2 ◀  then part by part (◀
+//                                                    gradients)
+#pragma once
+
+#include <vector>
+
+#include "plan/schedule/chain.h"
+#include "plan/schedule/recompute.h"
+
+namespace thimble {
+
+using MirrorCounts = std::vector<int>;  // by value
+
+// Carries the counts out. They are made possible first: 0 for what cannot or by its mark must not
+// be computed again, at least 1 for what by its mark must be; a view counts as what it shows.
+Schedule schedule_mirrored(const ForwardPass& pass, MirrorCounts counts);
+
+// Counts of nested segments: what enters the blocks `kept[i]` has count i, everything else
+// kept.size(). One list gives segments, two give segments of segments. The lowest count wins.
+MirrorCounts mirror_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
+                             const std::vector<std::vector<size_t>>& kept);
+
+// Mirrors the results of cheap ops once more than what is around them, wherever what they are made
+// from is at hand anyway. Of a segment that runs again, only results of costly ops then wait for
+// the gradients. Small extras (statistics, indices) are left alone: they cost next to nothing to
+// keep.
+void mirror_cheap(const ForwardPass& pass, MirrorCounts& counts);
+
+}  // namespace thimble

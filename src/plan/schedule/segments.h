@@ -1,0 +1,22 @@
+// Segments: runs of blocks of which only the inputs are kept.
+#pragma once
+
+#include <vector>
+
+#include "plan/schedule/chain.h"
+
+namespace thimble {
+
+// The first blocks, but for block 0, of `segments` runs of about equal bytes.
+std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segments);
+
+// Keeps what enters the blocks in `starts`; everything else is computed again, segment by segment;
+// but for the last segment, whose values are still there when its backward pass begins.
+Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
+                           const std::vector<size_t>& starts);
+
+// Of several schedules the one with the smallest arena; with a budget, the one with the least
+// predicted time among those that fit, or else the smallest.
+Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules);
+
+}  // namespace thimble

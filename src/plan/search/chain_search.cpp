@@ -1,0 +1,220 @@
+#include "plan/search/chain_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace thimble {
+namespace {
+
+using Choices = std::vector<BlockChoice>;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class Frontier {
+ public:
+  Frontier(const std::vector<Block>& blocks,
+           const std::vector<const std::vector<BlockOption>*>& options)
+      : blocks_(blocks), options_(options) {
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      total_bytes_ += static_cast<double>(blocks[b].made.count);
+      total_seconds_ += blocks[b].seconds;
+      Bytes least = options[b]->front().alone_bytes;
+      for (const BlockOption& option : *options[b]) least = std::min(least, option.alone_bytes);
+      least_room_ = std::max(least_room_, static_cast<double>(least.count));
+    }
+  }
+
+  // For several rooms of one segment and several prices of a kept byte, the cheapest choices; and
+  // between neighbours in price, mixtures: the first blocks as one has them, the rest as the other.
+  // Segments further on find more kept before them, so the room may shrink along the chain.
+  std::vector<ChainPoint> run() {
+    const double widest = std::max(total_bytes_, least_room_ * 2);
+    const double step = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
+    for (int r = 0; r < kRooms; ++r) {
+      for (const double shrink : {0.0, 0.35, 0.6, 0.8}) {
+        add_prices(least_room_ * std::pow(step, r) * (1 + 1e-9), shrink);
+      }
+    }
+    return pareto();
+  }
+
+ private:
+  static constexpr int kRooms = 14;
+  static constexpr int kPrices = 16;
+  static constexpr int kMixtures = 12;
+
+  struct From {
+    int16_t bucket = 0;
+    int16_t option = 0;
+    bool ends = false;
+  };
+
+  void add_prices(double room, double shrink) {
+    set_rooms(room, shrink);
+    const Choices dear = solve(price_at(kPrices));
+    if (dear.empty()) return;
+    const Choices cheap = solve(price_at(0));
+    add(cheap);
+    if (!same(cheap, dear)) add_between(cheap, 0, dear, kPrices);
+    add(dear);
+  }
+
+  // Between two prices that lead to different choices there may be others.
+  void add_between(const Choices& below, int low, const Choices& above, int high) {
+    if (high - low == 1) return add_mixtures(below, above);
+    const int middle = (low + high) / 2;
+    const Choices choices = solve(price_at(middle));
+    if (!same(choices, below)) {
+      add_between(below, low, choices, middle);
+      add(choices);
+    }
+    if (!same(choices, above)) add_between(choices, middle, above, high);
+  }
+
+  double price_at(int step) const {
+    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * step / kPrices);
+  }
+
+  // By block: `room` at the first, (1 - shrink) of it at the last.
+  void set_rooms(double room, double shrink) {
+    rooms_.clear();
+    double made = 0;
+    for (const Block& block : blocks_) {
+      rooms_.push_back(static_cast<int64_t>(room * (1 - shrink * made / total_bytes_)));
+      made += static_cast<double>(block.made.count);
+    }
+  }
+
+  const BlockOption& option(size_t b, int o) const {
+    return (*options_[b])[static_cast<size_t>(o)];
+  }
+  int64_t leaving(size_t b) const {
+    return b + 1 < blocks_.size() ? blocks_[b + 1].entering.count : 0;
+  }
+
+  static bool same(const Choices& a, const Choices& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) {
+             return x.option == y.option && x.ends_segment == y.ends_segment;
+           });
+  }
+
+  // Least time plus price times kept bytes, with at most rooms_ brought back in any segment. States
+  // are told apart by what the open segment brings back, in buckets, exact inside.
+  Choices solve(double price) {
+    struct State {
+      double cost = kNever;
+      int64_t brought = 0;
+    };
+    std::vector<State> states(static_cast<size_t>(buckets_)), next(static_cast<size_t>(buckets_));
+    from_.resize(blocks_.size() * static_cast<size_t>(buckets_));
+    states[0].cost = 0;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      std::fill(next.begin(), next.end(), State{});
+      const bool last = b + 1 == blocks_.size();
+      const int64_t room = rooms_[b];
+      const double leave_cost = price * static_cast<double>(leaving(b));
+      for (int k = 0; k < buckets_; ++k) {
+        const State& state = states[static_cast<size_t>(k)];
+        if (state.cost == kNever) continue;
+        for (size_t o = 0; o < options_[b]->size(); ++o) {
+          const BlockOption& choice = (*options_[b])[o];
+          const double kept = price * static_cast<double>(choice.kept_bytes.count);
+          const auto offer = [&](double cost, int64_t brought, bool ends) {
+            const auto bucket = static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
+            State& held = next[bucket];
+            if (cost >= held.cost) return;
+            held = {cost, brought};
+            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k), static_cast<int16_t>(o), ends};
+          };
+          if (state.brought + choice.alone_bytes.count <= room) {
+            offer(state.cost + choice.alone_seconds + kept + leave_cost, 0, true);
+          }
+          const int64_t brought = state.brought + choice.replay_bytes.count;
+          if (last || brought + choice.after_replay_bytes.count > room) continue;
+          if (brought + leaving(b) > room) continue;
+          offer(state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
+                brought + leaving(b), false);
+        }
+      }
+      std::swap(states, next);
+    }
+    if (states[0].cost == kNever) return {};  // the last segment has to end
+    Choices choices(blocks_.size());
+    int k = 0;
+    for (size_t b = blocks_.size(); b-- > 0;) {
+      const From& step = from_[b * static_cast<size_t>(buckets_) + static_cast<size_t>(k)];
+      choices[b] = {step.option, step.ends};
+      k = step.bucket;
+    }
+    return choices;
+  }
+
+  void add_mixtures(const Choices& first, const Choices& second) {
+    for (int i = 1; i < kMixtures; ++i) {
+      const size_t at = blocks_.size() * static_cast<size_t>(i) / kMixtures;
+      if (at == 0) continue;
+      Choices mixed = second;
+      std::copy_n(first.begin(), at, mixed.begin());
+      mixed[at - 1].ends_segment = true;
+      add(mixed);
+    }
+  }
+
+  void add(const Choices& choices) {
+    ChainPoint point;
+    int64_t kept = 0;
+    int64_t brought = 0;
+    int64_t peak = 0;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      const BlockOption& o = option(b, choices[b].option);
+      kept += o.kept_bytes.count;
+      if (choices[b].ends_segment) {
+        peak = std::max(peak, kept + brought + o.alone_bytes.count);
+        point.seconds += o.alone_seconds;
+        kept += leaving(b);
+        brought = 0;
+      } else {
+        brought += o.replay_bytes.count;
+        peak = std::max(peak, kept + brought + o.after_replay_bytes.count);
+        point.seconds += o.replay_seconds + o.after_replay_seconds;
+        brought += leaving(b);
+      }
+    }
+    point.peak = Bytes(peak);
+    point.choices = choices;
+    points_.push_back(std::move(point));
+  }
+
+  std::vector<ChainPoint> pareto() {
+    std::stable_sort(points_.begin(), points_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.peak, a.seconds) < std::pair(b.peak, b.seconds);
+    });
+    std::vector<ChainPoint> best;  // from least memory to most
+    for (ChainPoint& point : points_) {
+      if (best.empty() || point.seconds < best.back().seconds) best.push_back(std::move(point));
+    }
+    std::reverse(best.begin(), best.end());
+    return best;
+  }
+
+  const std::vector<Block>& blocks_;
+  const std::vector<const std::vector<BlockOption>*>& options_;
+  double total_bytes_ = 0;
+  double total_seconds_ = 0;
+  double least_room_ = 1;
+  // States of solve() at a block: coarser for very long chains, where segments are short.
+  const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
+  std::vector<int64_t> rooms_;
+  std::vector<From> from_;  // by block and bucket: how solve() got there
+  std::vector<ChainPoint> points_;
+};
+
+}  // namespace
+
+std::vector<ChainPoint> chain_frontier(
+    const std::vector<Block>& blocks, const std::vector<const std::vector<BlockOption>*>& options) {
+  return Frontier(blocks, options).run();
+}
+
+}  // namespace thimble

@@ -1,0 +1,30 @@
+// The best ways to cut a chain of blocks into segments and to choose what is kept inside each block:
+// a frontier of memory against time.
+#pragma once
+
+#include <vector>
+
+#include "plan/search/block_options.h"
+
+namespace thimble {
+
+struct BlockChoice {
+  int option = 0;             // of the block's kind
+  bool ends_segment = false;  // what enters the next block is kept
+};
+
+struct ChainPoint {
+  std::vector<BlockChoice> choices;  // by block
+  Bytes peak;                        // by the model below
+  double seconds = 0;                // of recomputation
+};
+
+// `options[b]` are the options of block b. The points, from most memory to least, none worse than
+// another in both. They do not depend on any budget. The model:
+//
+//   in use while segment s goes backward =
+//     kept by all segments up to s  +  what its replay brings back  +  its last block's own needs
+std::vector<ChainPoint> chain_frontier(
+    const std::vector<Block>& blocks, const std::vector<const std::vector<BlockOption>*>& options);
+
+}  // namespace thimble

@@ -1,0 +1,600 @@
+#include "plan/search/eviction_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+
+#include "plan/search/stage_memory.h"
+#include "plan/search/trifles.h"
+#include "plan/search/unit_set.h"
+
+namespace thimble {
+namespace {
+
+// How hard to look. Work is counted in visits of units, so that results do not depend on clocks.
+struct Effort {
+  int first_budgets = 0;     // from keeping everything to the least
+  int budgets = 0;           // answers, at most
+  size_t beam = 0;           // partial plans kept behind each stage
+  size_t widest = 0;         // and when that led nowhere
+  size_t covers = 0;         // ways out tried when memory runs out
+  bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
+  int64_t work = 0;
+};
+
+template <size_t Words>
+class Search {
+ public:
+  using Set = UnitSet<Words>;
+
+  Search(const StageMemory& memory, const Effort& effort) : memory_(memory), effort_(effort) {
+    dead_.resize(memory.stages.size());
+    for (size_t u = 0; u < memory.units.size(); ++u) {
+      const int last = std::max(memory.last_use[u], memory.maker[u]);
+      dead_[static_cast<size_t>(last)].add(static_cast<int>(u));
+      if (!memory.never_stays[u]) continue;
+      for (size_t s = memory.forward - 1; s < dead_.size(); ++s) dead_[s].add(static_cast<int>(u));
+    }
+    needed_.resize(memory.units.size());
+    ran_.resize(memory.forward, -1);
+  }
+
+  // When it ends where some value cannot be computed again for want of memory, that value is pinned
+  // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
+  std::optional<EvictionPoint> solve(int64_t budget) {
+    constexpr int kRepairs = 4;
+    budget_ = budget;
+    unpin();
+    for (int i = 0; i < kRepairs; ++i) {
+      dead_end_.reset();
+      if (auto found = search(effort_.beam)) return found;
+      if (!dead_end_ || work_ > effort_.work || !pin_missing()) break;
+    }
+    if (effort_.widest <= effort_.beam) return std::nullopt;
+    unpin();
+    return search(effort_.widest);
+  }
+
+  int64_t work() const { return work_; }
+
+ private:
+  std::optional<EvictionPoint> search(size_t beam) {
+    trail_.clear();
+    std::vector<Label> labels = {Label{}};
+    for (size_t s = 0; s < memory_.stages.size(); ++s) {
+      std::vector<Label> next;
+      for (const Label& label : labels) expand(label, s, next);
+      if (next.empty()) {
+        dead_end_ =
+            DeadEnd{labels.front().present.units, labels.front().trail, static_cast<int>(s)};
+        return std::nullopt;
+      }
+      if (work_ > effort_.work) return std::nullopt;
+      thin(next, beam);
+      for (Label& label : next) {
+        trail_.push_back({label.present.units, label.trail});
+        label.trail = static_cast<int>(trail_.size()) - 1;
+      }
+      labels = std::move(next);
+    }
+    const Label& best = *std::min_element(labels.begin(), labels.end(), by_seconds);
+    return EvictionPoint{drops_along(best.trail), Bytes(best.peak), best.seconds};
+  }
+
+  struct Holding {
+    Set units;
+    int64_t bytes = 0;
+  };
+  struct Label {
+    Holding present;     // behind the stage
+    double seconds = 0;  // of replays so far
+    double bound = 0;    // no less than this much more
+    int64_t peak = 0;
+    int trail = -1;
+    double total() const { return seconds + bound; }
+  };
+  struct DeadEnd {
+    Set present;
+    int trail = -1;
+    int stage = 0;
+  };
+  struct Trail {
+    Set present;
+    int before = -1;
+  };
+
+  void unpin() { pinned_.assign(memory_.stages.size(), Set{}); }
+
+  // Pins what the dead end misses from where it was last at hand. False when that changes nothing.
+  bool pin_missing() {
+    bool changed = false;
+    for (const int u : step(dead_end_->stage).reads) {
+      if (dead_end_->present.has(u)) continue;
+      int trail = dead_end_->trail;
+      for (int s = dead_end_->stage - 1; s >= 0; --s) {
+        Set& pinned = pinned_[static_cast<size_t>(s)];
+        changed = changed || !pinned.has(u);
+        pinned.add(u);
+        const int before = trail_[static_cast<size_t>(trail)].before;
+        const Set present = before < 0 ? Set{} : trail_[static_cast<size_t>(before)].present;
+        if (present.has(u) || makes(run_of(present, s), u)) break;
+        trail = before;
+      }
+    }
+    return changed;
+  }
+
+  static bool by_seconds(const Label& a, const Label& b) {
+    return std::pair(a.seconds, a.peak) < std::pair(b.seconds, b.peak);
+  }
+
+  const UnitStep& step(int stage) const { return memory_.steps[static_cast<size_t>(stage)]; }
+  int64_t bytes(int unit) const { return memory_.bytes[static_cast<size_t>(unit)].count; }
+  int64_t bytes(const Set& set) const {
+    int64_t sum = 0;
+    set.for_each([&](int u) { sum += bytes(u); });
+    return sum;
+  }
+
+  void take(Holding& holding, int unit) const {
+    if (holding.units.has(unit)) return;
+    holding.units.add(unit);
+    holding.bytes += bytes(unit);
+  }
+  void drop(Holding& holding, int unit) const {
+    if (!holding.units.has(unit)) return;
+    holding.units.remove(unit);
+    holding.bytes -= bytes(unit);
+  }
+  void drop(Holding& holding, const Set& units) const {
+    Set held = units;
+    held.keep(holding.units);
+    holding.units.remove(held);
+    holding.bytes -= bytes(held);
+  }
+
+  // What runs in a stage: replays in forward order, then the stage's own node.
+  struct StageRun {
+    std::vector<int> steps;
+    std::vector<Set> wanted_later;  // by step: units that later steps of this run read
+    double seconds = 0;             // of the replays
+  };
+
+  StageRun run_of(const Set& present, int stage) {
+    StageRun run;
+    std::vector<int> missing;
+    const auto look_at = [&](int reader) {
+      for (const int u : step(reader).reads) {
+        if (!present.has(u)) missing.push_back(u);
+      }
+    };
+    look_at(stage);
+    while (!missing.empty()) {
+      const int maker = memory_.maker[static_cast<size_t>(missing.back())];
+      missing.pop_back();
+      if (std::find(run.steps.begin(), run.steps.end(), maker) != run.steps.end()) continue;
+      run.steps.push_back(maker);
+      run.seconds += step(maker).seconds;
+      look_at(maker);
+    }
+    std::sort(run.steps.begin(), run.steps.end());
+    run.steps.push_back(stage);
+    run.wanted_later.resize(run.steps.size());
+    for (size_t i = run.steps.size() - 1; i-- > 0;) {
+      run.wanted_later[i] = run.wanted_later[i + 1];
+      for (const int u : step(run.steps[i + 1]).reads) run.wanted_later[i].add(u);
+    }
+    return run;
+  }
+
+  bool makes(const StageRun& run, int unit) const {
+    return std::any_of(run.steps.begin(), run.steps.end(), [&](int s) {
+      return std::find(step(s).makes.begin(), step(s).makes.end(), unit) != step(s).makes.end();
+    });
+  }
+
+  // Least time that replays behind `stage` can take, given what is at hand: everything needed later
+  // and not there, and what that is made from, once.
+  double bound(const Set& present, int stage) {
+    work_ += static_cast<int64_t>(memory_.units.size());
+    std::fill(needed_.begin(), needed_.end(), false);
+    ++mark_;
+    double seconds = 0;
+    for (size_t u = memory_.units.size(); u-- > 0;) {
+      const int maker = memory_.maker[u];
+      if (maker > stage || present.has(static_cast<int>(u))) continue;
+      if (!needed_[u] && (memory_.uses[u].empty() || memory_.uses[u].back() <= stage)) continue;
+      int& ran = ran_[static_cast<size_t>(maker)];
+      if (ran == mark_) continue;
+      ran = mark_;
+      seconds += step(maker).seconds;
+      for (const int input : step(maker).reads) needed_[static_cast<size_t>(input)] = true;
+    }
+    return seconds;
+  }
+
+  // A partial plan inside a stage.
+  struct Partial {
+    Holding present;
+    size_t at = 0;  // next step of the run
+    int64_t peak = 0;
+    int shortages = 0;  // times that memory ran out in this stage
+  };
+
+  void expand(const Label& label, size_t stage, std::vector<Label>& next) {
+    const int s = static_cast<int>(stage);
+    const StageRun run = run_of(label.present.units, s);
+    const size_t first = next.size();
+    std::vector<Partial> open = {{label.present, 0, label.peak, 0}};
+    while (!open.empty() && next.size() < first + 2 * effort_.covers) {
+      Partial partial = open.back();
+      open.pop_back();
+      if (advance(partial, run, s, open)) {
+        Label done;
+        done.present = partial.present;
+        drop(done.present, dead_[stage]);
+        done.seconds = label.seconds + run.seconds;
+        done.peak = partial.peak;
+        done.trail = label.trail;
+        next.push_back(done);
+      }
+    }
+    for (size_t i = first; i < next.size(); ++i) next[i].bound = bound(next[i].present.units, s);
+  }
+
+  // Runs on until the stage is over (true), or until memory runs out: then what may be dropped
+  // there goes onto `open`.
+  bool advance(Partial& partial, const StageRun& run, int stage, std::vector<Partial>& open) {
+    while (partial.at < run.steps.size()) {
+      const bool replay = partial.at + 1 < run.steps.size();
+      const UnitStep& now = step(run.steps[partial.at]);
+      const Set& wanted = run.wanted_later[partial.at];
+      const auto& always = replay ? memory_.always_before : memory_.always;
+      int64_t in_use = always[static_cast<size_t>(stage)].count + partial.present.bytes +
+                       now.scratch.count + (replay ? now.passing.count : 0);
+      for (const int u : now.makes) {
+        if (!partial.present.units.has(u)) in_use += bytes(u);
+      }
+      // Overwriting a unit that is of no more use costs nothing; another one would have to be
+      // dropped.
+      Set locked = wanted;
+      for (const int u : now.reads) locked.add(u);
+      for (const auto& overwrite : now.overwrites) {
+        if (wanted.has(overwrite.unit)) continue;
+        if (useless_behind(overwrite.unit, stage)) {
+          in_use -= overwrite.bytes.count;
+        } else {
+          locked.remove(overwrite.unit);
+        }
+      }
+      if (in_use > budget_) {
+        std::vector<Set> ways = covers(partial.present.units, locked, in_use - budget_, stage);
+        // One shortage after the other would multiply the ways: the later, the fewer.
+        ways.resize(
+            std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
+        ++partial.shortages;
+        for (const Set& cover : std::views::reverse(ways)) {  // the cheapest goes on first
+          Partial other = partial;
+          drop(other.present, cover);
+          finish_step(other, now, wanted, stage, in_use - bytes(cover));
+          open.push_back(other);
+        }
+        return false;
+      }
+      finish_step(partial, now, wanted, stage, in_use);
+    }
+    return true;
+  }
+
+  bool useless_behind(int unit, int stage) const {
+    return memory_.last_use[static_cast<size_t>(unit)] <= stage;
+  }
+
+  void finish_step(Partial& partial, const UnitStep& now, const Set& wanted, int stage,
+                   int64_t in_use) {
+    work_ += 8;
+    partial.peak = std::max(partial.peak, in_use);
+    for (const int u : now.makes) {
+      if (wanted.has(u) || !useless_behind(u, stage)) take(partial.present, u);
+    }
+    for (const int u : now.reads) {
+      if (!wanted.has(u) && useless_behind(u, stage)) drop(partial.present, u);
+    }
+    ++partial.at;
+  }
+
+  // Sets of units, each of at least `excess` bytes and none larger than need be, cheapest first.
+  std::vector<Set> covers(const Set& present, const Set& locked, int64_t excess, int stage) {
+    struct Candidate {
+      int unit = 0;
+      double price = 0;
+    };
+    struct Choice {
+      Set dropped;
+      size_t next = 0;  // candidates from here on may be added
+      int64_t gain = 0;
+      double price = 0;
+    };
+    bound(present, stage);  // leaves needed_: what the replays to come read
+    std::vector<Candidate> candidates;
+    present.for_each([&](int u) {
+      if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
+      const auto& uses = memory_.uses[static_cast<size_t>(u)];
+      const bool used = !uses.empty() && uses.back() > stage;
+      const bool wanted = used || needed_[static_cast<size_t>(u)];
+      candidates.push_back({u, wanted ? seconds_to_make(u, present) : 0.0});
+    });
+    const auto rate = [&](const Candidate& c) {
+      return c.price / static_cast<double>(bytes(c.unit));
+    };
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
+    // The cheapest few that suffice several times over.
+    int64_t gain = 0;
+    size_t enough = 0;
+    while (enough < candidates.size() && (enough < effort_.covers || gain < 4 * excess)) {
+      gain += bytes(candidates[enough++].unit);
+    }
+    if (gain < excess) return {};
+    candidates.resize(enough);
+    std::vector<Choice> level = {Choice{}};
+    std::vector<Choice> done;
+    while (!level.empty() && done.size() < 4 * effort_.covers) {
+      std::vector<Choice> larger;
+      for (const Choice& choice : level) {
+        for (size_t i = choice.next; i < candidates.size(); ++i) {
+          Choice with = choice;
+          with.dropped.add(candidates[i].unit);
+          with.next = i + 1;
+          with.gain += bytes(candidates[i].unit);
+          with.price += candidates[i].price;
+          (with.gain >= excess ? done : larger).push_back(with);
+        }
+      }
+      // Further on, those that got most of the way for the least.
+      const auto worth = [&](const Choice& c) {
+        return c.price / static_cast<double>(std::min(c.gain, excess)) +
+               1e-30 * static_cast<double>(excess - c.gain);
+      };
+      std::stable_sort(larger.begin(), larger.end(),
+                       [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
+      if (larger.size() > effort_.covers) larger.resize(effort_.covers);
+      level = std::move(larger);
+    }
+    const auto sort_by_price = [&] {
+      std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
+      });
+    };
+    sort_by_price();
+    if (effort_.exact_prices) {
+      done.resize(std::min(done.size(), 2 * effort_.covers));
+      for (Choice& choice : done) {
+        Set without = present;
+        without.remove(choice.dropped);
+        choice.price = bound(without, stage);
+      }
+      sort_by_price();
+    }
+    std::vector<Set> sets;
+    for (const Choice& choice : done) {
+      if (sets.size() == effort_.covers) break;
+      sets.push_back(choice.dropped);
+    }
+    return sets;
+  }
+
+  // Of a unit that is dropped: its maker, and what that needs and is not there.
+  double seconds_to_make(int unit, const Set& present) {
+    ++mark_;
+    double seconds = 0;
+    std::vector<int> missing = {unit};
+    while (!missing.empty()) {
+      const int maker = memory_.maker[static_cast<size_t>(missing.back())];
+      missing.pop_back();
+      int& ran = ran_[static_cast<size_t>(maker)];
+      if (ran == mark_) continue;
+      ran = mark_;
+      ++work_;
+      seconds += step(maker).seconds;
+      for (const int u : step(maker).reads) {
+        if (!present.has(u)) missing.push_back(u);
+      }
+    }
+    return seconds;
+  }
+
+  // Removes what another one makes useless, and beyond the beam the least promising.
+  void thin(std::vector<Label>& labels, size_t beam) const {
+    std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
+      return std::tuple(a.total(), a.seconds, a.peak) < std::tuple(b.total(), b.seconds, b.peak);
+    });
+    std::vector<Label> best;
+    for (const Label& label : labels) {
+      const bool useless = std::any_of(best.begin(), best.end(), [&](const Label& other) {
+        return other.seconds <= label.seconds && other.present.units.contains(label.present.units);
+      });
+      if (!useless) best.push_back(label);
+      if (best.size() == beam) break;
+    }
+    labels = std::move(best);
+  }
+
+  Drops drops_along(int trail) const {
+    Drops drops(memory_.stages.size());
+    for (size_t s = memory_.stages.size(); s-- > 0;) {
+      const Trail& here = trail_[static_cast<size_t>(trail)];
+      for (size_t u = 0; u < memory_.units.size(); ++u) {
+        const bool made = memory_.maker[u] <= static_cast<int>(s);
+        if (made && !here.present.has(static_cast<int>(u))) drops[s].push_back(memory_.units[u]);
+      }
+      trail = here.before;
+    }
+    return drops;
+  }
+
+  const StageMemory& memory_;
+  const Effort& effort_;
+  std::vector<Set> dead_;    // by stage: units of no more use behind it, or not to stay
+  std::vector<Set> pinned_;  // by stage: not to be dropped there
+  std::optional<DeadEnd> dead_end_;
+  int64_t budget_ = 0;
+  int64_t work_ = 0;
+  std::vector<Trail> trail_;
+  // Scratch of bound().
+  std::vector<bool> needed_;  // by unit
+  std::vector<int> ran_;      // by forward stage: mark_ when counted
+  int mark_ = 0;
+};
+
+// No plan does with less: at each stage, what is always there and what the node itself needs.
+int64_t least_peak(const StageMemory& memory) {
+  int64_t least = 0;
+  for (size_t s = 0; s < memory.stages.size(); ++s) {
+    int64_t sum = memory.always[s].count + memory.steps[s].scratch.count;
+    for (const int u : memory.steps[s].reads) sum += memory.bytes[static_cast<size_t>(u)].count;
+    least = std::max(least, sum);
+  }
+  return least;
+}
+
+// Asks for budget after budget: first by equal ratios from the top down, and in between where that
+// fails; then where most may lie hidden between two answers.
+template <size_t Words>
+class Walk {
+ public:
+  Walk(const StageMemory& memory, const Effort& effort, Bytes everything)
+      : search_(memory, effort),
+        effort_(effort),
+        top_(static_cast<double>(everything.count)),
+        bottom_(static_cast<double>(least_peak(memory)) - 1) {}
+
+  std::vector<EvictionPoint> run() {
+    go_down();
+    while (points_.size() < static_cast<size_t>(effort_.budgets) && ask_between()) {
+    }
+    return std::move(points_);
+  }
+
+ private:
+  // Budgets in (low, high) are not known to have a better answer than that of `low`.
+  struct Gap {
+    double low = 0;
+    double high = 0;
+    double low_seconds = 0;
+    double high_seconds = 0;
+    // Narrow ones are not worth the effort.
+    double worth() const {
+      constexpr double kNarrow = 1e-3;
+      const double width = std::log(high / low);
+      return width < kNarrow ? 0 : (low_seconds - high_seconds) * width;
+    }
+  };
+
+  const EvictionPoint* ask(double budget) {
+    if (search_.work() > effort_.work) return nullptr;
+    auto found = search_.solve(static_cast<int64_t>(budget));
+    if (!found) return nullptr;
+    points_.push_back(std::move(*found));
+    return &points_.back();
+  }
+
+  void go_down() {
+    constexpr int kBisections = 5;
+    const double ratio = std::pow(bottom_ / top_, 1.0 / effort_.first_budgets);
+    double high = top_;
+    double high_seconds = 0;
+    double out_of_reach = bottom_;
+    for (int failures = 0; failures < kBisections;) {
+      const double next = failures == 0 ? high * ratio : (high + out_of_reach) / 2;
+      const double budget = std::min(std::floor(next), high - 1);
+      if (budget <= out_of_reach) break;
+      if (const EvictionPoint* point = ask(budget)) {
+        const auto peak = static_cast<double>(point->peak.count);
+        gaps_.push_back({budget, high, point->seconds, high_seconds});
+        high = peak;
+        high_seconds = point->seconds;
+      } else {
+        out_of_reach = budget;
+        ++failures;
+      }
+    }
+  }
+
+  // False when nothing is worth asking for any more.
+  bool ask_between() {
+    const auto widest =
+        std::max_element(gaps_.begin(), gaps_.end(),
+                         [](const Gap& a, const Gap& b) { return a.worth() < b.worth(); });
+    if (widest == gaps_.end() || widest->worth() <= 0) return false;
+    const Gap gap = *widest;
+    gaps_.erase(widest);
+    const double budget = std::floor(std::sqrt(gap.low * gap.high));
+    if (budget <= gap.low || budget >= gap.high - 1) return true;
+    const EvictionPoint* point = ask(budget);
+    if (point == nullptr) return search_.work() <= effort_.work;
+    if (point->seconds < gap.low_seconds) {
+      const auto peak = static_cast<double>(point->peak.count);
+      if (peak > gap.low) gaps_.push_back({gap.low, peak, gap.low_seconds, point->seconds});
+      gaps_.push_back({budget, gap.high, point->seconds, gap.high_seconds});
+    } else {
+      gaps_.push_back({budget, gap.high, gap.low_seconds, gap.high_seconds});
+    }
+    return true;
+  }
+
+  Search<Words> search_;
+  const Effort& effort_;
+  const double top_;
+  const double bottom_;
+  std::vector<EvictionPoint> points_;
+  std::vector<Gap> gaps_;
+};
+
+template <size_t Words>
+std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort, Bytes below) {
+  std::vector<EvictionPoint> points = Walk<Words>(memory, effort, below).run();
+  add_lean_copies(memory, points);
+  return points;
+}
+
+}  // namespace
+
+std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
+                                             Bytes below) {
+  const StageMemory memory(pass, costs);
+  const size_t units = memory.units.size();
+  if (units <= 64) {
+    const Effort thorough{.first_budgets = 16,
+                          .budgets = 200,
+                          .beam = 48,
+                          .widest = 192,
+                          .covers = 12,
+                          .exact_prices = true,
+                          .work = 60'000'000};
+    return walk<1>(memory, thorough, below);
+  }
+  if (units <= 256) {
+    const Effort quick{.first_budgets = 24,
+                       .budgets = 48,
+                       .beam = 6,
+                       .widest = 6,
+                       .covers = 6,
+                       .exact_prices = false,
+                       .work = 60'000'000};
+    return walk<4>(memory, quick, below);
+  }
+  if (units > kMostUnits) return {};
+  const Effort hasty{.first_budgets = 12,
+                     .budgets = 16,
+                     .beam = 2,
+                     .widest = 2,
+                     .covers = 4,
+                     .exact_prices = false,
+                     .work = 60'000'000};
+  return walk<kMostUnits / 64>(memory, hasty, below);
+}
+
+}  // namespace thimble

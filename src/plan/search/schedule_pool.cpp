@@ -1,0 +1,132 @@
+#include "plan/search/schedule_pool.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/search/spare_room.h"
+
+namespace thimble {
+
+ScheduleCost SchedulePool::add(Schedule schedule) {
+  const ScheduleCost cost = cost_of(request_, schedule);
+  add(std::move(schedule), cost);
+  return cost;
+}
+
+void SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floor) {
+  plain_.push_back({{std::move(schedule), known}, floor});
+  plain_.back().beaten = settled_ && is_large();
+  least_seconds_ = std::min(least_seconds_, known.seconds);
+}
+
+void SchedulePool::settle() {
+  // A fuller one may overtake what is not clearly faster.
+  const double clearly = is_large() ? 1 : 1.05;
+  std::vector<Plain*> leanest_first;
+  for (Plain& plain : plain_) leanest_first.push_back(&plain);
+  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
+    return std::pair(a->cost.live_peak, a->cost.seconds) <
+           std::pair(b->cost.live_peak, b->cost.seconds);
+  });
+  settled_ = true;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (Plain* plain : leanest_first) {
+    plain->beaten = plain->cost.seconds >= clearly * fastest;
+    fastest = std::min(fastest, plain->cost.seconds);
+  }
+}
+
+SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
+  constexpr std::array<int, 2> kPercentLeft = {0, 1};
+  std::optional<Entry>& entry = plain.fuller[which];
+  if (!entry) {
+    Schedule schedule = using_spare_room(request_, plain.schedule, kPercentLeft[which]);
+    const double seconds = predicted_seconds(request_, schedule);
+    entry = Entry{std::move(schedule), {plain.cost.live_peak, seconds}};
+  }
+  return *entry;
+}
+
+double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index], 0).cost.seconds; }
+
+Bytes SchedulePool::arena_of(Entry& entry) {
+  if (!entry.arena) entry.arena = lay_out(request_, entry.schedule).arena;
+  return *entry.arena;
+}
+
+std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
+  struct Candidate {
+    Entry* entry = nullptr;
+    Plain* plain = nullptr;
+    size_t next = 0;  // of its fuller schedules, to be tried when this one does not fit
+  };
+  std::multimap<double, Candidate> by_seconds;
+  const auto add = [&](Entry& entry, Plain& plain, size_t next) {
+    by_seconds.insert({entry.cost.seconds, {&entry, &plain, next}});
+  };
+  const auto find = [&]() -> Entry* {
+    Entry* best = nullptr;
+    while (!by_seconds.empty()) {
+      const auto [seconds, candidate] = *by_seconds.begin();
+      if (best != nullptr && seconds > best->cost.seconds) break;
+      by_seconds.erase(by_seconds.begin());
+      const auto& [entry, plain, next] = candidate;
+      if (arena_of(*entry) <= budget) {
+        const bool counts = *entry->arena >= plain->cost.live_peak;
+        if (counts && (best == nullptr || *entry->arena < *best->arena)) best = entry;
+      } else if (next < plain->fuller.size()) {
+        Entry& leaner = fuller(*plain, next);
+        if (leaner.cost.seconds >= seconds) add(leaner, *plain, next + 1);
+      }
+    }
+    return best;
+  };
+  constexpr size_t kNone = SIZE_MAX;
+  // Where nothing has to be computed again, nothing can be gained.
+  for (Plain& plain : plain_) {
+    const bool fast = plain.cost.seconds <= least_seconds_;
+    if (plain.cost.live_peak <= budget && fast) add(plain, plain, kNone);
+  }
+  Entry* best = find();
+  if (best == nullptr) {
+    for (Plain& plain : plain_) {
+      if (plain.cost.live_peak > budget) continue;
+      add(plain, plain, kNone);
+      if (spare_ == SpareRoom::left || plain.beaten) continue;
+      Entry& fullest = fuller(plain, 0);
+      if (fullest.cost.seconds > plain.floor) add(fullest, plain, 1);
+    }
+    best = find();
+  }
+  if (best == nullptr) return std::nullopt;
+  return pick(*best);
+}
+
+SchedulePool::Pick SchedulePool::smallest() {
+  std::vector<Plain*> leanest_first;
+  for (Plain& plain : plain_) leanest_first.push_back(&plain);
+  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
+    return a->cost.live_peak < b->cost.live_peak;
+  });
+  Entry* best = nullptr;
+  const auto consider = [&](Entry& entry) {
+    const auto size = std::pair(arena_of(entry), entry.cost.seconds);
+    if (best == nullptr || size < std::pair(*best->arena, best->cost.seconds)) best = &entry;
+  };
+  for (Plain* plain : leanest_first) {
+    if (best != nullptr && plain->cost.live_peak > *best->arena) break;
+    consider(*plain);
+    if (spare_ == SpareRoom::left || plain->beaten) continue;
+    double floor = plain->floor;
+    for (size_t which = 0; which < plain->fuller.size(); ++which) {
+      Entry& entry = fuller(*plain, which);
+      const bool slower = which == 0 ? entry.cost.seconds > floor : entry.cost.seconds >= floor;
+      if (!slower || arena_of(entry) < plain->cost.live_peak) break;
+      consider(entry);
+      floor = entry.cost.seconds;
+    }
+  }
+  return pick(*best);
+}
+
+}  // namespace thimble

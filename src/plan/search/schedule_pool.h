@@ -1,0 +1,76 @@
+// Schedules to choose from, each as it is and, if asked for, with its spare room used
+// (plan/search/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What
+// each costs is known at once; the rest, which takes longer, is done only where it decides:
+// layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
+// that they come from: then nothing is missed by not looking at what comes from peaks above a
+// budget.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "plan/make_plan.h"
+
+namespace thimble {
+
+class SchedulePool {
+ public:
+  // Whether the fuller schedules are among them, or each as it is only.
+  enum class SpareRoom : uint8_t { left, used };
+  SchedulePool(const PlanRequest& request, SpareRoom spare) : request_(request), spare_(spare) {}
+
+  ScheduleCost add(Schedule schedule);
+  // `floor`: the fuller schedule does not count unless it takes longer than that.
+  void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
+
+  // Of those added so far, only schedules that no other clearly beats have fuller ones from now on:
+  // room is looked for where it can pay. In very large graphs none that is added later has any.
+  void settle();
+
+  // How many were added, and what the fuller schedule of one of them takes.
+  size_t size() const { return plain_.size(); }
+  double fuller_seconds(size_t index);
+  // Of all as they were added.
+  double least_seconds() const { return least_seconds_; }
+
+  // The one of least predicted time (then of least memory) whose arena is within `budget`.
+  struct Pick {
+    const Schedule* schedule = nullptr;
+    double seconds = 0;
+    Bytes arena;
+  };
+  std::optional<Pick> fastest_within(Bytes budget);
+  // The one of least arena (then of least time). REQUIRES: there is one.
+  Pick smallest();
+
+ private:
+  struct Entry {
+    Schedule schedule;
+    ScheduleCost cost;
+    std::optional<Bytes> arena = {};
+  };
+  struct Plain : Entry {
+    double floor = 0;
+    // By one that takes no more memory and clearly less time: it has no fuller ones.
+    bool beaten = false;
+    std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
+  };
+
+  // So large that looking for room takes as long as all else.
+  bool is_large() const { return request_.graph.nodes.size() > 16'000; }
+  Entry& fuller(Plain& plain, size_t which);
+  Bytes arena_of(Entry& entry);
+  static Pick pick(const Entry& entry) {
+    return {&entry.schedule, entry.cost.seconds, *entry.arena};
+  }
+
+  const PlanRequest& request_;
+  const SpareRoom spare_;
+  std::vector<Plain> plain_;
+  bool settled_ = false;
+  double least_seconds_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace thimble

@@ -1,0 +1,46 @@
+// A small set of units (see plan/search/stage_memory.h), as bits.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+
+namespace thimble {
+
+template <size_t Words>
+struct UnitSet {
+  std::array<uint64_t, Words> words{};
+
+  bool has(int u) const { return ((words[word(u)] >> bit(u)) & 1u) != 0; }
+  void add(int u) { words[word(u)] |= uint64_t{1} << bit(u); }
+  void remove(int u) { words[word(u)] &= ~(uint64_t{1} << bit(u)); }
+  void remove(const UnitSet& other) {
+    for (size_t w = 0; w < Words; ++w) words[w] &= ~other.words[w];
+  }
+  void keep(const UnitSet& other) {
+    for (size_t w = 0; w < Words; ++w) words[w] &= other.words[w];
+  }
+  bool contains(const UnitSet& other) const {
+    for (size_t w = 0; w < Words; ++w) {
+      if ((other.words[w] & ~words[w]) != 0) return false;
+    }
+    return true;
+  }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (size_t w = 0; w < Words; ++w) {
+      for (uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {
+        visit(static_cast<int>(w * 64) + std::countr_zero(rest));
+      }
+    }
+  }
+  auto operator<=>(const UnitSet&) const = default;
+
+ private:
+  static size_t word(int u) { return static_cast<size_t>(u) / 64; }
+  static int bit(int u) { return u % 64; }
+};
+
+}  // namespace thimble

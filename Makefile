@@ -12,7 +12,7 @@ LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPIL
 ARCHITECTURE := $(shell nvidia-smi >/dev/null 2>&1 && echo native || echo 90-real)
 
 .PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda sanitize-cuda \
-        bench bench-gpu bench-remat bench-techniques bench-optimality parity format tidy clean
+        bench bench-gpu bench-remat bench-techniques bench-optimality parity format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -27,7 +27,7 @@ help:
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
-	@echo "make format     clang-format; make tidy: clang-tidy"
+	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
 
 setup:
 	@tools/setup
@@ -97,7 +97,10 @@ parity: build
 	@/usr/bin/python3 tools/parity.py --thimble $(BUILD)/thimble
 
 format:
-	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+	@git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
+
+check-format:
+	@git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 
 tidy: build
 	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet

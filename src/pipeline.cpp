@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "graph/order.h"
-#include "plan/schedule/chain.h"
-#include "plan/search/dear_groups.h"
-#include "plan/make_plan.h"
-#include "plan/schedule/recompute.h"
-#include "plan/search/rewrite_choice.h"
 #include "plan/bytes/spread.h"
+#include "plan/make_plan.h"
+#include "plan/schedule/chain.h"
+#include "plan/schedule/recompute.h"
+#include "plan/search/dear_groups.h"
+#include "plan/search/rewrite_choice.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_step.h"
 #include "transform/accumulate.h"
@@ -94,13 +94,15 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
       rest->plan = std::move(*plan);
       verify_plan(graph, rest->costs, rest->plan);
       const auto fault = find_disagreement(full, step.plan, graph, rest->plan);
-      internal_check(!fault, "the last microbatch does not go with the others: " + fault.value_or(""));
+      internal_check(!fault,
+                     "the last microbatch does not go with the others: " + fault.value_or(""));
       return rest;
     }
   }
-  user_error("the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
-             "--microbatch that divides the batch of {}",
-             step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
+  user_error(
+      "the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
+      "--microbatch that divides the batch of {}",
+      step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
 // On a GPU, one time step is too little work for the launches that it takes.
@@ -160,8 +162,7 @@ std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& re
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   result.plan = std::move(std::get<Plan>(planned));
   if (result.backend->streams() > 1) {
-    result.plan =
-        spread_apart(result.training->model.graph, result.costs, std::move(result.plan));
+    result.plan = spread_apart(result.training->model.graph, result.costs, std::move(result.plan));
   }
   return {};
 }
@@ -304,7 +305,8 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
   coded.codec.chosen.reset();
   const int64_t rows = microbatches_of(recipe).rows;
   const auto make = [&] {
-    EncodedStep step = {coded.codec, 0, std::make_unique<TrainingGraph>(make_graph(coded, rows)), {}};
+    EncodedStep step = {
+        coded.codec, 0, std::make_unique<TrainingGraph>(make_graph(coded, rows)), {}};
     step.costs = costs_of(recipe, step.training->model.graph, backend);
     return step;
   };
@@ -314,12 +316,12 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
   std::vector<ValueId> values;
   for (const Encodable& entry : encodable) values.push_back(entry.value);
 
-  constexpr size_t kNodes = 3'000;  // in all graphs together, so that large ones are planned in time
+  constexpr size_t kNodes =
+      3'000;  // in all graphs together, so that large ones are planned in time
   const size_t most = std::clamp<size_t>(kNodes / graph.nodes.size(), 6, 16);
   std::vector<EncodedStep> steps;
-  for (Encoding& encoding :
-       encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
-                        dear_groups(graph, plain.costs, values), most)) {
+  for (Encoding& encoding : encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
+                                             dear_groups(graph, plain.costs, values), most)) {
     coded.codec.chosen = std::move(encoding.values);
     steps.push_back(make());
     steps.back().harm = encoding.harm;
@@ -360,8 +362,7 @@ std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe)
 }
 
 std::unique_ptr<EvaluationPlan> plan_evaluation(const PlannedStepProgram& training) {
-  const Residents residents =
-      persistent_residents(training.training->model.graph, training.plan);
+  const Residents residents = persistent_residents(training.training->model.graph, training.plan);
   ModelOptions options = training.training->model.options;
   options.training = false;
   for (;; options.batch = (options.batch + 1) / 2) {

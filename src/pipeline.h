@@ -21,24 +21,24 @@ namespace thimble {
 
 // What to train and on what.
 struct Recipe {
-  ModelOptions model;               // its batch is the whole one
-  int64_t microbatch = 0;           // rows computed at once; 0: the whole batch
-  Tier allow = Tier::approximate;   // what a step may do to the numbers
+  ModelOptions model;              // its batch is the whole one
+  int64_t microbatch = 0;          // rows computed at once; 0: the whole batch
+  Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer;
   SparsitySpec sparsity;
   std::string device = "cpu";
-  DeviceOptions on;                 // how it is used
+  DeviceOptions on;  // how it is used
   std::string planner = "keep_all";
-  std::optional<Bytes> memory;      // budget on the arena; kLeastMemory: as little as it can
-  Marks marks;                      // what every planner must keep or compute again
-  CodecSpec codec;                  // how activations are kept
-  std::string costs;                // file of measured kernel times; empty: modelled ones
+  std::optional<Bytes> memory;  // budget on the arena; kLeastMemory: as little as it can
+  Marks marks;                  // what every planner must keep or compute again
+  CodecSpec codec;              // how activations are kept
+  std::string costs;            // file of measured kernel times; empty: modelled ones
 };
 
 // A training step as a graph: forward, backward and update. Over several microbatches, of
 // `options.batch` rows each, gradients and results are sums that grow with every one.
 struct TrainingGraph {
-  Model model;                      // its graph is the whole step
+  Model model;  // its graph is the whole step
   OptimizerInputs scalars;
   SparsitySpec sparsity;
 };
@@ -77,7 +77,7 @@ Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& cod
 // The encodings of activations that an automatic codec chooses from, each with the step it makes.
 struct EncodedStep {
   CodecSpec codec;
-  double harm = 0;                  // see transform/codec_ladder.h
+  double harm = 0;  // see transform/codec_ladder.h
   std::unique_ptr<TrainingGraph> training;
   Costs costs;
 };
@@ -88,12 +88,12 @@ struct PlannedStepProgram {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<TrainingGraph> training;
   Costs costs;
-  Plan plan;                        // its predicted cost is the whole step's
-  std::unique_ptr<RestPlan> rest;   // null: all microbatches are of one size
+  Plan plan;                       // its predicted cost is the whole step's
+  std::unique_ptr<RestPlan> rest;  // null: all microbatches are of one size
   Microbatches microbatches;
-  CodecSpec codec;                  // the recipe's; an automatic one has been chosen
+  CodecSpec codec;  // the recipe's; an automatic one has been chosen
   Tier tier = Tier::exact;
-  double plan_seconds = 0;          // graph, costs, plan and verification
+  double plan_seconds = 0;  // graph, costs, plan and verification
 };
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe);
 // The plan, with time and FLOPs of the whole step: by itself it takes the last microbatch to be as large

@@ -143,10 +143,10 @@ class Differentiator final : public GradientBuilder {
 
   Graph& graph_;
   Builder builder_;
-  std::vector<bool> needed_;                  // by forward value
-  std::vector<ValueId> gradient_of_;          // by forward value; the sum so far
-  std::unordered_map<ValueId, int> claims_;   // by gradient: forward values whose sum it is now
-  Node forward_;                              // the node being differentiated
+  std::vector<bool> needed_;                 // by forward value
+  std::vector<ValueId> gradient_of_;         // by forward value; the sum so far
+  std::unordered_map<ValueId, int> claims_;  // by gradient: forward values whose sum it is now
+  Node forward_;                             // the node being differentiated
   std::vector<std::pair<ValueId, ValueId>> given_;  // its contributions: value, gradient
 };
 

@@ -16,8 +16,7 @@ struct Roofline {
   double seconds(const Signature& signature) const {
     if (signature.op->view) return 0;
     const Work work = signature.op->work_of(signature);
-    return launch_seconds +
-           std::max(work.flops / flops_per_second, work.bytes / bytes_per_second);
+    return launch_seconds + std::max(work.flops / flops_per_second, work.bytes / bytes_per_second);
   }
 };
 

@@ -43,8 +43,8 @@ Bytes parse_bytes(std::string_view text) {
   };
   text = trim(text);
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number,
-                                            std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc() || !std::isfinite(number)) fail("it does not start with a number");
   const std::string_view unit = trim(text.substr(static_cast<size_t>(end - text.data())));
   for (const Unit& candidate : kUnits) {

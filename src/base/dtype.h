@@ -32,8 +32,8 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-std::string_view name_of(DType dtype);       // "f32", "bf16", ...
-DType parse_dtype(std::string_view name);    // throws UserError
+std::string_view name_of(DType dtype);     // "f32", "bf16", ...
+DType parse_dtype(std::string_view name);  // throws UserError
 
 // IEEE binary16; rounds to nearest even, overflows to infinity.
 struct Half {

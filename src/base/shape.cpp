@@ -13,8 +13,10 @@ constexpr int64_t kMostElements = int64_t{1} << 46;
 }  // namespace
 
 Shape::Shape(std::span<const int64_t> dims) {
-  user_check(dims.size() <= kMaxRank, "a tensor has at most {} axes, not {}", kMaxRank, dims.size());
-  for (const int64_t extent : dims) user_check(extent >= 0, "a tensor axis cannot have {} elements", extent);
+  user_check(dims.size() <= kMaxRank, "a tensor has at most {} axes, not {}", kMaxRank,
+             dims.size());
+  for (const int64_t extent : dims)
+    user_check(extent >= 0, "a tensor axis cannot have {} elements", extent);
   int64_t elements = 1;
   for (const int64_t extent : dims) {
     const bool overflow = __builtin_mul_overflow(elements, std::max<int64_t>(1, extent), &elements);
@@ -33,7 +35,9 @@ int64_t Shape::product(int begin, int end) const {
   return result;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape.dims(), ","));
+}
 
 std::string to_string(const TensorType& type) {
   return fmt::format("{}{}", name_of(type.dtype), to_string(type.shape));

@@ -19,7 +19,8 @@ constexpr const char* kExamples =
     "  thimble train recipes/digits.toml                         a small net on built-in digits\n"
     "  thimble plan wrn-28-2 --batch 100                         what a step needs, byte for byte\n"
     "  thimble plan wrn-28-2 --memory 100MiB --planner optimal   the same step in less\n"
-    "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better plans\n"
+    "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better "
+    "plans\n"
     "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
     "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that cannot go on,\n"
     "3 no plan fits the budget.";
@@ -61,7 +62,7 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<PlainHelp>());
   app.require_subcommand(1);
   app.set_version_flag("--version", "thimble 0.1.0");
-  const std::vector<Command> commands = {add_train(app), add_plan(app), add_profile(app),
+  const std::vector<Command> commands = {add_train(app),     add_plan(app),   add_profile(app),
                                          add_calibrate(app), add_verify(app), add_list(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);

@@ -70,14 +70,16 @@ void CommonFlags::add_to(CLI::App& command) {
                   "What may become of the numbers: exact, equivalent or approximate (approximate)")
       ->type_name("TIER");
   command
-      .add_option("--codec", codec,
-                  "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2; or auto[:NAME], "
-                  "chosen for --memory tensor by tensor, NAME at most (none; auto: int4)")
+      .add_option(
+          "--codec", codec,
+          "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2; or auto[:NAME], "
+          "chosen for --memory tensor by tensor, NAME at most (none; auto: int4)")
       ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),
         std::tuple("--recompute", &recompute, "Results always computed again, by node name"),
-        std::tuple("--codec-only", &codec_only, "Results that --codec applies to (all large ones)")}) {
+        std::tuple("--codec-only", &codec_only,
+                   "Results that --codec applies to (all large ones)")}) {
     command.add_option(flag, *list, text)
         ->type_name("GLOB")
         ->delimiter(',')
@@ -102,8 +104,10 @@ void CommonFlags::add_step_to(CLI::App& command) {
       .add_option("--tf32", on.tf32,
                   "On a GPU, products of fp32 may round their factors to 10 bits (on)")
       ->type_name("on|off")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
-  command.add_option("--streams", on.streams, "On a GPU, kernels that may run at the same time (4)")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}));
+  command
+      .add_option("--streams", on.streams, "On a GPU, kernels that may run at the same time (4)")
       ->type_name("N")
       ->check(CLI::Range(1, 64));
   command.add_option("--threads", on.threads, "Threads (0: one per core)")

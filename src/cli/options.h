@@ -22,15 +22,15 @@ inline constexpr int kInfeasible = 3;
 // The flags that say what is planned or trained, as typed.
 struct CommonFlags {
   std::string model;
-  std::string data;        // empty: the model's usual
+  std::string data;  // empty: the model's usual
   std::string data_dir;
   std::string device = "cpu";
   DeviceOptions on;
-  int64_t microbatch = 0;    // 0: the whole batch
+  int64_t microbatch = 0;  // 0: the whole batch
   std::string allow = "approximate";
   bool fold = false;
   std::string norm = "batch";
-  int64_t batch = 0;         // 0: the model's usual; so for the ones below
+  int64_t batch = 0;  // 0: the model's usual; so for the ones below
   int64_t classes = 0;
   int64_t layers = 0;
   int64_t hidden = 0;
@@ -40,18 +40,18 @@ struct CommonFlags {
   double dropout = 0;
   double label_smoothing = 0;
   std::string optimizer = "nesterov";
-  double momentum = -1;      // negative: the optimizer's own
+  double momentum = -1;  // negative: the optimizer's own
   double weight_decay = -1;
   int state_bits = 32;
-  double clip_norm = 0;      // 0: not clipped
+  double clip_norm = 0;  // 0: not clipped
   bool clip_two_pass = false;
   SparsityFlags sparsity;
   std::string precision = "fp32";
   bool master = false;
   std::string rounding = "nearest";
-  std::string loss_scale;    // empty: dynamic for fp16, else none
-  LossScaling scaling;       // its settings, where it is dynamic
-  std::string planner;       // empty: optimal with a budget, keep_all without
+  std::string loss_scale;  // empty: dynamic for fp16, else none
+  LossScaling scaling;     // its settings, where it is dynamic
+  std::string planner;     // empty: optimal with a budget, keep_all without
   std::vector<std::string> keep;
   std::vector<std::string> recompute;
   std::string codec = "none";
@@ -77,7 +77,7 @@ std::string finite_not_negative(const std::string& typed);
 // The recipe the flags ask for, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;
-  std::unique_ptr<Dataset> dataset;   // null for sequence models, and for plans without --data
+  std::unique_ptr<Dataset> dataset;  // null for sequence models, and for plans without --data
   bool sequences = false;
 };
 Resolved resolve(const CommonFlags& flags, bool needs_data);

@@ -91,8 +91,7 @@ Recipe recipe_from_json(const nlohmann::json& json) {
 }  // namespace
 
 void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest) {
-  nlohmann::json file = {
-      {"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
+  nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
   file["recipe"].update(to_json(recipe.codec));
   if (rest != nullptr) file["rest"] = to_json(*rest);
   write_file(path, file.dump() + "\n");

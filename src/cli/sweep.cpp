@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "cli/options.h"
 #include "plan/make_plan.h"
-#include "plan/search/optimal_planner.h"
 #include "plan/policy.h"
+#include "plan/search/optimal_planner.h"
 #include "plan/verify/verify_plan.h"
 #include "report/frontier.h"
 

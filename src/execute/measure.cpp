@@ -84,7 +84,8 @@ Measurement measure(const Program& program) {
     meter.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
     if (is_persistent(value.role)) meter.read(plan.sources[v].count, last);
     // Rows arrive when `begin` is through.
-    else if (plan.microbatches > 1) meter.read(plan.sources[v].count, each_begin);
+    else if (plan.microbatches > 1)
+      meter.read(plan.sources[v].count, each_begin);
   }
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlannedStep& step = plan.steps[s];

@@ -71,7 +71,8 @@ std::string to_string(const Attrs& attrs) {
   if (attrs.entries().empty()) return "";
   std::vector<std::string> parts;
   for (const auto& [name, value] : attrs.entries()) {
-    parts.push_back(std::visit([&](const auto& v) { return fmt::format("{}={}", name, v); }, value));
+    parts.push_back(
+        std::visit([&](const auto& v) { return fmt::format("{}={}", name, v); }, value));
   }
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }

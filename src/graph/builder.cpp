@@ -34,7 +34,8 @@ ValueId Builder::constant(double value, TensorType type) {
       return make_id<ValueId>(v);
     }
   }
-  return add_value(fmt::format("constant.{}{}", value, to_string(type)), type, Role::constant, init);
+  return add_value(fmt::format("constant.{}{}", value, to_string(type)), type, Role::constant,
+                   init);
 }
 
 std::vector<ValueId> Builder::apply(std::string_view op, std::vector<ValueId> inputs, Attrs attrs) {

@@ -96,7 +96,8 @@ void verify_graph(const Graph& graph) {
     }
 
     const auto check_read = [&](ValueId read) {
-      if (!read.valid() || read.at() >= graph.values.size()) fail(node, "reads a value out of range");
+      if (!read.valid() || read.at() >= graph.values.size())
+        fail(node, "reads a value out of range");
       const Value& value = graph[read];
       if (value.producer.valid() && made_at[read.at()] < 0) {
         fail(node, fmt::format("reads '{}' before it is made", value.name));
@@ -113,7 +114,8 @@ void verify_graph(const Graph& graph) {
       types.push_back(graph[input].type);
     }
     const std::vector<TensorType> expected = node.op->infer(types, node.attrs);
-    if (expected.size() != node.outputs.size()) fail(node, "has another number of outputs than its op");
+    if (expected.size() != node.outputs.size())
+      fail(node, "has another number of outputs than its op");
 
     const auto overwrite = [&](ValueId value) {
       int& overwriter = overwritten_at[bytes_of[value.at()].at()];
@@ -125,7 +127,8 @@ void verify_graph(const Graph& graph) {
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId output = node.outputs[k];
-      if (!output.valid() || output.at() >= graph.values.size()) fail(node, "makes a value out of range");
+      if (!output.valid() || output.at() >= graph.values.size())
+        fail(node, "makes a value out of range");
       const Value& value = graph[output];
       if (value.producer != make_id<NodeId>(n) || made_at[output.at()] >= 0) {
         fail(node, fmt::format("is not the one producer of '{}'", value.name));

@@ -78,8 +78,8 @@ struct Node {
 struct Graph {
   std::string name;
   std::vector<Value> values;
-  std::vector<Node> nodes;        // in a valid order of execution
-  std::vector<ValueId> results;   // what the caller reads after the step: loss, correct count
+  std::vector<Node> nodes;       // in a valid order of execution
+  std::vector<ValueId> results;  // what the caller reads after the step: loss, correct count
 
   const Value& operator[](ValueId id) const { return values[id.at()]; }
   Value& operator[](ValueId id) { return values[id.at()]; }

@@ -6,7 +6,9 @@
 namespace thimble {
 namespace {
 
-void mix(size_t& seed, size_t value) { seed ^= value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2); }
+void mix(size_t& seed, size_t value) {
+  seed ^= value + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2);
+}
 
 void mix(size_t& seed, const std::vector<TensorType>& types) {
   for (const TensorType& type : types) {
@@ -31,7 +33,8 @@ Work OpDef::work_of(const Signature& signature) const {
   Work result;
   if (work != nullptr) result = work(signature);
   if (result.bytes == 0) {
-    for (const TensorType& type : signature.inputs) result.bytes += static_cast<double>(type.bytes().count);
+    for (const TensorType& type : signature.inputs)
+      result.bytes += static_cast<double>(type.bytes().count);
     for (size_t k = 0; k < signature.outputs.size(); ++k) {
       const double passes = ((signature.accumulate >> k) & 1u) != 0 ? 2 : 1;
       result.bytes += passes * static_cast<double>(signature.outputs[k].bytes().count);
@@ -42,8 +45,9 @@ Work OpDef::work_of(const Signature& signature) const {
 
 const OpDef* find_op(std::string_view name) {
   const auto ops = all_ops();
-  const auto at = std::lower_bound(ops.begin(), ops.end(), name,
-                                   [](const OpDef* op, std::string_view n) { return op->name < n; });
+  const auto at =
+      std::lower_bound(ops.begin(), ops.end(), name,
+                       [](const OpDef* op, std::string_view n) { return op->name < n; });
   return at != ops.end() && (*at)->name == name ? *at : nullptr;
 }
 

@@ -85,9 +85,9 @@ struct Fill {
 struct Sample {
   std::vector<TensorType> inputs;
   Attrs attrs = {};
-  std::vector<Fill> fills = {};          // one per input; missing ones are `normal`
-  std::vector<int> differentiate = {};   // inputs whose gradients are checked by finite differences
-  uint32_t accumulate = 0;               // outputs to add into
+  std::vector<Fill> fills = {};         // one per input; missing ones are `normal`
+  std::vector<int> differentiate = {};  // inputs whose gradients are checked by finite differences
+  uint32_t accumulate = 0;              // outputs to add into
   // When the op alone is not a function whose gradient stands by itself (batch_norm reads
   // statistics of its own input), build the function to differentiate from the inputs here.
   ValueId (*build)(Builder& builder, std::span<const ValueId> inputs) = nullptr;
@@ -98,7 +98,8 @@ struct OpDef {
   std::string_view summary;
 
   // Types of the outputs; throws UserError beginning with "[name]" when the inputs do not fit.
-  std::vector<TensorType> (*infer)(std::span<const TensorType> inputs, const Attrs& attrs) = nullptr;
+  std::vector<TensorType> (*infer)(std::span<const TensorType> inputs,
+                                   const Attrs& attrs) = nullptr;
   // Gives gradients of the inputs, written with the public builder. It must name exactly the
   // forward values it reads. Null: the op is not differentiable (gradients stop here).
   void (*gradient)(GradientBuilder& gradient) = nullptr;
@@ -115,9 +116,9 @@ struct OpDef {
   std::vector<Alias> updates = {};   // output is the next version of input, at the same bytes
   // Whether all that is read of input `input` is where it is above zero. Null: of none.
   bool (*reads_sign)(const Attrs& attrs, size_t input) = nullptr;
-  bool view = false;                 // output 0 is input 0 seen with another shape; nothing runs
-  uint32_t accumulates = 0;          // bit k: output k can be added into
-  double tolerance = 1e-5;  // backend against reference, relative to the largest element, f32
+  bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
+  uint32_t accumulates = 0;  // bit k: output k can be added into
+  double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 
   // Work of a signature, whether or not the op states its own.
   Work work_of(const Signature& signature) const;

@@ -114,10 +114,10 @@ Model Layers::finish(ValueId logits) {
   model_.labels = builder_.input("labels", {{options_.batch}, DType::i32});
   model_.normalizer = builder_.input("normalizer", {{1}, DType::f32});
   model_.correct = builder_.op("count_correct", {logits, model_.labels});
-  model_.loss = builder_.op(
-      "softmax_cross_entropy", {logits, model_.labels, model_.normalizer},
-      {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
-       {"ignore_index", int64_t{-1}}});
+  model_.loss =
+      builder_.op("softmax_cross_entropy", {logits, model_.labels, model_.normalizer},
+                  {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
+                   {"ignore_index", int64_t{-1}}});
   model_.graph.results = {model_.loss, model_.correct};
   return std::move(model_);
 }

@@ -13,7 +13,7 @@ class Layers {
   explicit Layers(const ModelOptions& options);
 
   // Entrances; call one of them first.
-  ValueId images();     // [N,H,W,C], normalised
+  ValueId images();                    // [N,H,W,C], normalised
   ValueId sequence(int64_t features);  // [T,N,I]
 
   // `pad` < 0: keeps the size at stride 1. Weights N(0, sqrt(2 / (k*k*out))).

@@ -68,18 +68,18 @@ struct PlannedStep {
 
 struct Plan {
   std::string policy;
-  std::string packer;                  // whose layout won
+  std::string packer;  // whose layout won
   std::vector<PlannedStep> steps;
-  std::vector<Bytes> sources;          // by ValueId: address of values present at the start, or -1
-  int microbatches = 1;                // how often the `each` phase runs
-  Bytes arena;                         // exact: the highest byte any step touches
-  Bytes peak_live;                     // largest sum of live buffers: no layout can beat it
-  int peak_step = 0;                   // where that is
+  std::vector<Bytes> sources;  // by ValueId: address of values present at the start, or -1
+  int microbatches = 1;        // how often the `each` phase runs
+  Bytes arena;                 // exact: the highest byte any step touches
+  Bytes peak_live;             // largest sum of live buffers: no layout can beat it
+  int peak_step = 0;           // where that is
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
-  std::string costs;                   // Costs::source of what follows
-  double predicted_seconds = 0;        // of one step, all microbatches
-  double flops = 0;                    // likewise, recomputation included
-  double extra_flops = 0;              // of which recomputation
+  std::string costs;                         // Costs::source of what follows
+  double predicted_seconds = 0;              // of one step, all microbatches
+  double flops = 0;                          // likewise, recomputation included
+  double extra_flops = 0;                    // of which recomputation
 
   bool operator==(const Plan&) const = default;
 };
@@ -101,7 +101,7 @@ inline constexpr Bytes kLeastMemory{0};
 struct PlanRequest {
   const Graph& graph;
   const Costs& costs;
-  std::optional<Bytes> budget = {};  // on the arena
+  std::optional<Bytes> budget = {};    // on the arena
   std::string policy = "keep_all";     // as choose_policy() reads it
   Sharing sharing = Sharing::sharing;  // a policy may lower it (Policy::sharing)
   int number = 0;                      // given to policies that take one (Policy::number)

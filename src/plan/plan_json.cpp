@@ -22,9 +22,8 @@ std::vector<Bytes> bytes_from(const nlohmann::json& json) {
 nlohmann::json to_json(const Plan& plan) {
   nlohmann::json steps = nlohmann::json::array();
   for (const PlannedStep& step : plan.steps) {
-    nlohmann::json entry = {{"node", step.node.index},
-                            {"in", counts(step.inputs)},
-                            {"out", counts(step.outputs)}};
+    nlohmann::json entry = {
+        {"node", step.node.index}, {"in", counts(step.inputs)}, {"out", counts(step.outputs)}};
     if (step.recompute) entry["recompute"] = true;
     if (step.workspace_size.count > 0) {
       entry["scratch"] = {step.workspace_at.count, step.workspace_size.count};

@@ -46,9 +46,8 @@ std::string bytes_at(double log_bytes) {
 }  // namespace
 
 std::string frontier_table(const std::vector<FrontierPoint>& points) {
-  std::string text =
-      fmt::format("  {:<18}{:>14}{:>12}{:>14}{:>14}\n", "planner", "arena bytes", "", "predicted ms",
-                  "extra FLOPs");
+  std::string text = fmt::format("  {:<18}{:>14}{:>12}{:>14}{:>14}\n", "planner", "arena bytes", "",
+                                 "predicted ms", "extra FLOPs");
   for (const FrontierPoint& p : points) {
     text += fmt::format("  {:<18}{:>14}{:>12}{:>14.2f}{:>13.1f}%\n", p.policy, p.arena.count,
                         to_string(p.arena), p.milliseconds, 100 * p.extra_flops_ratio);
@@ -93,14 +92,15 @@ std::string frontier_svg(const std::string& title, const std::vector<FrontierPoi
     return kHeight - kMargin - axes.y(p) * (kHeight - 2 * kMargin);
   };
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
       "<text x=\"{2}\" y=\"30\" font-size=\"16\">{3}</text>\n"
       "<path d=\"M{2} {2} V{4} H{5}\" fill=\"none\" stroke=\"#888\"/>\n",
       kWidth, kHeight, kMargin, title, kHeight - kMargin, kWidth - kMargin);
   const auto label = [&](double x, double y, const char* anchor, const std::string& text) {
-    svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                       text);
+    svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{}</text>\n", x, y,
+                       anchor, text);
   };
   label(kMargin, kHeight - kMargin + 18, "start", bytes_at(axes.least_memory));
   label(kWidth - kMargin, kHeight - kMargin + 18, "end", bytes_at(axes.most_memory));
@@ -111,9 +111,10 @@ std::string frontier_svg(const std::string& title, const std::vector<FrontierPoi
     const std::string& colour = kColours[i % kColours.size()];
     for (const FrontierPoint& p : points) {
       if (p.policy != names[i]) continue;
-      svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{} {} {:.1f} "
-                         "ms</title></circle>\n",
-                         x_at(p), y_at(p), colour, p.policy, to_string(p.arena), p.milliseconds);
+      svg += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{} {} {:.1f} "
+          "ms</title></circle>\n",
+          x_at(p), y_at(p), colour, p.policy, to_string(p.arena), p.milliseconds);
     }
     const double y = kMargin + 16 * static_cast<double>(i);
     svg += fmt::format("<circle cx=\"{:.0f}\" cy=\"{:.0f}\" r=\"4\" fill=\"{}\"/>\n",

@@ -10,7 +10,7 @@ namespace thimble {
 
 struct FrontierPoint {
   std::string policy;
-  Bytes budget;          // 0: none was given
+  Bytes budget;  // 0: none was given
   Bytes arena;
   double milliseconds = 0;
   double extra_flops_ratio = 0;

@@ -75,7 +75,8 @@ nlohmann::json plan_summary(const StepFacts& facts, const Graph& graph, const Pl
 
 std::string memory_table(const Plan& plan) {
   const Bytes total = total_of(plan.peak_by_role);
-  std::string text = fmt::format("  {:<24}{:>14}{:>12}{:>7}\n", "at the peak", "bytes", "", "share");
+  std::string text =
+      fmt::format("  {:<24}{:>14}{:>12}{:>7}\n", "at the peak", "bytes", "", "share");
   const auto line = [&](std::string_view label, Bytes bytes) {
     const double share =
         total.count == 0 ? 0 : static_cast<double>(bytes.count) / static_cast<double>(total.count);
@@ -105,7 +106,8 @@ std::string comparison_table(const Plan& plan, const std::array<Bytes, kRoles>& 
     text += fmt::format("  {:<24}{:>16}{:>16}{}\n", label, predicted.count, seen.count,
                         predicted == seen ? "" : "   differs");
   };
-  for (const Row& row : rows()) line(row.label, sum_of(plan.peak_by_role, row), sum_of(measured, row));
+  for (const Row& row : rows())
+    line(row.label, sum_of(plan.peak_by_role, row), sum_of(measured, row));
   line("live in all", plan.peak_live, total_of(measured));
   line("arena", plan.arena, measured_arena);
   return text;

@@ -122,7 +122,8 @@ void read_tensors(const SafetensorsFile& file, Program& program,
 
 nlohmann::json read_state(const fs::path& path) {
   const ReadFile file(path.string());
-  user_check(file.size() < (1 << 20), "'{}' is too large to be a checkpoint's state", path.string());
+  user_check(file.size() < (1 << 20), "'{}' is too large to be a checkpoint's state",
+             path.string());
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
@@ -130,13 +131,13 @@ nlohmann::json read_state(const fs::path& path) {
     return state.contains(key) && is(state[key]);
   };
   const auto object = [](const nlohmann::json& value) { return value.is_object(); };
-  const bool whole =
-      state.is_object() &&
-      has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
-      has("step", [](const nlohmann::json& value) {
-        return value.is_number_integer() && value.get<int64_t>() >= 0;
-      }) &&
-      has("recipe", object) && has("progress", object) && has("sha256", object);
+  const bool whole = state.is_object() &&
+                     has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
+                     has("step",
+                         [](const nlohmann::json& value) {
+                           return value.is_number_integer() && value.get<int64_t>() >= 0;
+                         }) &&
+                     has("recipe", object) && has("progress", object) && has("sha256", object);
   user_check(whole, "'{}' is damaged or not a checkpoint of this version", path.string());
   return state;
 }

@@ -9,19 +9,18 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "execute/program.h"
 
 namespace thimble {
 
 struct Position {
-  int64_t step = 0;          // steps done
-  nlohmann::json recipe;     // what must be equal for a run to continue
-  nlohmann::json progress;   // what the report carries over (losses so far)
+  int64_t step = 0;         // steps done
+  nlohmann::json recipe;    // what must be equal for a run to continue
+  nlohmann::json progress;  // what the report carries over (losses so far)
 };
 
 // Writes a checkpoint, makes it the latest, then removes the ones before it. On failure (UserError)

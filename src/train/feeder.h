@@ -13,7 +13,7 @@ namespace thimble {
 
 struct FeedOptions {
   uint64_t seed = 0;
-  bool augment = false;   // random crop and flip, training only
+  bool augment = false;  // random crop and flip, training only
   int crop_pad = 4;
   bool flip = true;
 };

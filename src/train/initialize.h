@@ -10,7 +10,6 @@
 namespace thimble {
 
 // Fills every persistent value of the program's graph (or those `chosen`) from its Init.
-void initialize(Program& program, uint64_t seed,
-                const std::function<bool(ValueId)>& chosen = {});
+void initialize(Program& program, uint64_t seed, const std::function<bool(ValueId)>& chosen = {});
 
 }  // namespace thimble

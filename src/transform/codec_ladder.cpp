@@ -11,11 +11,16 @@ double left_out(Codec codec, DType dtype) {
   const auto whole = static_cast<double>(size_of(dtype));
   switch (codec) {
     case Codec::fp16:
-    case Codec::bf16: return whole - 2;
-    case Codec::int8: return whole - 1;
-    case Codec::int4: return whole - 0.5;
-    case Codec::int2: return whole - 0.25;
-    default: return 0;
+    case Codec::bf16:
+      return whole - 2;
+    case Codec::int8:
+      return whole - 1;
+    case Codec::int4:
+      return whole - 0.5;
+    case Codec::int2:
+      return whole - 0.25;
+    default:
+      return 0;
   }
 }
 
@@ -80,9 +85,9 @@ class Ladder {
       encoding.values.push_back({graph_[value].name, codec});
       encoding.harm += loss * static_cast<double>(graph_[value].type.elements());
     }
-    const bool known = std::any_of(encodings_.begin(), encodings_.end(), [&](const Encoding& other) {
-      return other.values == encoding.values;
-    });
+    const bool known =
+        std::any_of(encodings_.begin(), encodings_.end(),
+                    [&](const Encoding& other) { return other.values == encoding.values; });
     if (!known) encodings_.push_back(std::move(encoding));
   }
 
@@ -115,7 +120,8 @@ std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec
   if (allowed < Tier::approximate) rungs = {Codec::mask};
   ladder.add_masks();
   if (rungs.size() == 1) return ladder.sorted();
-  const size_t steps = std::max<size_t>(1, (most - std::min(most, ladder.size())) / (rungs.size() - 1));
+  const size_t steps =
+      std::max<size_t>(1, (most - std::min(most, ladder.size())) / (rungs.size() - 1));
   for (size_t r = 1; r < rungs.size(); ++r) ladder.add_prefixes(rungs[r], steps);
   for (size_t r = 1; r < rungs.size(); ++r) {
     if (ladder.size() + 2 * groups.size() <= most) ladder.add_single_groups(rungs[r]);

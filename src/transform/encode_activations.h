@@ -38,9 +38,9 @@ struct ValueCodec {
 };
 
 struct CodecSpec {
-  Codec codec = Codec::none;      // automatic: the strongest that may be chosen
+  Codec codec = Codec::none;           // automatic: the strongest that may be chosen
   std::vector<std::string> only = {};  // shell patterns over names of nodes; empty: all
-  bool automatic = false;         // chosen value by value, to suit a budget (transform/codec_ladder.h)
+  bool automatic = false;  // chosen value by value, to suit a budget (transform/codec_ladder.h)
   // What was chosen; without a choice, automatic encodes nothing.
   std::optional<std::vector<ValueCodec>> chosen = {};
 };

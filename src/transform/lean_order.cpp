@@ -10,8 +10,11 @@ namespace {
 class Greedy {
  public:
   explicit Greedy(const Graph& graph)
-      : graph_(graph), bytes_of_(graph.values.size()), readers_left_(graph.values.size(), 0),
-        waits_for_(graph.nodes.size(), 0), unlocks_(graph.nodes.size()) {
+      : graph_(graph),
+        bytes_of_(graph.values.size()),
+        readers_left_(graph.values.size(), 0),
+        waits_for_(graph.nodes.size(), 0),
+        unlocks_(graph.nodes.size()) {
     find_bytes();
     find_links();
   }
@@ -63,7 +66,8 @@ class Greedy {
     }
     for (const ValueId input : reads(n)) {
       const ValueId root = bytes_of_[input.at()];
-      if (dies_[root.at()] && readers_left_[root.at()] == 1) bytes -= graph_[root].type.bytes().count;
+      if (dies_[root.at()] && readers_left_[root.at()] == 1)
+        bytes -= graph_[root].type.bytes().count;
     }
     return bytes;
   }
@@ -106,7 +110,8 @@ class Greedy {
   // A node waits for what makes its inputs, and one that overwrites bytes for all earlier readers of
   // them.
   void find_links() {
-    std::vector<std::vector<size_t>> readers(graph_.values.size());  // by root, of its latest version
+    std::vector<std::vector<size_t>> readers(
+        graph_.values.size());  // by root, of its latest version
     const auto link = [&](size_t first, size_t second) {
       if (first == second) return;
       unlocks_[first].push_back(second);
@@ -136,10 +141,10 @@ class Greedy {
   }
 
   const Graph& graph_;
-  std::vector<ValueId> bytes_of_;    // by value
-  std::vector<bool> dies_;           // by root
-  std::vector<int> readers_left_;    // by root
-  std::vector<int> waits_for_;       // by node: links that are not done
+  std::vector<ValueId> bytes_of_;             // by value
+  std::vector<bool> dies_;                    // by root
+  std::vector<int> readers_left_;             // by root
+  std::vector<int> waits_for_;                // by node: links that are not done
   std::vector<std::vector<size_t>> unlocks_;  // by node
   std::set<Key> ready_;
 };

@@ -17,7 +17,8 @@ void apply(Graph& graph, const std::vector<std::string>& patterns, Mark mark,
   for (const std::string& pattern : patterns) {
     bool matched = false;
     for (Node& node : graph.nodes) {
-      if (!can_be_marked(node, mark) || fnmatch(pattern.c_str(), node.name.c_str(), 0) != 0) continue;
+      if (!can_be_marked(node, mark) || fnmatch(pattern.c_str(), node.name.c_str(), 0) != 0)
+        continue;
       matched = true;
       user_check(node.mark == Mark::automatic || node.mark == mark,
                  "'{}' is marked both to keep and to recompute; make the patterns narrower",

@@ -22,17 +22,17 @@ Rounding parse_rounding(std::string_view name);
 
 struct OptimizerSpec {
   enum class Kind : uint8_t { sgd, adam, adamw, adafactor } kind = Kind::sgd;
-  double momentum = 0.9;      // sgd
-  bool nesterov = false;      // sgd
+  double momentum = 0.9;  // sgd
+  bool nesterov = false;  // sgd
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
-  double weight_decay = 0;    // adamw, adafactor: decoupled
-  double beta1 = 0.9;         // adam, adamw
+  double weight_decay = 0;  // adamw, adafactor: decoupled
+  double beta1 = 0.9;       // adam, adamw
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  int state_bits = 32;        // 8: momentum and moments in one byte a number, by blocks
-  double clip_norm = 0;       // most that all gradients together may have as their norm; 0: any
+  int state_bits = 32;   // 8: momentum and moments in one byte a number, by blocks
+  double clip_norm = 0;  // most that all gradients together may have as their norm; 0: any
   // Backward twice, for the norm and for the updates, in place of keeping every gradient.
   bool clip_two_pass = false;
   Rounding rounding = Rounding::nearest;

@@ -9,8 +9,8 @@
 namespace thimble {
 
 enum class Tier : uint8_t {
-  exact,        // the bits of the plan that keeps everything
-  equivalent,   // the same maths, rounded otherwise
+  exact,       // the bits of the plan that keeps everything
+  equivalent,  // the same maths, rounded otherwise
   // Other maths: statistics of a microbatch for the batch's, 16-bit numbers, 8-bit state, sparse
   // weights, lossy codecs.
   approximate,

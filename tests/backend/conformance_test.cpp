@@ -5,7 +5,8 @@ namespace thimble {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Conformance,
-                         testing::Combine(testing::Values("cpu"), testing::ValuesIn(ops_under_test())),
+                         testing::Combine(testing::Values("cpu"),
+                                          testing::ValuesIn(ops_under_test())),
                          conformance_name);
 
 }  // namespace

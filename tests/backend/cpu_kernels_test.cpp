@@ -187,8 +187,8 @@ std::vector<Case> cases() {
   result.push_back({"lstm_steps", {.inputs = layer, .fills = {{}, {}, {}, weights, weights}}});
   std::vector<TensorType> saved = layer;
   saved.back() = f32({5, 64, 320});
-  for (const Shape& shape : {Shape{5, 64, 80}, Shape{5, 64, 80}, Shape{64, 80}, Shape{64, 80},
-                             Shape{5, 64, 80}}) {
+  for (const Shape& shape :
+       {Shape{5, 64, 80}, Shape{5, 64, 80}, Shape{64, 80}, Shape{64, 80}, Shape{5, 64, 80}}) {
     saved.push_back(f32(shape));
   }
   const Fill gates = {Fill::Kind::uniform, 0.1, 0.9};

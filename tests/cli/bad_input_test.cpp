@@ -55,7 +55,8 @@ TEST_F(BadInput, Sparsity) {
     expect_refused(base + Words{"--sparsity", "static"}, "--sparsity", "--density");
     expect_refused(base + Words{"--sparse", "*"}, "--sparse", "--density");
     expect_refused(base + Words{"--density", "0.5", "--sparsity", "block"}, "'block'", "magnitude");
-    expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'", "hidden1.weight");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'",
+                   "hidden1.weight");
     expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "two axes");
     expect_refused(base + Words{"--density", "0.5", "--prune-target", "0"}, "above 0, not 0");
     expect_refused(base + Words{"--density", "0.5", "--prune-threshold", "-1"}, "above 0, not -1");
@@ -101,7 +102,8 @@ TEST_F(BadInput, Microbatches) {
     expect_refused(base + Words{"--precision", "fp16", "--loss-scale", "much"}, "dynamic, none");
     expect_refused(base + Words{"--precision", "fp16", "--loss-scale-backoff", "2"},
                    "between 0 and 1");
-    expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'", "equivalent");
+    expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'",
+                   "equivalent");
     expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
     expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",
                    "group");
@@ -315,7 +317,8 @@ TEST_F(BadInput, ResumingAnotherRun) {
   expect_refused(base + Words{"mlp", "--batch", "50", "--resume"}, "batch", "100", "50");
   expect_refused(base + Words{"mlp", "--hidden", "8", "--resume"}, "hidden");
   expect_refused(base + Words{"mlp", "--seed", "9", "--resume"}, "seed");
-  expect_refused(base + Words{"mlp", "--optimizer", "adam", "--lr", "0.1", "--resume"}, "optimizer");
+  expect_refused(base + Words{"mlp", "--optimizer", "adam", "--lr", "0.1", "--resume"},
+                 "optimizer");
   expect_refused(base + Words{"mlp", "--lr", "0.2", "--resume"}, "lr");
   expect_refused(base + Words{"mlp", "--schedule", "constant", "--resume"}, "schedule");
   expect_refused(base + Words{"mlp", "--augment", "--resume"}, "data");

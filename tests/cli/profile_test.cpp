@@ -135,7 +135,8 @@ TEST(ProfileTechniques, ThatAreRefusedAloneSayWhy) {
   for (const nlohmann::json& row : techniques["rows"]) {
     if (row.contains("refused")) {
       refused.push_back(row["name"]);
-      EXPECT_NE(row["refused"].get<std::string>().find("--clip-two-pass"), std::string::npos) << row;
+      EXPECT_NE(row["refused"].get<std::string>().find("--clip-two-pass"), std::string::npos)
+          << row;
     } else {
       EXPECT_GT(row["arena_bytes"], 0);
     }

@@ -99,8 +99,7 @@ TEST_F(TrainCommand, StaysInsideItsBudget) {
   const Words net = {"wrn-10-1", "--steps", "2", "--no-eval"};
   const nlohmann::json free = train(net + Words{"--out", out("free")});
   const std::string arena = std::to_string(free["arena_bytes"].get<int64_t>());
-  const nlohmann::json exact =
-      train(net + Words{"--memory", arena, "--out", out("exact")});
+  const nlohmann::json exact = train(net + Words{"--memory", arena, "--out", out("exact")});
   EXPECT_EQ(exact["weights_sha256"], free["weights_sha256"]);
   const Outcome refused = thimble_says(
       {"train", "wrn-10-1", "--threads", "2", "--json", "--memory", "64", "--out", out("less")});
@@ -108,20 +107,22 @@ TEST_F(TrainCommand, StaysInsideItsBudget) {
   EXPECT_FALSE(std::filesystem::exists(out("less")));
   const int64_t least = refused.json()["min_bytes"];
   EXPECT_LT(least, free["arena_bytes"].get<int64_t>());
-  const nlohmann::json tight = train(net + Words{"--memory", std::to_string(least), "--out", out("tight")});
+  const nlohmann::json tight =
+      train(net + Words{"--memory", std::to_string(least), "--out", out("tight")});
   EXPECT_EQ(tight["measured_arena_bytes"], least);
   EXPECT_EQ(tight["weights_sha256"], free["weights_sha256"]);
 }
 
 // An automatic codec is chosen once: a run that goes on with another budget keeps what it began with.
 TEST_F(TrainCommand, ResumesWithTheCodecsItBeganWith) {
-  const Words words = {"wrn-10-1", "--batch", "16", "--schedule", "constant", "--planner",
-                       "keep_all", "--no-eval"};
+  const Words words = {"wrn-10-1", "--batch",   "16",       "--schedule",
+                       "constant", "--planner", "keep_all", "--no-eval"};
   const nlohmann::json coded =
       train(words + Words{"--steps", "1", "--codec", "int8", "--out", out("coded")});
   const Words automatic = words + Words{"--codec", "auto:int8"};
   const Words tight = {"--memory", std::to_string(coded["arena_bytes"].get<int64_t>())};
-  const nlohmann::json whole = train(automatic + tight + Words{"--steps", "4", "--out", out("whole")});
+  const nlohmann::json whole =
+      train(automatic + tight + Words{"--steps", "4", "--out", out("whole")});
   EXPECT_EQ(whole["tier"], "approximate");
   EXPECT_FALSE(whole["encoded"].empty());
   train(automatic + tight + Words{"--steps", "2", "--out", out("part")});
@@ -140,9 +141,9 @@ TEST_F(TrainCommand, ResumesNothingWithoutAFolder) {
     const Words words = Words{"mlp", "--no-eval"} + codec;
     const std::string here = out(codec.empty() ? "plain" : "coded");
     train(words + Words{"--steps", "1", "--out", here});
-    expect_mistake(thimble_says(Words{"train"} + words + Words{"--steps", "2", "--resume"},
-                                {.folder = here}),
-                   "--resume", "--out");
+    expect_mistake(
+        thimble_says(Words{"train"} + words + Words{"--steps", "2", "--resume"}, {.folder = here}),
+        "--resume", "--out");
   }
 }
 

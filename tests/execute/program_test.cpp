@@ -1,4 +1,3 @@
-#include "execute/costs.h"
 #include "execute/program.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "execute/costs.h"
 #include "execute/measure.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
@@ -199,12 +199,12 @@ TEST_P(Programs, RunsOnlyAsFarAsAsked) {
   EXPECT_EQ(loss, running.program().view<float>(running.model().loss)[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Zoo, Programs, testing::Values(small_mlp(), small_wrn(), small_lstm(), small_lstm_runs()),
-    [](const auto& test) {
-      return test.param.name.substr(0, test.param.name.find_first_of("-:")) +
-             (test.param.steps_at_once > 1 ? "_runs" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Zoo, Programs,
+                         testing::Values(small_mlp(), small_wrn(), small_lstm(), small_lstm_runs()),
+                         [](const auto& test) {
+                           return test.param.name.substr(0, test.param.name.find_first_of("-:")) +
+                                  (test.param.steps_at_once > 1 ? "_runs" : "");
+                         });
 
 TEST(Program, AResNetMeasuresAsPlanned) {
   Running running(small_resnet(), "sgd");

@@ -86,8 +86,8 @@ TEST_F(StepMemory, TheCounterCounts) {
 TEST_F(StepMemory, FeedingAndTrainingAConvolutionalNetAllocatesNothing) {
   Digits digits;
   const auto feeder = make_image_feeder(digits, {.seed = 3, .augment = true, .crop_pad = 1});
-  expect_no_allocation(
-      recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov"), *feeder);
+  expect_no_allocation(recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov"),
+                       *feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingASparseNetInMicrobatchesAllocatesNothing) {
@@ -106,8 +106,8 @@ TEST_F(StepMemory, FeedingAndTrainingAnMlpWithDropoutAllocatesNothing) {
 
 TEST_F(StepMemory, FeedingAndTrainingAnLstmAllocatesNothing) {
   const auto feeder = make_sequence_feeder({.seed = 3}, 640, 64);
-  expect_no_allocation(
-      recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw"), *feeder);
+  expect_no_allocation(recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw"),
+                       *feeder);
 }
 
 TEST_F(StepMemory, FeedingGeneratedImagesAllocatesNothing) {

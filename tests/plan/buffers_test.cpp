@@ -256,8 +256,8 @@ TEST(Buffers, WhatIsCarriedLiesRightAboveTheWeights) {
   const Buffers once = buffers_of(loop.graph, Sharing::sharing, 1);
   EXPECT_EQ(std::count(once.carried.begin(), once.carried.end(), true), 0);
   const Costs costs = flat_costs(loop.graph);
-  const Plan plan = std::get<Plan>(
-      make_plan({.graph = loop.graph, .costs = costs, .microbatches = 4}));
+  const Plan plan =
+      std::get<Plan>(make_plan({.graph = loop.graph, .costs = costs, .microbatches = 4}));
   EXPECT_EQ(plan.sources[loop.w.at()], Bytes(0));
   EXPECT_EQ(plan.steps[Loop::fill].outputs[0], Bytes(256));
   EXPECT_EQ(plan.steps[Loop::make_table].outputs[0], Bytes(512));

@@ -164,8 +164,8 @@ TEST(MakePlan, FixedSourcesStayWhereTheyAre) {
     fixed[v] = Bytes(1 << 20) + c.plan.sources[v];
     reserved = std::max(reserved, align_up(fixed[v] + value.type.bytes()));
   }
-  const Plan plan = std::get<Plan>(make_plan(
-      {.graph = c.graph, .costs = c.costs, .fixed = fixed, .reserved = reserved}));
+  const Plan plan = std::get<Plan>(
+      make_plan({.graph = c.graph, .costs = c.costs, .fixed = fixed, .reserved = reserved}));
   EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt);
   EXPECT_EQ(plan.arena, c.plan.arena + Bytes(1 << 20));
   for (size_t v = 0; v < fixed.size(); ++v) {

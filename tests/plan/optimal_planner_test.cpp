@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "execute/costs.h"
-#include "plan/search/eviction_search.h"
 #include "plan/policy.h"
+#include "plan/search/eviction_search.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
@@ -110,8 +110,8 @@ TEST(EvictionSearch, KnowsWhatItsPlansTake) {
     const Problem problem(options);
     const PlanRequest request = problem.request();
     const ForwardPass pass(problem.graph);
-    const ScheduleCost all =
-        cost_of(request, schedule_keeping(pass, std::vector<bool>(problem.graph.values.size(), true)));
+    const ScheduleCost all = cost_of(
+        request, schedule_keeping(pass, std::vector<bool>(problem.graph.values.size(), true)));
     const auto frontier = eviction_frontier(pass, problem.costs, all.live_peak);
     ASSERT_FALSE(frontier.empty());
     for (const EvictionPoint& point : frontier) {

@@ -1,6 +1,6 @@
 // What every policy promises beyond its own idea: allocation levels, numbers, marks.
-#include "plan/schedule/halving.h"
 #include "plan/policy.h"
+#include "plan/schedule/halving.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"
 #include "transform/marks.h"

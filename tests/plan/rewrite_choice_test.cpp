@@ -34,10 +34,9 @@ struct Problem {
   explicit Problem(const Recipe& recipe)
       : backend(make_backend(recipe.device, 1)), steps(encoded_steps(recipe, *backend)) {
     for (const EncodedStep& step : steps) {
-      rewrites.push_back({{.graph = step.training->model.graph,
-                           .costs = step.costs,
-                           .policy = recipe.planner},
-                          step.harm});
+      rewrites.push_back(
+          {{.graph = step.training->model.graph, .costs = step.costs, .policy = recipe.planner},
+           step.harm});
     }
     choice = std::make_unique<RewriteChoice>(rewrites);
   }
@@ -124,8 +123,8 @@ TEST(RewriteChoice, HarmIsDoneOnlyWhereItPays) {
 // Every way of keeping a few activations (whole, in any codec of the ladder, or computed again), laid
 // out for real. What is chosen from the ladder's few is hardly slower than the best of all.
 TEST(RewriteChoice, IsNearBruteForce) {
-  const Recipe recipe =
-      recipe_of({.name = "mlp", .batch = 128, .image = {8, 8, 1}, .layers = 3, .hidden = 64}, "auto:int8");
+  const Recipe recipe = recipe_of(
+      {.name = "mlp", .batch = 128, .image = {8, 8, 1}, .layers = 3, .hidden = 64}, "auto:int8");
   Problem problem(recipe);
   const Graph& plain = problem.steps[0].training->model.graph;
   const std::vector<Encodable> encodable = find_encodable(plain, recipe.codec);

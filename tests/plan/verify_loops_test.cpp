@@ -94,7 +94,8 @@ TEST(VerifyLoops, TheNumberOfTurnsIsPartOfThePlan) {
       EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << c.name;
     }
     // The second turn is like all others: only what the step costs depends on their number.
-    Plan more = lay_out({.graph = c.graph, .costs = c.costs, .microbatches = 7}, schedule_of(c.plan));
+    Plan more =
+        lay_out({.graph = c.graph, .costs = c.costs, .microbatches = 7}, schedule_of(c.plan));
     EXPECT_EQ(more.steps, c.plan.steps) << c.name;
     EXPECT_EQ(find_fault(c.graph, c.costs, more), std::nullopt) << c.name;
     more.microbatches = 8;

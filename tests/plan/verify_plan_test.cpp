@@ -74,12 +74,11 @@ TEST(VerifyPlan, SoundPlansPass) {
   for (const Case& c : sound_cases()) {
     EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
     for (const Sharing sharing : {Sharing::none, Sharing::in_place}) {
-      const Plan plan =
-          lay_out({.graph = c.graph,
-                   .costs = c.costs,
-                   .sharing = sharing,
-                   .microbatches = c.plan.microbatches},
-                  schedule_of(c.plan));
+      const Plan plan = lay_out({.graph = c.graph,
+                                 .costs = c.costs,
+                                 .sharing = sharing,
+                                 .microbatches = c.plan.microbatches},
+                                schedule_of(c.plan));
       EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt) << c.name;
       EXPECT_GE(plan.arena, c.plan.arena) << c.name;
     }

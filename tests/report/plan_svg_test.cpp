@@ -23,7 +23,8 @@ TEST(PlanSvg, DrawsEveryStayAndNamesTheBytes) {
   const std::string svg = plan_svg(step.training->model.graph, step.plan);
   EXPECT_EQ(svg.find("<svg "), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
-  EXPECT_NE(svg.find(fmt::format("an arena of {} bytes", step.plan.arena.count)), std::string::npos);
+  EXPECT_NE(svg.find(fmt::format("an arena of {} bytes", step.plan.arena.count)),
+            std::string::npos);
   // Three matrices, their momenta and their gradients at least.
   EXPECT_GE(count(svg, "<rect "), 9);
   EXPECT_EQ(count(svg, "width=\"-"), 0);

@@ -84,8 +84,8 @@ inline Case planned_model(const ModelOptions& options, const OptimizerSpec& opti
   if (optimizer.fold) result.name += " with folded gradients";
   result.graph = make_training_graph(options, optimizer, {}, microbatches).model.graph;
   result.costs = gather_costs(result.graph, *make_backend("cpu", 1));
-  result.plan = std::get<Plan>(make_plan(
-      {.graph = result.graph, .costs = result.costs, .microbatches = microbatches}));
+  result.plan = std::get<Plan>(
+      make_plan({.graph = result.graph, .costs = result.costs, .microbatches = microbatches}));
   return result;
 }
 
@@ -99,9 +99,9 @@ inline Case recomputed(const Case& from, uint32_t seed, double chance) {
   std::mt19937 random(seed);
   Case result = from;
   result.name += " with recomputation";
-  result.plan = lay_out(
-      {.graph = from.graph, .costs = from.costs, .microbatches = from.plan.microbatches},
-      with_recomputation(from.graph, random, chance));
+  result.plan =
+      lay_out({.graph = from.graph, .costs = from.costs, .microbatches = from.plan.microbatches},
+              with_recomputation(from.graph, random, chance));
   return result;
 }
 

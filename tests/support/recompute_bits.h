@@ -13,9 +13,9 @@
 #include "execute/costs.h"
 #include "execute/program.h"
 #include "pipeline.h"
+#include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
-#include "plan/bytes/spread.h"
 #include "plan/verify/verify_plan.h"
 #include "support/random_steps.h"
 #include "train/initialize.h"
@@ -157,13 +157,9 @@ inline std::vector<Net> nets() {
        {.name = "resnet-50", .batch = 2, .image = {32, 32, 3}, .classes = 7, .hidden = 16}});
   all.push_back({"mlp", {.name = "mlp", .batch = 5, .dropout = 0.3, .layers = 6, .hidden = 24}});
   all.push_back({"lstm", {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 24}});
-  all.push_back({"lstm_runs",
-                 {.name = "lstm",
-                  .batch = 3,
-                  .layers = 2,
-                  .hidden = 8,
-                  .length = 12,
-                  .steps_at_once = 5}});
+  all.push_back(
+      {"lstm_runs",
+       {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12, .steps_at_once = 5}});
   all.push_back({"unet",
                  {.name = "unet",
                   .batch = 2,

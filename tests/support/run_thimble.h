@@ -48,7 +48,8 @@ class Process {
     std::vector<std::string> variables = {
         "THIMBLE_CACHE=" + (settings.cache.empty() ? folder_ / "cache" : settings.cache)};
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      if (!std::string_view(*variable).starts_with("THIMBLE_CACHE=")) variables.push_back(*variable);
+      if (!std::string_view(*variable).starts_with("THIMBLE_CACHE="))
+        variables.push_back(*variable);
     }
     std::vector<char*> envp;
     for (std::string& variable : variables) envp.push_back(variable.data());

@@ -59,9 +59,11 @@ TEST(Checkpoint, OnlyTheLatestStays) {
   const TemporaryFolder folder;
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
   // The same step again goes beside the one before, which is whole until `latest` has moved on.
-  const std::vector<std::pair<int64_t, std::string>> saves = {
-      {1, "step-00000001"}, {2, "step-00000002"}, {2, "step-00000002-2"}, {2, "step-00000002"},
-      {10, "step-00000010"}};
+  const std::vector<std::pair<int64_t, std::string>> saves = {{1, "step-00000001"},
+                                                              {2, "step-00000002"},
+                                                              {2, "step-00000002-2"},
+                                                              {2, "step-00000002"},
+                                                              {10, "step-00000010"}};
   for (const auto& [step, name] : saves) {
     const std::string path =
         save_checkpoint(folder.path(), run.program(), {.step = step, .recipe = kRecipe});

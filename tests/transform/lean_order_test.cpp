@@ -30,7 +30,8 @@ TEST(LeanOrder, FinishesABranchBeforeTheNext) {
   for (int i = 0; i < 3; ++i) wide.push_back(b.op("upsample2d", {x}, {{"factor", int64_t{2}}}));
   ValueId sum;
   for (const ValueId value : wide) {
-    const ValueId pooled = b.op("avg_pool", {value}, {{"kernel", int64_t{2}}, {"stride", int64_t{2}}});
+    const ValueId pooled =
+        b.op("avg_pool", {value}, {{"kernel", int64_t{2}}, {"stride", int64_t{2}}});
     sum = sum.valid() ? b.op("add", {sum, pooled}) : pooled;
   }
   graph.results = {sum};
@@ -81,9 +82,8 @@ TEST(LeanOrder, ChangesNoBit) {
     verify_graph(other);
     Interpreter plain(step.graph), reordered(other);
     for (Interpreter* run : {&plain, &reordered}) {
-      fill_inputs(step.graph, step.rng, 0, [&](ValueId value, const Tensor& tensor) {
-        (*run)[value] = tensor;
-      });
+      fill_inputs(step.graph, step.rng, 0,
+                  [&](ValueId value, const Tensor& tensor) { (*run)[value] = tensor; });
       run->run();
     }
     for (size_t v = 0; v < other.values.size(); ++v) {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "backend/kernel.h"
 #include "backend/cpu/sixteen_bit.h"
+#include "backend/kernel.h"
 
 namespace thimble {
 

@@ -7,8 +7,8 @@ namespace thimble {
 namespace {
 
 // A large data-centre GPU in round figures; only ratios matter here.
-constexpr Roofline kModel = {.flops_per_second = 50e12, .bytes_per_second = 3e12,
-                             .launch_seconds = 2e-6};
+constexpr Roofline kModel = {
+    .flops_per_second = 50e12, .bytes_per_second = 3e12, .launch_seconds = 2e-6};
 
 class NullKernel final : public Kernel {
  public:

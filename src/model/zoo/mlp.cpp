@@ -18,7 +18,8 @@ Model build(const ModelOptions& options) {
   Layers net(options);
   Builder& b = net.build();
   ValueId x = net.images();
-  x = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{options.batch, options.image.elements()}}});
+  x = b.op("reshape", {x},
+           {{"shape", std::vector<int64_t>{options.batch, options.image.elements()}}});
   for (int64_t i = 0; i < options.layers; ++i) {
     x = net.dropout(net.linear(fmt::format("hidden{}", i + 1), x, options.hidden, "relu"));
   }

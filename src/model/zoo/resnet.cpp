@@ -38,8 +38,10 @@ std::optional<Stages> stages_of(std::string_view name) {
   for (const auto& [depth, stages] : kNamed) {
     if (numbers->size() == 1 && (*numbers)[0] == depth) return stages;
   }
-  user_error("there is no '{}'; known: resnet-50, -101, -152, -200, -1001; or give the stages, as "
-             "resnet:[3,4,6,3]", name);
+  user_error(
+      "there is no '{}'; known: resnet-50, -101, -152, -200, -1001; or give the stages, as "
+      "resnet:[3,4,6,3]",
+      name);
 }
 
 bool matches(std::string_view name) { return stages_of(name).has_value(); }
@@ -86,9 +88,10 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_resnet;
-const ModelFamily family_resnet{"resnet-N, resnet:[a,b,c,d]",
-                                "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
-                                "1001, or four stage lengths)",
-                                matches, complete, build};
+const ModelFamily family_resnet{
+    "resnet-N, resnet:[a,b,c,d]",
+    "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
+    "1001, or four stage lengths)",
+    matches, complete, build};
 
 }  // namespace thimble

@@ -16,7 +16,8 @@ bool matches(std::string_view name) {
   const int64_t depth = (*numbers)[0];
   user_check(depth >= 10 && (depth - 4) % 6 == 0 && depth <= 6004,
              "'{}': the depth of a wrn is 6n + 4: 10, 16, 22, 28, ...", name);
-  user_check((*numbers)[1] >= 1 && (*numbers)[1] <= 64, "'{}': the width of a wrn is 1 to 64", name);
+  user_check((*numbers)[1] >= 1 && (*numbers)[1] <= 64, "'{}': the width of a wrn is 1 to 64",
+             name);
   return true;
 }
 

@@ -57,7 +57,9 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0}; }
+Work work(const Signature& s) {
+  return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0};
+}
 
 std::vector<Sample> samples() {
   std::vector<Sample> result;

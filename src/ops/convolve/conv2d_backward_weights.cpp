@@ -37,8 +37,8 @@ void reference(const KernelArgs& args) {
           for (int64_t ow = 0; ow < g.out_w; ++ow) {
             const int64_t iw = ow * g.stride - g.pad + kw;
             if (iw < 0 || iw >= g.in_w) continue;
-            sum += widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) *
-                   widen(dy[g.y_at(n, oh, ow, o)]);
+            sum +=
+                widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) * widen(dy[g.y_at(n, oh, ow, o)]);
           }
         }
       }
@@ -54,7 +54,9 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0}; }
+Work work(const Signature& s) {
+  return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0};
+}
 
 std::vector<Sample> samples() {
   std::vector<Sample> result;

@@ -12,8 +12,8 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w,
   g.stride = attrs.integer("stride", 1);
   g.pad = attrs.integer("pad", 0);
   g.groups = attrs.integer("groups", 1);
-  user_check(g.stride >= 1 && g.pad >= 0 && g.groups >= 1, "[{}] stride, pad or groups out of range",
-             op);
+  user_check(g.stride >= 1 && g.pad >= 0 && g.groups >= 1,
+             "[{}] stride, pad or groups out of range", op);
   g.batch = x[0], g.in_h = x[1], g.in_w = x[2], g.in_c = x[3];
   g.out_c = w[0], g.kernel_h = w[1], g.kernel_w = w[2];
   user_check(g.in_c % g.groups == 0 && g.out_c % g.groups == 0 && w[3] * g.groups == g.in_c,

@@ -3,8 +3,8 @@
 // attrs epsilon (1e-5), act (none or relu), training (1: mean and var are batch_norm_stats(x), and
 // the gradient goes through them; 0: they are constants).
 #include "graph/builder.h"
-#include "ops/pointwise/activation.h"
 #include "ops/normalise/batch_norm_channel.h"
+#include "ops/pointwise/activation.h"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // batch_norm_backward(x, mean, var, gamma, beta, dy) -> (dx, dgamma [C], dbeta [C]); attrs of
 // batch_norm. With training=1 the statistics are functions of x and dx goes through them.
-#include "ops/pointwise/activation.h"
 #include "ops/normalise/batch_norm_channel.h"
+#include "ops/pointwise/activation.h"
 
 namespace thimble {
 namespace {

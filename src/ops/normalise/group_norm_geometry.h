@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "ops/pointwise/activation.h"
 #include "ops/normalise/group_statistics.h"
+#include "ops/pointwise/activation.h"
 #include "ops/reduce/last_axis.h"
 
 namespace thimble {

@@ -61,16 +61,13 @@ inline LstmStepsGeometry lstm_steps_geometry(std::string_view op,
   check_floating_rank(op, "x [K,B,I]", types[0], 3);
   const Shape& x = types[0].shape;
   user_check(x[0] >= 1, "[{}] wants at least one time step, got {}", op, to_string(types[0]));
-  const std::array<TensorType, 5> of_one_step = {TensorType{{x[1], x[2]}, types[0].dtype},
-                                                 types[1], types[2], types[3], types[4]};
+  const std::array<TensorType, 5> of_one_step = {TensorType{{x[1], x[2]}, types[0].dtype}, types[1],
+                                                 types[2], types[3], types[4]};
   lstm_geometry(op, of_one_step);
   return lstm_steps_geometry(x, types[1].shape);
 }
 
-inline constexpr std::array<LstmStepsGeometry, 5> kLstmStepsCases = {{{{2, 3, 5}, 3},
-                                                                      {{3, 5, 4}, 2},
-                                                                      {{1, 1, 1}, 4},
-                                                                      {{2, 3, 8}, 1},
-                                                                      {{8, 16, 16}, 3}}};
+inline constexpr std::array<LstmStepsGeometry, 5> kLstmStepsCases = {
+    {{{2, 3, 5}, 3}, {{3, 5, 4}, 2}, {{1, 1, 1}, 4}, {{2, 3, 8}, 1}, {{8, 16, 16}, 3}}};
 
 }  // namespace thimble

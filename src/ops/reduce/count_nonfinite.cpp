@@ -27,7 +27,8 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  return {{.inputs = {{{5, 7}}}}, {.inputs = {{{3000}, DType::f16}}, .accumulate = 1},
+  return {{.inputs = {{{5, 7}}}},
+          {.inputs = {{{3000}, DType::f16}}, .accumulate = 1},
           {.inputs = {{{70}}, {{3000}, DType::bf16}, {{1}, DType::f16}, {{64, 33}}}}};
 }
 

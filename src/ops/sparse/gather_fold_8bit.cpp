@@ -5,8 +5,8 @@
 // the pool, and the pool has no gradient. Blocks that lie in this weight's part of the pool, and
 // the two that reach beyond it, are rounded anew; the others are left alone.
 // REQUIRES: first + ones of the mask <= T.
-#include "ops/update/block_fold.h"
 #include "ops/sparse/packed_weight.h"
+#include "ops/update/block_fold.h"
 
 namespace thimble {
 namespace {

@@ -19,8 +19,12 @@ class Assigner {
  public:
   Assigner(const Graph& graph, const Schedule& schedule, const Costs& costs, Sharing sharing,
            int microbatches)
-      : graph_(graph), schedule_(schedule), costs_(costs), sharing_(sharing),
-        microbatches_(microbatches), last_step_(static_cast<int>(schedule.steps.size()) - 1),
+      : graph_(graph),
+        schedule_(schedule),
+        costs_(costs),
+        sharing_(sharing),
+        microbatches_(microbatches),
+        last_step_(static_cast<int>(schedule.steps.size()) - 1),
         each_(phase_range(graph, schedule, Phase::each)) {}
 
   Buffers run() {
@@ -211,7 +215,7 @@ class Assigner {
 
   std::vector<Copy> copies_;  // sources first
   size_t source_count_ = 0;
-  std::vector<int> current_;  // by value: its latest copy
+  std::vector<int> current_;   // by value: its latest copy
   std::vector<int> uses_;      // copies, step after step
   std::vector<size_t> first_;  // by step: where its copies begin in uses_
   Buffers result_;

@@ -19,12 +19,12 @@ struct StepBuffers {
 };
 
 struct Buffers {
-  std::vector<BufferUse> uses;    // first and last step, inclusive
+  std::vector<BufferUse> uses;  // first and last step, inclusive
   std::vector<Role> roles;
-  std::vector<bool> persistent;   // live across steps
-  std::vector<bool> carried;      // made in `begin` and live across microbatches
+  std::vector<bool> persistent;  // live across steps
+  std::vector<bool> carried;     // made in `begin` and live across microbatches
   std::vector<StepBuffers> steps;
-  std::vector<int> sources;       // by ValueId: buffer of a value present at the start, or -1
+  std::vector<int> sources;  // by ValueId: buffer of a value present at the start, or -1
 };
 
 // REQUIRES: the schedule computes every value before it is read.

@@ -52,9 +52,8 @@ std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, cons
   std::stable_sort(live.begin(), live.end(),
                    [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
   std::set<int64_t> seen;
-  std::erase_if(live, [&](const LiveValue& entry) {
-    return !seen.insert(address[entry.value.at()]).second;
-  });
+  std::erase_if(
+      live, [&](const LiveValue& entry) { return !seen.insert(address[entry.value.at()]).second; });
   for (LiveValue& entry : live) {
     const NodeId maker = graph[entry.value].producer;
     if (!maker.valid() || graph[maker].backward || entry.made == peak) continue;

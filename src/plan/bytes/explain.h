@@ -10,7 +10,7 @@ namespace thimble {
 struct LiveValue {
   ValueId value;
   Bytes bytes;
-  int made = 0;       // the step that made this copy; -1: present at the start
+  int made = 0;  // the step that made this copy; -1: present at the start
   int last_read = 0;
   // Of a value that could be dropped and computed again from what is live: the time that would cost
   // per byte it would free. Negative: it could not.
@@ -22,8 +22,8 @@ std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, cons
 
 // What becomes of a forward value that the backward pass needs, or of its code.
 enum class Fate : uint8_t {
-  passing,     // gone when the forward pass is done with it
-  kept,        // made once
+  passing,  // gone when the forward pass is done with it
+  kept,     // made once
   recomputed,
 };
 // By value.

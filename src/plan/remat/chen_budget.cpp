@@ -56,10 +56,9 @@ Schedule schedule(const PlanRequest& request) {
 }  // namespace
 
 extern const Policy policy_chen_budget;
-const Policy policy_chen_budget{
-    .name = "chen_budget",
-    .summary = "the budgeted segments of Chen et al. 2016, searched",
-    .schedule = schedule,
-    .candidates = candidates};
+const Policy policy_chen_budget{.name = "chen_budget",
+                                .summary = "the budgeted segments of Chen et al. 2016, searched",
+                                .schedule = schedule,
+                                .candidates = candidates};
 
 }  // namespace thimble

@@ -1,7 +1,7 @@
 // drop_cheap: keeps the results of costly ops (convolution, product) and computes cheap ones
 // (normalisation, activation, pooling, cast) again, wherever what they are made from is at hand.
-#include "plan/schedule/mirror.h"
 #include "plan/policy.h"
+#include "plan/schedule/mirror.h"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // log_recursive: recursive cutting of the whole forward pass (see plan/schedule/halving.h). The number is
 // the fan-out: more cuts at once hold more and repeat less.
-#include "plan/schedule/halving.h"
 #include "plan/policy.h"
+#include "plan/schedule/halving.h"
 
 namespace thimble {
 namespace {

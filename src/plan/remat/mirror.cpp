@@ -58,7 +58,8 @@ Schedule schedule(const PlanRequest& request) {
 extern const Policy policy_mirror;
 const Policy policy_mirror{
     .name = "mirror",
-    .summary = "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated",
+    .summary =
+        "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated",
     .schedule = schedule,
     .candidates = candidates};
 

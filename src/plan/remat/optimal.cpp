@@ -1,6 +1,6 @@
 // optimal: the fastest schedule found whose arena fits the budget (see plan/search/optimal_planner.h).
-#include "plan/search/optimal_planner.h"
 #include "plan/policy.h"
+#include "plan/search/optimal_planner.h"
 
 namespace thimble {
 namespace {

@@ -33,10 +33,9 @@ Schedule schedule(const PlanRequest& request) {
 }  // namespace
 
 extern const Policy policy_sqrt_segments;
-const Policy policy_sqrt_segments{
-    .name = "sqrt_segments",
-    .summary = "about sqrt(n) segments, only their inputs kept",
-    .schedule = schedule,
-    .candidates = candidates};
+const Policy policy_sqrt_segments{.name = "sqrt_segments",
+                                  .summary = "about sqrt(n) segments, only their inputs kept",
+                                  .schedule = schedule,
+                                  .candidates = candidates};
 
 }  // namespace thimble

@@ -83,7 +83,8 @@ std::vector<int> without_inner(const ForwardPass& pass, const std::vector<int>& 
     kept.push_back(cuts[i]);
     const int end = together[static_cast<size_t>(cuts[i])];
     const auto next = std::lower_bound(cuts.begin(), cuts.end(), end);
-    const bool block = end - cuts[i] <= kSoon && next != cuts.end() && bytes(*next) <= bytes(cuts[i]);
+    const bool block =
+        end - cuts[i] <= kSoon && next != cuts.end() && bytes(*next) <= bytes(cuts[i]);
     inner_until = block ? end : -1;
   }
   return kept;
@@ -161,11 +162,13 @@ std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs) 
       blocks.push_back({begin, end});
       begin = end;
     }
-    if (begin < static_cast<int>(pass.size())) blocks.push_back({begin, static_cast<int>(pass.size())});
+    if (begin < static_cast<int>(pass.size()))
+      blocks.push_back({begin, static_cast<int>(pass.size())});
     for (Block& block : blocks) describe(pass, costs, block);
   };
   std::vector<int> ends;
-  for (const int p : without_inner(pass, candidate_cuts(pass, crossing), crossing)) ends.push_back(p + 1);
+  for (const int p : without_inner(pass, candidate_cuts(pass, crossing), crossing))
+    ends.push_back(p + 1);
   cut(ends);
   // Cuts inside a repeated unit (the layers of one time step) make blocks too small to be worth it.
   const size_t period = period_of(blocks);

@@ -14,14 +14,14 @@
 namespace thimble {
 
 struct Block {
-  int begin = 0;                   // positions [begin, end) of the forward pass
+  int begin = 0;  // positions [begin, end) of the forward pass
   int end = 0;
-  std::vector<ValueId> enters;     // values crossing the cut before it (not sources)
-  Bytes entering;                  // of those
-  Bytes made;                      // all results of its nodes, views apart
-  double seconds = 0;              // of its nodes
+  std::vector<ValueId> enters;  // values crossing the cut before it (not sources)
+  Bytes entering;               // of those
+  Bytes made;                   // all results of its nodes, views apart
+  double seconds = 0;           // of its nodes
   double flops = 0;
-  size_t kind = 0;                 // equal for blocks of the same ops, shapes and marks
+  size_t kind = 0;  // equal for blocks of the same ops, shapes and marks
 };
 
 std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs);

@@ -72,7 +72,9 @@ namespace {
 class Replayer {
  public:
   explicit Replayer(const ForwardPass& pass)
-      : pass_(pass), available_(pass.graph.values.size(), false), wanted_(pass.size(), false),
+      : pass_(pass),
+        available_(pass.graph.values.size(), false),
+        wanted_(pass.size(), false),
         views_of_(pass.graph.values.size()) {
     for (size_t v = 0; v < available_.size(); ++v) {
       // What updates make lies where it always lay, and place_updates sees to it that it is there.
@@ -137,8 +139,8 @@ class Replayer {
   }
 
   const ForwardPass& pass_;
-  std::vector<bool> available_;  // by value
-  std::vector<bool> wanted_;     // by position; all false between calls
+  std::vector<bool> available_;                 // by value
+  std::vector<bool> wanted_;                    // by position; all false between calls
   std::vector<std::vector<ValueId>> views_of_;  // by value
   std::vector<Step> steps_;
 };

@@ -15,12 +15,13 @@ struct ForwardPass {
   explicit ForwardPass(const Graph& graph);
 
   const Graph& graph;
-  std::vector<NodeId> nodes;            // by position
-  std::vector<int> position;            // by node: position, or -1
-  std::vector<NodeId> backward;         // the rest but updates, in order
-  std::vector<bool> read_backward;      // by value: some backward node or update reads it, or a view of it
-  std::vector<bool> is_forward;         // by value: made by a forward node
-  std::vector<int> last_forward_reader; // by value: position of its last forward reader, or -1
+  std::vector<NodeId> nodes;     // by position
+  std::vector<int> position;     // by node: position, or -1
+  std::vector<NodeId> backward;  // the rest but updates, in order
+  std::vector<bool>
+      read_backward;             // by value: some backward node or update reads it, or a view of it
+  std::vector<bool> is_forward;  // by value: made by a forward node
+  std::vector<int> last_forward_reader;  // by value: position of its last forward reader, or -1
   // By value: the forward value at whose bytes it lies (itself, unless it is a view).
   std::vector<ValueId> bytes_of;
 
@@ -47,9 +48,14 @@ class Retention {
   virtual bool stays_after_forward(ValueId value) = 0;
   // The positions in `replayed` (ascending) have just been run again, because backward node
   // `reader` needs some of their results.
-  virtual void replayed(const std::vector<int>& replayed, NodeId reader) { (void)replayed, (void)reader; }
+  virtual void replayed(const std::vector<int>& replayed, NodeId reader) {
+    (void)replayed, (void)reader;
+  }
   // Whether a result of that stays beyond `reader`. By default it does, until its last reader.
-  virtual bool stays_after_replay(ValueId value) { (void)value; return true; }
+  virtual bool stays_after_replay(ValueId value) {
+    (void)value;
+    return true;
+  }
 };
 
 // The schedule that follows from it. Marks are honoured: `keep` results always stay, `recompute`

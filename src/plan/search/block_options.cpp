@@ -144,7 +144,9 @@ class BlockStudy {
   }
 
   static std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
-    const auto cost = [](const BlockOption& o) { return o.replay_seconds + o.after_replay_seconds; };
+    const auto cost = [](const BlockOption& o) {
+      return o.replay_seconds + o.after_replay_seconds;
+    };
     std::stable_sort(options.begin(), options.end(), [&](const auto& a, const auto& b) {
       return std::pair(a.kept_bytes, cost(a)) < std::pair(b.kept_bytes, cost(b));
     });
@@ -164,9 +166,9 @@ class BlockStudy {
   const Costs& costs_;
   const Block& block_;
   std::vector<ValueId> inner_;
-  std::vector<ValueId> leaving_;  // made here, crossing the cut behind the block
-  Bytes leaving_bytes_;           // everything crossing it
-  ValueSet needed_;               // forward values its backward pass reads
+  std::vector<ValueId> leaving_;      // made here, crossing the cut behind the block
+  Bytes leaving_bytes_;               // everything crossing it
+  ValueSet needed_;                   // forward values its backward pass reads
   std::vector<int> majors_, minors_;  // indices into inner_
 };
 

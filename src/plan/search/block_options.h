@@ -10,15 +10,15 @@ namespace thimble {
 
 // One choice for a block: a set of inner values kept from the forward pass to the backward pass.
 struct BlockOption {
-  std::vector<int> kept;      // outputs kept, counted from the block's first (see inner_values)
+  std::vector<int> kept;  // outputs kept, counted from the block's first (see inner_values)
   Bytes kept_bytes;
   // The block is run again to get at what leaves it, as part of a longer stretch:
   double replay_seconds = 0;  // then
   Bytes replay_bytes;         // and what stays of its inside (results of costly ops)
   // Its backward pass computes again what is still missing:
   double after_replay_seconds = 0;
-  double alone_seconds = 0;   // the same when the block was not run again before
-  Bytes after_replay_bytes;   // room for that, and for gradients
+  double alone_seconds = 0;  // the same when the block was not run again before
+  Bytes after_replay_bytes;  // room for that, and for gradients
   Bytes alone_bytes;
 };
 

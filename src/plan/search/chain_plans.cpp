@@ -9,7 +9,9 @@ class Chosen final : public Retention {
   Chosen(const ForwardPass& pass, const std::vector<Block>& blocks,
          const std::vector<const std::vector<BlockOption>*>& options,
          const std::vector<BlockChoice>& choices)
-      : pass_(pass), block_of_(pass.size()), stays_(pass.graph.values.size(), false),
+      : pass_(pass),
+        block_of_(pass.size()),
+        stays_(pass.graph.values.size(), false),
         crosses_(pass.graph.values.size(), false) {
     for (size_t b = 0; b < blocks.size(); ++b) {
       for (int p = blocks[b].begin; p < blocks[b].end; ++p) block_of_[static_cast<size_t>(p)] = b;
@@ -40,14 +42,15 @@ class Chosen final : public Retention {
 
  private:
   const ForwardPass& pass_;
-  std::vector<size_t> block_of_;  // by position
+  std::vector<size_t> block_of_;       // by position
   std::vector<bool> stays_, crosses_;  // by value
   int reader_ = -1;
 };
 
 }  // namespace
 
-ChainPlans::ChainPlans(const ForwardPass& pass, const Costs& costs, const std::vector<Block>& blocks)
+ChainPlans::ChainPlans(const ForwardPass& pass, const Costs& costs,
+                       const std::vector<Block>& blocks)
     : pass_(pass), blocks_(blocks) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     // The block behind decides what leaves, so it belongs to the kind.

@@ -125,7 +125,8 @@ class Frontier {
             State& held = next[bucket];
             if (cost >= held.cost) return;
             held = {cost, brought};
-            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k), static_cast<int16_t>(o), ends};
+            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k),
+                                                                 static_cast<int16_t>(o), ends};
           };
           if (state.brought + choice.alone_bytes.count <= room) {
             offer(state.cost + choice.alone_seconds + kept + leave_cost, 0, true);

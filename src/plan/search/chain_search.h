@@ -24,7 +24,7 @@ struct ChainPoint {
 //
 //   in use while segment s goes backward =
 //     kept by all segments up to s  +  what its replay brings back  +  its last block's own needs
-std::vector<ChainPoint> chain_frontier(
-    const std::vector<Block>& blocks, const std::vector<const std::vector<BlockOption>*>& options);
+std::vector<ChainPoint> chain_frontier(const std::vector<Block>& blocks,
+                                       const std::vector<const std::vector<BlockOption>*>& options);
 
 }  // namespace thimble

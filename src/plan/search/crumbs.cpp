@@ -36,9 +36,8 @@ std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs) {
 bool repeats_crumbs(const ForwardPass& pass, const std::vector<bool>& crumbs,
                     const Schedule& schedule) {
   return std::ranges::any_of(schedule.steps, [&](const Step& step) {
-    return step.recompute && std::ranges::any_of(pass.graph[step.node].outputs, [&](ValueId made) {
-             return crumbs[made.at()];
-           });
+    return step.recompute && std::ranges::any_of(pass.graph[step.node].outputs,
+                                                 [&](ValueId made) { return crumbs[made.at()]; });
   });
 }
 

@@ -34,7 +34,8 @@ std::vector<std::vector<ValueId>> dear_groups(const Graph& graph, const Costs& c
     Bytes in_block;
     for (; next != in_order.end() && position(*next) < block.end; ++next) {
       const Bytes bytes = graph[*next].type.bytes();
-      const bool full = groups.size() == first || (groups.back().bytes + bytes).count > total.count / 8;
+      const bool full =
+          groups.size() == first || (groups.back().bytes + bytes).count > total.count / 8;
       if (full) groups.emplace_back();
       groups.back().values.push_back(*next);
       groups.back().bytes += bytes;
@@ -44,7 +45,8 @@ std::vector<std::vector<ValueId>> dear_groups(const Graph& graph, const Costs& c
       groups[g].seconds_per_byte = block.seconds / static_cast<double>(in_block.count);
     }
   }
-  internal_check(next == in_order.end(), "values are made after the last block of the forward pass");
+  internal_check(next == in_order.end(),
+                 "values are made after the last block of the forward pass");
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return a.seconds_per_byte > b.seconds_per_byte;
   });

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/policy.h"
+#include "plan/schedule/halving.h"
 #include "plan/search/crumbs.h"
 #include "plan/search/eviction_search.h"
-#include "plan/schedule/halving.h"
-#include "plan/policy.h"
 
 namespace thimble {
 namespace {

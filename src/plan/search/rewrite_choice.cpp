@@ -90,8 +90,8 @@ PlanResult RewriteChoice::plan(const Pick& pick, std::optional<Bytes> budget) {
     return make_plan(request);
   }
   const bool once = pick.arena == option.fastest.arena && pick.seconds == option.fastest.seconds;
-  const Schedule schedule = once ? schedule_once(option.request)
-                                 : *planner_of(option).choose(pick.arena).schedule;
+  const Schedule schedule =
+      once ? schedule_once(option.request) : *planner_of(option).choose(pick.arena).schedule;
   Plan plan = lay_out(option.request, schedule);
   if (budget && plan.arena > *budget) return infeasible(option.request, plan);
   return plan;

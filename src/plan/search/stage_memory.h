@@ -30,17 +30,18 @@ struct StageMemory {
   StageMemory(const ForwardPass& pass, const Costs& costs);
 
   std::vector<NodeId> stages;
-  std::vector<UnitStep> steps;        // by stage; those of the forward pass come first
-  std::vector<Bytes> always;          // by stage: live when its node runs, whatever is dropped
-  std::vector<Bytes> always_before;   // by stage: the same while replays run in front of the node
-  size_t forward = 0;                 // stages of the forward pass
+  std::vector<UnitStep> steps;       // by stage; those of the forward pass come first
+  std::vector<Bytes> always;         // by stage: live when its node runs, whatever is dropped
+  std::vector<Bytes> always_before;  // by stage: the same while replays run in front of the node
+  size_t forward = 0;                // stages of the forward pass
 
-  std::vector<ValueId> units;         // by unit: the value
-  std::vector<Bytes> bytes;           // by unit
-  std::vector<int> maker;             // by unit: stage
-  std::vector<int> last_use;          // by unit: the last stage that may want it, if only to compute others again
-  std::vector<std::vector<int>> uses; // by unit: stages that read it, ascending
-  std::vector<bool> never_stays;      // by unit: marked to be computed again
+  std::vector<ValueId> units;  // by unit: the value
+  std::vector<Bytes> bytes;    // by unit
+  std::vector<int> maker;      // by unit: stage
+  std::vector<int>
+      last_use;  // by unit: the last stage that may want it, if only to compute others again
+  std::vector<std::vector<int>> uses;  // by unit: stages that read it, ascending
+  std::vector<bool> never_stays;       // by unit: marked to be computed again
 };
 
 }  // namespace thimble

@@ -112,7 +112,8 @@ class Replay {
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
       const ValueId id = make_id<ValueId>(v);
-      if (value.producer.valid() || value.role != Role::input || read_at_end.count(id) != 0) continue;
+      if (value.producer.valid() || value.role != Role::input || read_at_end.count(id) != 0)
+        continue;
       const int64_t at = plan_.sources[v].count;
       const auto it = regions_.find(at);
       const bool untouched = it != regions_.end() && it->second.holds.count(id) != 0;

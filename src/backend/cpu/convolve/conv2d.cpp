@@ -1,7 +1,7 @@
 // conv2d: one pass over x; the weights are packed first.
-#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/convolve/image_slices.h"
 #include "backend/cpu/convolve/packed_weights.h"
+#include "backend/cpu/cpu_kernel.h"
 
 namespace thimble {
 namespace {

@@ -3,9 +3,9 @@
 // Stride 1: a forward convolution of dy with the weights turned by 180 degrees, inputs and outputs
 // exchanged. oneDNN's forward kernel is 1.6 times as fast as its backward one, and can add.
 // Other strides: the backward primitive; to add, a few images at a time go through the workspace.
-#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/convolve/image_slices.h"
 #include "backend/cpu/convolve/packed_weights.h"
+#include "backend/cpu/cpu_kernel.h"
 
 namespace thimble {
 namespace {

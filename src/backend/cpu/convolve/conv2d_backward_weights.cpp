@@ -1,8 +1,8 @@
 // conv2d_backward_weights: the gradient is made in the primitive's layout, then copied (or added)
 // into ours. In 16 bits, slices of images are summed up in f32 and rounded once.
-#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/convolve/image_slices.h"
 #include "backend/cpu/convolve/packed_weights.h"
+#include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/sixteen_bit.h"
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "backend/cpu/pointwise/elementwise.h"
-#include "backend/cpu/rows.h"
 #include "backend/cpu/reduce/softmax_rows.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // bias_act_backward: dx in one pass, then its column sums.
 #include "backend/cpu/pointwise/activation.h"
-#include "backend/cpu/reduce/column_sums.h"
 #include "backend/cpu/pointwise/elementwise.h"
+#include "backend/cpu/reduce/column_sums.h"
 
 namespace thimble {
 namespace {

@@ -1,6 +1,6 @@
 // copy: in place, nothing happens.
-#include "backend/cpu/shape/copy_rows.h"
 #include "backend/cpu/pointwise/elementwise.h"
+#include "backend/cpu/shape/copy_rows.h"
 
 namespace thimble {
 namespace {

@@ -1,8 +1,8 @@
 // lstm_cell: two products straight into the saved gates, then one pass over them.
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/recurrent/lstm_step.h"
-#include "backend/cpu/parallel.h"
 #include "backend/cpu/multiply/product.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/recurrent/lstm_step.h"
 
 namespace thimble {
 namespace {

@@ -1,9 +1,9 @@
 // lstm_cell_backward: one pass for the gradients of the gates [B,4H], which wait in the workspace;
 // then a product for each gradient of a matrix.
-#include "backend/cpu/reduce/column_sums.h"
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/recurrent/lstm_step.h"
 #include "backend/cpu/multiply/product.h"
+#include "backend/cpu/recurrent/lstm_step.h"
+#include "backend/cpu/reduce/column_sums.h"
 
 namespace thimble {
 namespace {

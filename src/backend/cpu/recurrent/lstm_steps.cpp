@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/recurrent/lstm_step.h"
-#include "backend/cpu/parallel.h"
 #include "backend/cpu/multiply/product.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/recurrent/lstm_step.h"
 
 namespace thimble {
 namespace {

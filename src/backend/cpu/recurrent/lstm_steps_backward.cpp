@@ -3,10 +3,10 @@
 // wait in the workspace, for one product with each gradient of a matrix.
 #include <algorithm>
 
-#include "backend/cpu/reduce/column_sums.h"
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/recurrent/lstm_step.h"
 #include "backend/cpu/multiply/product.h"
+#include "backend/cpu/recurrent/lstm_step.h"
+#include "backend/cpu/reduce/column_sums.h"
 
 namespace thimble {
 namespace {

@@ -1,9 +1,9 @@
 // reduce, where it is a sum or mean over leading axes (gradients of what was repeated along them)
 // or over the last ones.
-#include "backend/cpu/reduce/column_sums.h"
 #include "backend/cpu/cpu_kernel.h"
-#include "backend/cpu/rows.h"
+#include "backend/cpu/reduce/column_sums.h"
 #include "backend/cpu/reduce/softmax_rows.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // softmax: a row at a time; it stays in cache between the maximum, the sum and the result.
 #include "backend/cpu/pointwise/elementwise.h"
-#include "backend/cpu/rows.h"
 #include "backend/cpu/reduce/softmax_rows.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {

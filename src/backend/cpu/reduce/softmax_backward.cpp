@@ -1,7 +1,7 @@
 // softmax_backward: a row at a time.
 #include "backend/cpu/pointwise/elementwise.h"
-#include "backend/cpu/rows.h"
 #include "backend/cpu/reduce/softmax_rows.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // softmax_cross_entropy_backward: one pass.
 #include "backend/cpu/pointwise/elementwise.h"
-#include "backend/cpu/rows.h"
 #include "backend/cpu/pointwise/vector_math.h"
+#include "backend/cpu/rows.h"
 
 namespace thimble {
 namespace {

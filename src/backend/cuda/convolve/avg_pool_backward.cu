@@ -15,8 +15,8 @@ struct Spread {
   __device__ void operator()(std::integral_constant<int, kWide>, int n, int ih, int iw,
                              int c) const {
     float sum[kWide] = {};
-    pool.for_each_window(
-        ih, iw, [&](int oh, int ow, int) { add_wide(dy + pool.y_at(n, oh, ow, c), sum); });
+    pool.for_each_window(ih, iw,
+                         [&](int oh, int ow, int) { add_wide(dy + pool.y_at(n, oh, ow, c), sum); });
     const float share = 1 / static_cast<float>(pool.kernel * pool.kernel);
 #pragma unroll
     for (int e = 0; e < kWide; ++e) sum[e] *= share;
@@ -25,12 +25,11 @@ struct Spread {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_pooling(s, device, s.outputs[0], s.inputs[0],
-                      [](auto tag, const Pool& pool, const KernelArgs& args) {
-                        using T = typename decltype(tag)::type;
-                        return Spread<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
-                                         args.adds_into(0)};
-                      });
+  return make_pooling(
+      s, device, s.outputs[0], s.inputs[0], [](auto tag, const Pool& pool, const KernelArgs& args) {
+        using T = typename decltype(tag)::type;
+        return Spread<T>{pool, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0)};
+      });
 }
 
 }  // namespace

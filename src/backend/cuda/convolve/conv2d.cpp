@@ -1,6 +1,6 @@
 // conv2d: cuDNN.
-#include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/convolve/cudnn_convolution.h"
+#include "backend/cuda/cuda_kernel.h"
 
 namespace thimble {
 namespace {

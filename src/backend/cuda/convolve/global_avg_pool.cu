@@ -1,6 +1,6 @@
 // global_avg_pool: the columns of every image summed by one block per strip.
-#include "backend/cuda/reduce/column_sums.cuh"
 #include "backend/cuda/convolve/image_columns.cuh"
+#include "backend/cuda/reduce/column_sums.cuh"
 
 namespace thimble {
 namespace {

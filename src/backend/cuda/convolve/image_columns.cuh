@@ -2,8 +2,8 @@
 // global pooling and its gradient share.
 #pragma once
 
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/reduce/columns.cuh"
 
 namespace thimble {
 

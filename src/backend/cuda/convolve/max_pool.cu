@@ -18,8 +18,7 @@ struct Largest {
     Vec<uint8_t, kWide> place;
     bool first = true;
     pool.for_each_in_window(oh, ow, [&](int ih, int iw, int position) {
-      const Vec<T, kWide> in =
-          *reinterpret_cast<const Vec<T, kWide>*>(x + pool.x_at(n, ih, iw, c));
+      const Vec<T, kWide> in = *reinterpret_cast<const Vec<T, kWide>*>(x + pool.x_at(n, ih, iw, c));
 #pragma unroll
       for (int e = 0; e < kWide; ++e) {
         const float value = widen(in.at[e]);

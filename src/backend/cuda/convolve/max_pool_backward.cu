@@ -33,9 +33,8 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   return make_pooling(s, device, s.outputs[0], s.inputs[1],
                       [](auto tag, const Pool& pool, const KernelArgs& args) {
                         using T = typename decltype(tag)::type;
-                        return Chosen<T>{pool, args.inputs[0].as<uint8_t>(),
-                                         args.inputs[1].as<T>(), args.outputs[0].as<T>(),
-                                         args.adds_into(0)};
+                        return Chosen<T>{pool, args.inputs[0].as<uint8_t>(), args.inputs[1].as<T>(),
+                                         args.outputs[0].as<T>(), args.adds_into(0)};
                       });
 }
 

@@ -2,8 +2,8 @@
 // adjacent channels.
 #pragma once
 
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/reduce/columns.cuh"
 
 namespace thimble {
 

@@ -11,8 +11,7 @@ struct Nearest {
   int height, width, channels, factor;  // of y
 
   template <int kWide>
-  __device__ void operator()(std::integral_constant<int, kWide>, int n, int h, int w,
-                             int c) const {
+  __device__ void operator()(std::integral_constant<int, kWide>, int n, int h, int w, int c) const {
     const int64_t line = int64_t{n} * (height / factor) + h / factor;
     const T* const from = x + (line * (width / factor) + w / factor) * channels + c;
     T* const to = y + ((int64_t{n} * height + h) * width + w) * channels + c;
@@ -27,9 +26,9 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
     const Shape& y = args.outputs[0].type.shape;
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Nearest<T> map = {args.inputs[0].as<T>(),    args.outputs[0].as<T>(),
-                              static_cast<int>(y[1]),    static_cast<int>(y[2]),
-                              static_cast<int>(y[3]),    factor};
+      const Nearest<T> map = {args.inputs[0].as<T>(), args.outputs[0].as<T>(),
+                              static_cast<int>(y[1]), static_cast<int>(y[2]),
+                              static_cast<int>(y[3]), factor};
       launch_for_pixels(y, map, device);
     });
     check_launch("upsample2d");

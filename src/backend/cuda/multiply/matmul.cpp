@@ -1,6 +1,6 @@
 // matmul: cuBLASLt; one matrix for a whole batch is one product of all rows.
-#include "backend/cuda/multiply/cublas_product.h"
 #include "backend/cuda/cuda_kernel.h"
+#include "backend/cuda/multiply/cublas_product.h"
 #include "backend/cuda/numbers.h"
 #include "backend/matmul_shape.h"
 

@@ -77,8 +77,7 @@ __global__ void __launch_bounds__(kRowThreads)
       own += deviation * deviation;
     }
     const double variance = group.fold(static_cast<double>(own), SumFold{}) / size;
-    const float inverse =
-        static_cast<float>(1 / sqrt(variance + static_cast<double>(epsilon)));
+    const float inverse = static_cast<float>(1 / sqrt(variance + static_cast<double>(epsilon)));
     for (int i = group.lane; i < size; i += kThreads) {
       const int64_t at = walk.at(i, c);
       const float z = affine((widen(x[at]) - center) * inverse, c);

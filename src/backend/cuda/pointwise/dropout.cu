@@ -1,6 +1,6 @@
 // dropout: four elements per draw of the generator, as base/random_stream.h lays them out.
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/reduce/columns.cuh"
 #include "base/philox.h"
 
 namespace thimble {

@@ -1,6 +1,6 @@
 // normalize_image: 16 bytes per thread and turn; the channel is found once for them.
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/reduce/columns.cuh"
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // lstm_cell: two products of cuBLASLt's into scratch, in f32 so that nothing is rounded before it
 // is activated, and one launch for gates and state.
-#include "backend/cuda/pointwise/activation.cuh"
 #include "backend/cuda/multiply/cublas_product.h"
+#include "backend/cuda/pointwise/activation.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
 
 namespace thimble {

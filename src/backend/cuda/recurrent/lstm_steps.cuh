@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "backend/cuda/recurrent/step_product.h"
 #include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/shape/rows.cuh"
-#include "backend/cuda/recurrent/step_product.h"
 
 namespace thimble {
 

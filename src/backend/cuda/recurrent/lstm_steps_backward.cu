@@ -5,8 +5,8 @@
 //
 //   scratch  | gates' gradients [K,B,4H] | h before each step [K,B,H] | dc [B,H] |
 //            | dh [parts,B,H] | the products'        the last three f32
-#include "backend/cuda/reduce/fold_columns.cuh"
 #include "backend/cuda/recurrent/lstm_steps.cuh"
+#include "backend/cuda/reduce/fold_columns.cuh"
 #include "backend/variant_kernel.h"
 
 namespace thimble {

@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kRowThreads)
       if (logit > best.logit) best = {logit, c};
     }
     for (int offset = 16; offset > 0; offset /= 2) {
-      best = better(best, {__shfl_xor_sync(~0u, best.logit, offset),
-                           __shfl_xor_sync(~0u, best.at, offset)});
+      best = better(
+          best, {__shfl_xor_sync(~0u, best.logit, offset), __shfl_xor_sync(~0u, best.at, offset)});
     }
     if constexpr (kThreads > 32) {
       __shared__ Best of_warps[kThreads / 32];

@@ -190,8 +190,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const Shapes shapes = shapes_of(s, device);
   const std::string_view kind = s.attrs.text("kind", "sum");
   const bool largest = kind == "max";
-  const double divisor =
-      kind == "mean" ? static_cast<double>(shapes.reduced.elements()) : 1;
+  const double divisor = kind == "mean" ? static_cast<double>(shapes.reduced.elements()) : 1;
   const auto launch = [&device, shapes, largest, divisor](const KernelArgs& args) {
     if (args.outputs[0].elements() == 0) return;
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {

@@ -19,7 +19,8 @@ struct RowGroup {
   // The fold over the group, in all of its threads.
   template <class Real, class Fold>
   __device__ Real fold(Real own, const Fold& two) const {
-    for (int offset = 16; offset > 0; offset /= 2) own = two(own, __shfl_xor_sync(~0u, own, offset));
+    for (int offset = 16; offset > 0; offset /= 2)
+      own = two(own, __shfl_xor_sync(~0u, own, offset));
     if constexpr (kThreads > 32) {
       __shared__ Real of_warps[kThreads / 32];
       __syncthreads();

@@ -2,8 +2,8 @@
 // an order that depends on the number of blocks alone.
 #pragma once
 
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/reduce/columns.cuh"
 
 namespace thimble {
 

@@ -1,7 +1,7 @@
 // broadcast_to: axes that are repeated or read together become one; a thread has neighbours along
 // the last.
-#include "backend/cuda/reduce/columns.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/reduce/columns.cuh"
 
 namespace thimble {
 namespace {

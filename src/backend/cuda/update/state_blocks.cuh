@@ -2,8 +2,8 @@
 // of it, 128 elements apart, so that the warp's accesses are of neighbours.
 #pragma once
 
-#include "backend/cuda/update/dynamic_code.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "backend/cuda/update/dynamic_code.cuh"
 #include "backend/cuda/update/update_extras.cuh"
 #include "base/random_stream.h"
 

@@ -185,7 +185,12 @@ void order_for_memory(Graph& graph) {
   if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
 }
 
-void check_state_can_move(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {
+void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {
+  user_check(!sparsity.enabled() || rule_of(optimizer).op.empty(),
+             "{} keeps rows and columns of each weight, which packed nonzeros do not have; choose "
+             "--optimizer adam (with --state-bits 8 --sparsity static for less state), or leave "
+             "--density out",
+             optimizer.name);
   const bool moves = sparsity.enabled() && sparsity.method != SparseMethod::fixed;
   user_check(!moves || optimizer.state_bits == 32,
              "optimizer state in {} bits shares its scales, so that it cannot move with sparse "
@@ -209,7 +214,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
   check_optimizer(optimizer, microbatches > 1);
-  check_state_can_move(optimizer, sparsity);
+  check_sparse_state(optimizer, sparsity);
   const std::vector<ValueId> wanted = differentiated(graph, weights);
   const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
   std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
@@ -258,7 +263,7 @@ namespace {
 
 // All of an optimizer that decides what its updates do, rates apart.
 std::string update_of(const OptimizerSpec& spec) {
-  std::string text = fmt::format("{} {}", static_cast<int>(spec.kind), spec.state_bits);
+  std::string text = fmt::format("{} {}", spec.name, spec.state_bits);
   if (spec.fold) text += " folded";
   if (spec.clip_norm > 0) text += spec.clip_two_pass ? " clipped twice" : " clipped";
   return text;

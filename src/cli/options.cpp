@@ -148,12 +148,14 @@ void CommonFlags::add_step_to(CLI::App& command) {
 
   defaults.group("Optimizer");
   command
-      .add_option("--optimizer", optimizer, "sgd, nesterov, adam, adamw or adafactor (nesterov)")
+      .add_option("--optimizer", optimizer, optimizer_names() + " (nesterov)")
       ->type_name("NAME");
   command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")
       ->type_name("X")
       ->check(finite_not_negative);
-  command.add_option("--weight-decay", weight_decay, "Weight decay (0; adamw: 0.01)")
+  command.add_option("--weight-decay", weight_decay, fmt::format("Weight decay ({})", usual_values([](const UpdateRule& rule) {
+                                  return std::optional(rule.weight_decay);
+                                })))
       ->type_name("X")
       ->check(finite_not_negative);
 
@@ -278,7 +280,6 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
   OptimizerSpec& optimizer = resolved.recipe.optimizer;
   optimizer = parse_optimizer(flags.optimizer);
   if (flags.momentum >= 0) optimizer.momentum = flags.momentum;
-  user_check(optimizer.momentum < 1, "--momentum must be in [0, 1), not {}", optimizer.momentum);
   if (flags.weight_decay >= 0) optimizer.weight_decay = flags.weight_decay;
 
   flags.resolve_precision(resolved.recipe);

@@ -27,7 +27,7 @@ nlohmann::json to_json(const Recipe& recipe) {
           {"hidden", m.hidden},
           {"length", m.length},
           {"steps_at_once", m.steps_at_once},
-          {"optimizer", name_of(o)},
+          {"optimizer", o.name},
           {"fold", o.fold},
           {"momentum", o.momentum},
           {"weight_decay", o.weight_decay},

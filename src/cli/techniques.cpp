@@ -34,7 +34,12 @@ Recipe plain(Recipe recipe) {
   optimizer.state_bits = 32;
   optimizer.clip_two_pass = false;
   // Adafactor stands for Adam with less state.
-  if (optimizer.kind == OptimizerSpec::Kind::adafactor) optimizer.kind = OptimizerSpec::Kind::adam;
+  if (!rule_of(optimizer).op.empty()) {
+    OptimizerSpec adam = parse_optimizer("adam");
+    adam.weight_decay = optimizer.weight_decay;
+    adam.clip_norm = optimizer.clip_norm;
+    optimizer = adam;
+  }
   return recipe;
 }
 
@@ -81,9 +86,11 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
                      recipe.optimizer.state_bits = asked.optimizer.state_bits;
                    }});
   }
-  if (optimizer.kind == OptimizerSpec::Kind::adafactor) {
-    all.push_back({"adafactor in place of adam",
-                   [&](Recipe& recipe) { recipe.optimizer.kind = asked.optimizer.kind; }});
+  if (!rule_of(optimizer).op.empty()) {
+    all.push_back({optimizer.name + " in place of adam", [&](Recipe& recipe) {
+                     recipe.optimizer.name = asked.optimizer.name;
+                     recipe.optimizer.epsilon = asked.optimizer.epsilon;
+                   }});
   }
   if (optimizer.clip_two_pass) {
     all.push_back(
@@ -141,9 +148,9 @@ Recipe example_of(const Recipe& recipe, int64_t batch) {
   Recipe example = recipe;
   example.model.storage = DType::bf16;
   example.microbatch = std::max<int64_t>(1, batch / 10);
-  example.sparsity.density = 0.3;
-  if (example.optimizer.kind == OptimizerSpec::Kind::sgd && example.optimizer.momentum > 0) {
-    example.optimizer.nesterov = false;
+  if (rule_of(example.optimizer).op.empty()) example.sparsity.density = 0.3;
+  if (rule_of(example.optimizer).momentum && example.optimizer.momentum > 0) {
+    example.optimizer.name = "sgd";  // which folds
     example.optimizer.fold = example.optimizer.clip_norm == 0;
   }
   example.planner = "optimal";

@@ -98,8 +98,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
              "--reallocate-every says nothing without --density, the share of nonzeros");
   options.reallocate_every = flags.reallocate_every;
   options.rate.kind = parse_schedule(flags.schedule);
-  const bool adam = resolved.recipe.optimizer.kind != OptimizerSpec::Kind::sgd;
-  options.rate.base = flags.rate >= 0 ? flags.rate : adam ? 1e-3 : 0.1;
+  options.rate.base = flags.rate >= 0 ? flags.rate : usual_rate(resolved.recipe.optimizer);
   options.rate.warmup_steps = in_steps(flags.warmup, per_epoch);
   options.rate.factor = flags.factor;
   for (const double at : flags.milestones)
@@ -247,7 +246,10 @@ Command add_train(CLI::App& app) {
   command->add_option("--epochs", flags->epochs, "Passes over the training data (10)")
       ->type_name("X");
   command->add_option("--steps", flags->steps, "Training steps, instead of epochs")->type_name("N");
-  command->add_option("--lr", flags->rate, "Learning rate (0.1; adam, adamw, adafactor: 0.001)")
+  command->add_option("--lr", flags->rate, fmt::format("Learning rate ({})", usual_values([](const UpdateRule& rule) {
+                                    return std::optional(rule.rate);
+                                  })))
+      
       ->type_name("X")
       ->check(finite_not_negative);
   command

@@ -105,7 +105,7 @@ nlohmann::json Trainer::settings_json() const {
           {"dropout", model.dropout},
           {"norm", name_of(model.norm)},
           {"label_smoothing", model.label_smoothing},
-          {"optimizer", name_of(optimizer)},
+          {"optimizer", optimizer.name},
           {"fold", optimizer.fold},
           {"momentum", optimizer.momentum},
           {"weight_decay", optimizer.weight_decay},

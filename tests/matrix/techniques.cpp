@@ -155,10 +155,15 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"fold", "no_momentum"},
       {"fold", "clip_one_pass"},
       // Nothing is kept of what rounding leaves over.
-      {"state_8bit", "fp16_kahan"},
-      {"state_8bit", "bf16_kahan"},
       {"adafactor", "fp16_kahan"},
       {"adafactor", "bf16_kahan"},
+      // Packed nonzeros have no rows and columns.
+      {"adafactor", "sparse_dynamic"},
+      {"adafactor", "sparse_static"},
+      {"adafactor", "sparse_magnitude"},
+      // There is no momentum to leave out.
+      {"adam", "no_momentum"},
+      {"adafactor", "no_momentum"},
       // State that shares scales does not move; there is none, or too little, to encode.
       {"state_8bit", "sparse_dynamic"},
       {"state_8bit", "sparse_magnitude"},

@@ -29,7 +29,7 @@ Case hand_made(uint32_t seed) {
     g = b.op("tanh_backward", {layers[i], g});
     const ValueId gw = b.op("matmul", {i == 0 ? layers[0] : layers[i - 1], g});
     const ValueId next = b.op("matmul", {g, weights[i]});
-    b.op("sgd_plain_update", {weights[i], gw, rate}, {{"weight_decay", 0.0}});
+    b.op("update", {weights[i], gw, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
     g = next;
   }
   graph.results = {g};
@@ -228,7 +228,7 @@ bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
       const ValueId value = update.inputs[i];
       hazard |= std::count(other.outputs.begin(), other.outputs.end(), value) != 0;
       const bool overwritten =
-          std::any_of(update.op->updates.begin(), update.op->updates.end(),
+          std::ranges::any_of(update.updates(),
                       [&](const Alias& a) { return a.input == static_cast<int>(i); });
       hazard |= overwritten && std::count(other.inputs.begin(), other.inputs.end(), value) != 0;
     }

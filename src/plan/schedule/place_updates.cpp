@@ -49,7 +49,7 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
     // What it overwrites must have been read for the last time; what it only reads must be made.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool overwritten =
-          std::any_of(node.op->updates.begin(), node.op->updates.end(),
+          std::ranges::any_of(node.updates(),
                       [&](const Alias& u) { return u.input == static_cast<int>(i); });
       const size_t input = node.inputs[i].at();
       at = std::max(at, (overwritten ? last_touch[bytes_of[input]] : first_made[input]) + 1);

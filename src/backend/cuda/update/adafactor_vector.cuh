@@ -1,12 +1,12 @@
-// adafactor_vector_update: two launches; the first leaves the sums of u^2.
+// adafactor_update of vectors: two launches; the first leaves the sums of u^2.
+#pragma once
+
 #include "backend/cuda/update/adafactor.cuh"
 
 namespace thimble {
 namespace {
 
-constexpr size_t kOwnInputs = 5;
-
-__global__ void average(Numbers g, Numbers v, Numbers next_v, int64_t count, Adafactor adafactor,
+__global__ void average_vector(Numbers g, Numbers v, Numbers next_v, int64_t count, AdafactorStep adafactor,
                         double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
@@ -32,8 +32,8 @@ __global__ void average(Numbers g, Numbers v, Numbers next_v, int64_t count, Ada
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
-__global__ void move(Numbers w, Numbers g, Numbers v, Numbers next_w, int64_t count,
-                     Adafactor adafactor, const double* parts) {
+__global__ void move_vector(Numbers w, Numbers g, Numbers v, Numbers next_w, int64_t count,
+                     AdafactorStep adafactor, const double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const UpdateRounding rounding = adafactor.extras.rounding();
@@ -49,34 +49,30 @@ __global__ void move(Numbers w, Numbers g, Numbers v, Numbers next_w, int64_t co
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+std::unique_ptr<Kernel> make_adafactor_vector(const Signature& s, CudaDevice& device) {
   if (!on_device(s.inputs[0].dtype) || !on_device(s.inputs[1].dtype)) return nullptr;
-  const ExtraInputs extras(s, kOwnInputs);
+  const ExtraInputs extras(s, 5);
   const unsigned blocks = adafactor_blocks(s.inputs[0].elements(), device);
-  const Adafactor settings(s.attrs);
+  const AdafactorStep settings(s.attrs);
   return own_kernel(
       [&device, blocks, settings, extras](const KernelArgs& args) {
         const int64_t count = args.inputs[0].elements();
         if (count == 0) return;
-        Adafactor adafactor = settings;
+        AdafactorStep adafactor = settings;
         adafactor.lr = args.inputs[3].as<float>();
         adafactor.step = args.inputs[4].as<float>();
         adafactor.extras = extras.of(args);
         auto* const parts = reinterpret_cast<double*>(args.workspace);
         const Numbers w = numbers_of(args.inputs[0]), g = numbers_of(args.inputs[1]);
         const Numbers next_v = numbers_of(args.outputs[1]);
-        average<<<blocks, kBlockThreads, 0, device.stream>>>(g, numbers_of(args.inputs[2]), next_v,
+        average_vector<<<blocks, kBlockThreads, 0, device.stream>>>(g, numbers_of(args.inputs[2]), next_v,
                                                              count, adafactor, parts);
-        move<<<blocks, kBlockThreads, 0, device.stream>>>(w, g, next_v, numbers_of(args.outputs[0]),
+        move_vector<<<blocks, kBlockThreads, 0, device.stream>>>(w, g, next_v, numbers_of(args.outputs[0]),
                                                           count, adafactor, parts);
-        check_launch("adafactor_vector_update");
+        check_launch("adafactor_update");
       },
       adafactor_workspace(blocks));
 }
 
 }  // namespace
-
-extern const CudaKernel cuda_adafactor_vector_update;
-const CudaKernel cuda_adafactor_vector_update{"adafactor_vector_update", make};
-
 }  // namespace thimble

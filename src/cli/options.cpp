@@ -147,15 +147,16 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("P");
 
   defaults.group("Optimizer");
-  command
-      .add_option("--optimizer", optimizer, optimizer_names() + " (nesterov)")
+  command.add_option("--optimizer", optimizer, optimizer_names() + " (nesterov)")
       ->type_name("NAME");
   command.add_option("--momentum", momentum, "Momentum of sgd and nesterov (0.9)")
       ->type_name("X")
       ->check(finite_not_negative);
-  command.add_option("--weight-decay", weight_decay, fmt::format("Weight decay ({})", usual_values([](const UpdateRule& rule) {
-                                  return std::optional(rule.weight_decay);
-                                })))
+  command
+      .add_option("--weight-decay", weight_decay,
+                  fmt::format("Weight decay ({})", usual_values([](const UpdateRule& rule) {
+                                return std::optional(rule.weight_decay);
+                              })))
       ->type_name("X")
       ->check(finite_not_negative);
 

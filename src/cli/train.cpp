@@ -246,10 +246,12 @@ Command add_train(CLI::App& app) {
   command->add_option("--epochs", flags->epochs, "Passes over the training data (10)")
       ->type_name("X");
   command->add_option("--steps", flags->steps, "Training steps, instead of epochs")->type_name("N");
-  command->add_option("--lr", flags->rate, fmt::format("Learning rate ({})", usual_values([](const UpdateRule& rule) {
-                                    return std::optional(rule.rate);
-                                  })))
-      
+  command
+      ->add_option("--lr", flags->rate,
+                   fmt::format("Learning rate ({})", usual_values([](const UpdateRule& rule) {
+                                 return std::optional(rule.rate);
+                               })))
+
       ->type_name("X")
       ->check(finite_not_negative);
   command

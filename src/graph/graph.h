@@ -73,8 +73,6 @@ struct Node {
   ValueId added_into(size_t output) const {
     return output < accumulate.size() ? accumulate[output] : ValueId{};
   }
-  // Which output is the next version of which input.
-  std::span<const Alias> updates() const { return op->updates_of(outputs.size()); }
 };
 
 struct Graph {

@@ -88,7 +88,6 @@ struct Sample {
   std::vector<Fill> fills = {};         // one per input; missing ones are `normal`
   std::vector<int> differentiate = {};  // inputs whose gradients are checked by finite differences
   uint32_t accumulate = 0;              // outputs to add into
-  double tolerance = 0;                 // where this one needs more than the op's
   // When the op alone is not a function whose gradient stands by itself (batch_norm reads
   // statistics of its own input), build the function to differentiate from the inputs here.
   ValueId (*build)(Builder& builder, std::span<const ValueId> inputs) = nullptr;
@@ -114,21 +113,13 @@ struct OpDef {
 
   Recompute recompute = Recompute::cheap;
   std::vector<Alias> in_place = {};  // output may overwrite input, when this is its last reader
-  // Output is the next version of input, at the same bytes. Sorted by output; of a node with fewer
-  // outputs those that it has: see updates_of().
-  std::vector<Alias> updates = {};
+  std::vector<Alias> updates = {};   // output is the next version of input, at the same bytes
   // Whether all that is read of input `input` is where it is above zero. Null: of none.
   bool (*reads_sign)(const Attrs& attrs, size_t input) = nullptr;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 
-  // The updates of a node with that many outputs.
-  std::span<const Alias> updates_of(size_t outputs) const {
-    size_t count = 0;
-    while (count < updates.size() && updates[count].output < static_cast<int>(outputs)) ++count;
-    return std::span(updates).first(count);
-  }
   // Work of a signature, whether or not the op states its own.
   Work work_of(const Signature& signature) const;
 };

@@ -54,8 +54,9 @@ struct UpdateRule {
   // Gradients can be added straight into the one state: m' = momentum m + weight_decay w + their
   // sum, and then w moves as by `without_momentum`, m' being the gradient.
   bool folds = false;
-  std::string_view without_momentum = {};  // the rule at momentum 0, which keeps nothing; empty: none
-  bool internal = false;                   // stands in for others; nobody asks for it by name
+  std::string_view without_momentum =
+      {};                 // the rule at momentum 0, which keeps nothing; empty: none
+  bool internal = false;  // stands in for others; nobody asks for it by name
   // A rule that is no function of single elements has an op of its own. It keeps its states of
   // weights with two axes or more: a number per row, and one per column; of others `of_vectors`.
   std::string_view op = {};

@@ -145,8 +145,8 @@ ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
   const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
   const double decay = spec.weight_decay * (scaled ? spec.scaling.start : 1);
   const ValueId momentum = b.state(b.graph()[w].name + ".momentum", b.type(g));
-  const ValueId start = b.op("momentum_decay", {momentum, w},
-                             {{"momentum", spec.momentum}, {"weight_decay", decay}});
+  const ValueId start =
+      b.op("momentum_decay", {momentum, w}, {{"momentum", spec.momentum}, {"weight_decay", decay}});
   b.graph()[start].name = name;
   return start;
 }

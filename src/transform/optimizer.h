@@ -51,7 +51,7 @@ std::string optimizer_names();
 // A setting of the optimizer: which rules read it, and what they usually have.
 struct HyperParameter {
   std::string_view flag, attr;  // what users type; what updates are told by
-  double OptimizerSpec::* member;
+  double OptimizerSpec::*member;
   std::optional<double> (*usual)(const UpdateRule& rule);  // none: the rule does not read it
 };
 std::span<const HyperParameter> hyper_parameters();

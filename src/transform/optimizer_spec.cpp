@@ -37,12 +37,12 @@ std::vector<std::string_view> names_of_rules(const Wanted& wanted) {
 void check_hyper_parameters(const OptimizerSpec& spec, const UpdateRule& rule) {
   for (const HyperParameter& hyper : kHyperParameters) {
     const double value = spec.*hyper.member;
-    user_check(hyper.usual(rule) || value == OptimizerSpec{}.*hyper.member,
-               "{} says nothing to {}; choose --optimizer {}, or leave it out", hyper.flag,
-               spec.name, fmt::join(names_of_rules([&](const UpdateRule& other) {
-                                      return hyper.usual(other).has_value();
-                                    }),
-                                    " or "));
+    user_check(
+        hyper.usual(rule) || value == OptimizerSpec{}.*hyper.member,
+        "{} says nothing to {}; choose --optimizer {}, or leave it out", hyper.flag, spec.name,
+        fmt::join(
+            names_of_rules([&](const UpdateRule& other) { return hyper.usual(other).has_value(); }),
+            " or "));
   }
   const auto share = [](std::string_view flag, double value) {
     user_check(value >= 0 && value < 1, "{} must be in [0, 1), not {}", flag, value);
@@ -108,7 +108,8 @@ void check_fold(const OptimizerSpec& spec) {
       rule_of(spec).folds,
       "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
       "--optimizer {} (heavy ball), or leave --fold out",
-      spec.name, fmt::join(names_of_rules([](const UpdateRule& rule) { return rule.folds; }), " or "));
+      spec.name,
+      fmt::join(names_of_rules([](const UpdateRule& rule) { return rule.folds; }), " or "));
   user_check(
       spec.scaling.kind != LossScaling::Kind::dynamic,
       "a step with folded gradients cannot be skipped, since the momentum has changed already "

@@ -35,9 +35,8 @@ TEST(Sgd, HeavyBallDecaysWeightsThroughTheMomentum) {
 }
 
 TEST(Sgd, PlainHasNoState) {
-  const auto out =
-      reference_call("update", {vector_of({2}), vector_of({0.5}), scalar(kRate)},
-                     {{"rule", "sgd_plain"}, {"weight_decay", 0.25}});
+  const auto out = reference_call("update", {vector_of({2}), vector_of({0.5}), scalar(kRate)},
+                                  {{"rule", "sgd_plain"}, {"weight_decay", 0.25}});
   ASSERT_EQ(out.size(), 1u);
   expect_near(out[0], {2 - kRate * 1}, kExact);
 }
@@ -99,11 +98,11 @@ TEST(Kahan, AddsUpStepsThatStateInEightBitsMakes) {
   const double kStep = 0x1p-12;
   double w = 1, c = 0, code = 0, scale = 0;
   for (int step = 0; step < 1000; ++step) {
-    const auto out = reference_call(
-        "update_8bit",
-        {all(DType::bf16, w), all(DType::bf16, -kStep), all(DType::u8, code), scalar(scale),
-         all(DType::bf16, c), scalar(1)},
-        {{"rule", "sgd"}, {"momentum", 0.0}, {"rounding", "kahan"}});
+    const auto out =
+        reference_call("update_8bit",
+                       {all(DType::bf16, w), all(DType::bf16, -kStep), all(DType::u8, code),
+                        scalar(scale), all(DType::bf16, c), scalar(1)},
+                       {{"rule", "sgd"}, {"momentum", 0.0}, {"rounding", "kahan"}});
     w = out[0][7], code = out[1][7], scale = out[2][0], c = out[3][7];
   }
   EXPECT_EQ(scale, kStep);
@@ -113,12 +112,13 @@ TEST(Kahan, AddsUpStepsThatStateInEightBitsMakes) {
 TEST(Stochastic, MovesByTheRightAmountOnAverage) {
   const int64_t count = 20'000;
   const std::vector<double> ones(count, 1.0), steps(count, -0x1p-10);
-  const auto out = reference_call("update",
-                                  {{{{count}, DType::bf16}, ones},
-                                   {{{count}, DType::bf16}, steps},
-                                   scalar(1),
-                                   {{{2}, DType::i64}, {3, 4}}},
-                                  {{"rule", "sgd_plain"}, {"rounding", "stochastic"}, {"stream", int64_t{1}}});
+  const auto out =
+      reference_call("update",
+                     {{{{count}, DType::bf16}, ones},
+                      {{{count}, DType::bf16}, steps},
+                      scalar(1),
+                      {{{2}, DType::i64}, {3, 4}}},
+                     {{"rule", "sgd_plain"}, {"rounding", "stochastic"}, {"stream", int64_t{1}}});
   double mean = 0;
   for (const double w : out[0]) mean += w / count;
   EXPECT_NEAR(mean, 1 + 0x1p-10, 5 * 0x1p-7 / (2 * std::sqrt(count)));  // five deviations
@@ -126,9 +126,8 @@ TEST(Stochastic, MovesByTheRightAmountOnAverage) {
 
 TEST(Update, SkipsAndUnscalesByItsFactor) {
   const Attrs scaled = {{"rule", "sgd_plain"}, {"scaled", int64_t{1}}};
-  const auto out =
-      reference_call("update",
-                     {vector_of({2}), vector_of({64}), scalar(kRate), scalar(1.0 / 128)}, scaled);
+  const auto out = reference_call(
+      "update", {vector_of({2}), vector_of({64}), scalar(kRate), scalar(1.0 / 128)}, scaled);
   expect_near(out[0], {2 - kRate * 0.5}, kExact);
 }
 
@@ -137,10 +136,10 @@ TEST(Adam, PenalisesWeightsThroughTheGradient) { check_adam(0.1, false); }
 TEST(Adam, DecoupledDecaySkipsTheMoments) { check_adam(0.1, true); }
 
 TEST(Adam, FirstStepMovesByTheRateWhateverTheGradient) {
-  const auto out =
-      reference_call("update", {vector_of({0, 0}), vector_of({1e-3, -50}), vector_of({0, 0}),
-                                     vector_of({0, 0}), scalar(kRate), scalar(1)},
-                     {{"rule", "adam"}});
+  const auto out = reference_call("update",
+                                  {vector_of({0, 0}), vector_of({1e-3, -50}), vector_of({0, 0}),
+                                   vector_of({0, 0}), scalar(kRate), scalar(1)},
+                                  {{"rule", "adam"}});
   expect_near(out[0], {-kRate, kRate}, kRate * 1e-5);  // epsilon 1e-8 beside a root of 1e-3
 }
 

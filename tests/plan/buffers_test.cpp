@@ -221,7 +221,8 @@ Loop make_loop() {
   loop.sum = b.accumulate("matmul", {h, loop.x}, {}, {loop.zero})[0];
   loop.last = b.op("relu", {loop.table});  // the last step of a turn; the next turn reads the table
   b.set_phase(Phase::end);
-  loop.updated = b.op("update", {loop.w, loop.sum, loop.rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
+  loop.updated =
+      b.op("update", {loop.w, loop.sum, loop.rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
   loop.graph.results = {loop.last};
   verify_graph(loop.graph);
   return loop;

@@ -1,5 +1,6 @@
 #include "plan/schedule/place_updates.h"
 
+#include "graph/updates.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
@@ -67,7 +68,7 @@ TEST(PlaceUpdates, BehindReadersOfAViewOfTheWeight) {
   const ValueId w = b.weight("w", {{64}, DType::f32}, {});
   const ValueId seen = b.op("reshape", {w}, {{"shape", std::vector<int64_t>{8, 8}}});  // 0
   graph.results = {b.op("matmul", {x, seen})};                                         // 1
-  b.op("update", {w, g, b.input("rate", {{1}, DType::f32})}, kPlain);        // 2
+  b.op("update", {w, g, b.input("rate", {{1}, DType::f32})}, kPlain);                  // 2
   verify_graph(graph);
   const Schedule schedule = place_updates(graph, forward_order(graph));
   EXPECT_EQ(order_of(schedule), (std::vector<int32_t>{0, 1, 2}));
@@ -107,9 +108,8 @@ void expect_earliest(const Graph& graph, const Schedule& schedule) {
     if (!is_update(update)) continue;
     size_t earliest = 0;
     for (size_t i = 0; i < update.inputs.size(); ++i) {
-      const bool overwritten =
-          std::ranges::any_of(update.updates(),
-                      [&](const Alias& a) { return a.input == static_cast<int>(i); });
+      const bool overwritten = std::ranges::any_of(
+          updates_of(update), [&](const Alias& a) { return a.input == static_cast<int>(i); });
       bool made = false;
       for (size_t s = 0; s < schedule.steps.size(); ++s) {
         const Node& node = graph[schedule.steps[s].node];

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "graph/updates.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
@@ -227,9 +228,8 @@ bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
     for (size_t i = 0; i < update.inputs.size(); ++i) {
       const ValueId value = update.inputs[i];
       hazard |= std::count(other.outputs.begin(), other.outputs.end(), value) != 0;
-      const bool overwritten =
-          std::ranges::any_of(update.updates(),
-                      [&](const Alias& a) { return a.input == static_cast<int>(i); });
+      const bool overwritten = std::ranges::any_of(
+          updates_of(update), [&](const Alias& a) { return a.input == static_cast<int>(i); });
       hazard |= overwritten && std::count(other.inputs.begin(), other.inputs.end(), value) != 0;
     }
     if (!hazard) continue;

@@ -192,8 +192,8 @@ TEST(OptimizerState, GoesWithRoundingAndMasterWeights) {
 
 // Compensated, bf16 weights learn beside state in 8 bits as f32 ones do, however small the steps.
 TEST(OptimizerState, GoesWithKahanRounding) {
-  for (const auto& [optimizer, fold] : {std::pair("sgd", false), std::pair("sgd", true),
-                                        std::pair("adam", false)}) {
+  for (const auto& [optimizer, fold] :
+       {std::pair("sgd", false), std::pair("sgd", true), std::pair("adam", false)}) {
     SCOPED_TRACE(fmt::format("{} {}", optimizer, fold));
     RunSetup run = digits_mlp(optimizer, 8);
     run.fold = fold;

@@ -74,9 +74,9 @@ TEST(SparseTraining, RefusesStateThatPackedNonzerosDoNotHave) {
   RunSetup run = mlp_run();
   run.optimizer = "adafactor";
   for (const SparseMethod method : {SparseMethod::dynamic, SparseMethod::fixed}) {
-    EXPECT_TRUE(throws_saying<UserError>(
-        [&] { TrainingRun(sparse(run, 0.5, method), {.steps = 1}); }, "rows and columns",
-        "--optimizer adam", "--density"));
+    EXPECT_TRUE(
+        throws_saying<UserError>([&] { TrainingRun(sparse(run, 0.5, method), {.steps = 1}); },
+                                 "rows and columns", "--optimizer adam", "--density"));
   }
 }
 

@@ -137,8 +137,8 @@ std::vector<Sample> samples() {
       sample.inputs.push_back({moment});
       sample.fills.push_back(positive);
     }
-    for (const Fill& scalar : {Fill{Fill::Kind::uniform, 0.001, 0.01},
-                               Fill{Fill::Kind::uniform, number, number}}) {
+    for (const Fill& scalar :
+         {Fill{Fill::Kind::uniform, 0.001, 0.01}, Fill{Fill::Kind::uniform, number, number}}) {
       sample.inputs.push_back({{1}});
       sample.fills.push_back(scalar);
     }

@@ -22,10 +22,7 @@ inline void add_input(Sample& sample, TensorType type, Fill fill) {
 
 // Adds what follows the rule's states.
 inline Sample with_scalars(Sample sample, const RuleSample& s, const UpdateLayout& at) {
-  if (at.compensation >= 0) {
-    add_input(sample, {s.shape, s.weight}, {Fill::Kind::zeros});
-    sample.tolerance = 1e-3;  // a small difference of large numbers, rounded to f32 before
-  }
+  if (at.compensation >= 0) add_input(sample, {s.shape, s.weight}, {Fill::Kind::zeros});
   add_input(sample, {{1}}, {Fill::Kind::uniform, 0.01, 0.1});
   if (at.number >= 0) add_input(sample, {{1}}, {Fill::Kind::uniform, s.number, s.number});
   if (at.scales >= 0) {

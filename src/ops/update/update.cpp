@@ -4,9 +4,10 @@
 // One step of any rule that is a function of single elements. With rounding `kahan` the rule works
 // on w + c, and c becomes what the rounding of w' leaves over (Kahan summation), so that steps too
 // small for a 16-bit weight add up.
+#include "ops/update/update.h"
+
 #include "generated/update_rules.h"
 #include "ops/update/rule_samples.h"
-#include "ops/update/update.h"
 
 namespace thimble {
 namespace {

@@ -111,7 +111,8 @@ class UpdateElements {
   }
   // 0 where there is no such input, -1.
   double scalar(int input) const {
-    return input < 0 ? 0 : static_cast<double>(*args_.inputs[static_cast<size_t>(input)].as<float>());
+    return input < 0 ? 0
+                     : static_cast<double>(*args_.inputs[static_cast<size_t>(input)].as<float>());
   }
   Real read(size_t input, int64_t i) const { return read(args_.inputs[input], i); }
   // Of the loss itself, whatever it was scaled by.

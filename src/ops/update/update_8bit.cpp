@@ -33,15 +33,15 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
                       inputs[0]);
   }
   if (at.compensation >= 0) {
-    check_type("update_8bit", "what rounding left over:",
-               inputs[static_cast<size_t>(at.compensation)], inputs[0]);
+    check_type("update_8bit",
+               "what rounding left over:", inputs[static_cast<size_t>(at.compensation)], inputs[0]);
   }
   const int scalars_end = folded ? at.scales : at.own;
   check_scalars("update_8bit", inputs, static_cast<size_t>(at.rate),
                 static_cast<size_t>(scalars_end));
   if (rounds_some_state_at_random(rule)) {
-    user_check(inputs[0].elements() <= kMaxRandomElements,
-               "[update_8bit] {} has too many elements", to_string(inputs[0]));
+    user_check(inputs[0].elements() <= kMaxRandomElements, "[update_8bit] {} has too many elements",
+               to_string(inputs[0]));
     attrs.integer("stream");
   }
   std::vector<TensorType> outputs(inputs.begin() + 1, inputs.begin() + at.tensors);
@@ -111,15 +111,17 @@ void reference(const KernelArgs& args) {
                                    args.inputs[static_cast<size_t>(at.scales)].as<float>()[block],
                                    count, blocks[0].data());
           const StateBlock folded = blocks[0];
-          move_block(all, at, rule, first, count,
-                     [&](int64_t i) { return all.scaled(folded[static_cast<size_t>(i)]); }, blocks);
+          move_block(
+              all, at, rule, first, count,
+              [&](int64_t i) { return all.scaled(folded[static_cast<size_t>(i)]); }, blocks);
           return;
         }
         for (size_t k = 0; k < facts.states.size(); ++k) {
           decode_state(args, facts.states[k], 2 + 2 * k, block, count, blocks[k]);
         }
-        move_block(all, at, rule, first, count,
-                   [&](int64_t i) { return all.gradient(first + i); }, blocks);
+        move_block(
+            all, at, rule, first, count, [&](int64_t i) { return all.gradient(first + i); },
+            blocks);
         for (size_t k = 0; k < facts.states.size(); ++k) {
           encode_state(args, facts.states[k], 1 + 2 * k, block, count, blocks[k], random);
         }
@@ -130,8 +132,8 @@ void reference(const KernelArgs& args) {
 
 Work work(const Signature& s) {
   const UpdateRule& rule = *find_update_rule(s.attrs.text("rule", ""));
-  const double flops = rule.flops + 24 * static_cast<double>(rule.states.size()) +
-                       (is_compensated(s.attrs) ? 3 : 0);
+  const double flops =
+      rule.flops + 24 * static_cast<double>(rule.states.size()) + (is_compensated(s.attrs) ? 3 : 0);
   return {flops * static_cast<double>(s.inputs[0].elements()), 0};
 }
 

@@ -23,7 +23,9 @@ const CpuRuleKernels& cpu_rule(const UpdateRule& rule);
 template <class Rule>
 THIMBLE_INLINE Rule begun_rule(const KernelArgs& args, const UpdateLayout& at) {
   const auto scalar = [&](int input) {
-    return input < 0 ? 0.0 : static_cast<double>(*args.inputs[static_cast<size_t>(input)].as<const float>());
+    return input < 0
+               ? 0.0
+               : static_cast<double>(*args.inputs[static_cast<size_t>(input)].as<const float>());
   };
   Rule rule(RuleSettings(*args.attrs, Rule::kRule));
   rule.begin(scalar(at.rate), scalar(at.number));
@@ -107,7 +109,8 @@ THIMBLE_INLINE void update_blocks(const KernelArgs& args, int64_t begin, int64_t
     float w_room[kCodeBlock], g_room[kCodeBlock], c_room[kCodeBlock];
     float state_room[kStateRoom<Rule>][kCodeBlock];
     const float* w_before = as_f32(args.inputs[0], first, count, w_room);
-    const float* c_before = kKahan ? as_f32(args.inputs[kAt.rate - 1], first, count, c_room) : w_before;
+    const float* c_before =
+        kKahan ? as_f32(args.inputs[kAt.rate - 1], first, count, c_room) : w_before;
     const float* gradient = g_room;
     if constexpr (kAt.scales >= 0) {
       decode_block<SignedCode>(args.inputs[1].as<const uint8_t>() + first,

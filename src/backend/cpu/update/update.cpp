@@ -98,8 +98,7 @@ std::unique_ptr<Kernel> make(const Signature& s) {
   const int64_t elements = s.outputs[0].elements();
   if (kahan) {
     const DType weight = s.outputs[0].dtype;
-    const bool fits =
-        can_stage(s) && is_sixteen_bit(weight) && s.outputs.back().dtype == weight;
+    const bool fits = can_stage(s) && is_sixteen_bit(weight) && s.outputs.back().dtype == weight;
     if (!fits) return nullptr;
     return wrapped(s,
                    std::make_unique<StagedLoop>(s, kernels.update_kahan, elements, cost, 0,
@@ -110,8 +109,7 @@ std::unique_ptr<Kernel> make(const Signature& s) {
     return wrapped(s, make_elementwise(s, kernels.update, cost), own);
   }
   return wrapped(
-      s,
-      std::make_unique<StagedLoop>(s, kernels.update, elements, cost, 0, finish_stochastically),
+      s, std::make_unique<StagedLoop>(s, kernels.update, elements, cost, 0, finish_stochastically),
       own);
 }
 

@@ -103,8 +103,8 @@ __global__ void measure(Numbers g, Factored moments, UpdateExtras extras, double
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
-__global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w, AdafactorStep adafactor,
-                     const double* parts) {
+__global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w,
+                     AdafactorStep adafactor, const double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const UpdateRounding rounding = adafactor.extras.rounding();

@@ -36,7 +36,8 @@ struct UpdateExtras {
 // Where a signature has them.
 class ExtraInputs {
  public:
-  ExtraInputs(const Signature& s, size_t own_inputs) : places_(update_extras(own_inputs, s.attrs)) {}
+  ExtraInputs(const Signature& s, size_t own_inputs)
+      : places_(update_extras(own_inputs, s.attrs)) {}
 
   UpdateExtras of(const KernelArgs& args) const {
     UpdateExtras extras = {};

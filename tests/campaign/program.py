@@ -4,6 +4,7 @@ Every run has a limit on time, address space and open doors to the user's own fi
 own, no core files. Code 0, 2 or 3 is an answer; a signal, exit code 1, any other code or running
 out of time is a finding.
 """
+import ctypes
 import dataclasses
 import json
 import os
@@ -17,6 +18,7 @@ import time
 
 ANSWERS = (0, 2, 3)
 MIB = 1 << 20
+PR_SET_PDEATHSIG = 1
 
 
 @dataclasses.dataclass
@@ -71,6 +73,7 @@ class Program:
             limits[resource.RLIMIT_AS] = memory
 
         def in_child():
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nothing outlives us
             for what, most in limits.items():
                 resource.setrlimit(what, (most, most))
 

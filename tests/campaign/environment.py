@@ -107,7 +107,7 @@ def full_disks(program, report, count):
     """Files that may not grow, and a disk that fills: exit 2, and the checkpoint before is whole."""
     rng = random.Random(1)
     final = program.train([*SAVING, "--out", str(program.folder / "never-full")])["weights_sha256"]
-    for most in [rng.randrange(100, 40_000) for _ in range(count)]:
+    for most in [rng.randrange(100, 14_000) for _ in range(count)]:
         folder = program.folder / "limited"
         shutil.rmtree(folder, ignore_errors=True)
         words = ["train", *SAVING, "--out", str(folder)]
@@ -149,7 +149,7 @@ def resume_ends(program, report, folder, sha, what):
 
 def signals(program, report, count):
     """SIGINT and SIGTERM save: the run goes on from there, and ends in the same bits."""
-    words = [*SAVING[:-1], "0", "--steps", "30000"]
+    words = [*SAVING[:-1], "0", "--steps", "10000"]
     words[words.index("200") - 1:words.index("200") + 1] = []
     whole = program.train([*words, "--out", str(program.folder / "long")], seconds=300)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -157,7 +157,7 @@ def signals(program, report, count):
         command = ["train", *words, "--out", str(folder)]
         process = program.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         process.stderr.readline()  # it has begun
-        time.sleep(0.3)
+        time.sleep(0.1)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         saved = (folder / "latest").exists()

@@ -28,6 +28,7 @@ def run_part(name, run, thimble, findings, **settings):
     report = Report(name, pathlib.Path(findings).resolve())
     with tempfile.TemporaryDirectory(prefix="thimble-campaign-") as folder:
         run(Program(thimble, folder), report, **settings)
+    report.close()
     print(report.line(), flush=True)
     return report
 

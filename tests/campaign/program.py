@@ -113,7 +113,7 @@ class Report:
     def __init__(self, part, kept):
         self.part, self.checks, self.findings, self.skipped = part, 0, [], []
         self.kept = pathlib.Path(kept)
-        self.began = time.monotonic()
+        self.began, self.seconds = time.monotonic(), 0.0
 
     def check(self, good, what, command=""):
         self.checks += 1
@@ -138,8 +138,11 @@ class Report:
             shutil.copyfile(path, target)
         return target
 
+    def close(self):
+        self.seconds = time.monotonic() - self.began
+
     def line(self):
         state = "no findings" if not self.findings else f"{len(self.findings)} FINDINGS"
         more = f", {len(self.skipped)} skipped" if self.skipped else ""
-        return (f"{self.part:<12} {self.checks:>6} checks  {time.monotonic() - self.began:>7.1f} s"
+        return (f"{self.part:<12} {self.checks:>6} checks  {self.seconds:>7.1f} s"
                 f"  {state}{more}")

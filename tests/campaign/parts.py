@@ -2,6 +2,7 @@
 import argparse
 import pathlib
 import tempfile
+import traceback
 
 from program import Program, Report
 
@@ -27,7 +28,10 @@ def run_part(name, run, thimble, findings, **settings):
     """Runs a part in a folder of its own; its report."""
     report = Report(name, pathlib.Path(findings).resolve())
     with tempfile.TemporaryDirectory(prefix="thimble-campaign-") as folder:
-        run(Program(thimble, folder), report, **settings)
+        try:
+            run(Program(thimble, folder), report, **settings)
+        except Exception:  # what the part takes for granted does not work: a finding, too
+            report.check(False, f"the part broke off:\n{traceback.format_exc()}")
     report.close()
     print(report.line(), flush=True)
     return report

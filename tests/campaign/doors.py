@@ -4,6 +4,7 @@ usage: doors.py THIMBLE [--count 1000] [--seconds 600]
 Where random mutants rarely get: numbers at the ends of what integers hold, stacks, files that are
 no files, sizes beyond any memory, words that mean nothing. `--count`: how many of them, at most.
 """
+import itertools
 import json
 import os
 import sys
@@ -44,8 +45,6 @@ def hostile_flags():
         yield ANSWERED, ["plan", "mlp", "--image", image]
         yield ANSWERED, ["plan", "wrn-10-1", "--image", image]
     yield REFUSED, ["plan", "mlp", "--hidden", "2147483647"]
-    yield REFUSED, ["plan", "lstm", "--layers", "10000", "--length", "100000"]
-    yield REFUSED, ["plan", "lstm", "--length", "2147483647"]
     yield ANSWERED, ["plan", *tiny, "--clip-norm", "1e-320"]
     yield REFUSED, ["plan", *tiny, "--clip-norm", "0"]
     yield REFUSED, ["plan", *tiny, "--memory", ""]
@@ -64,6 +63,12 @@ def hostile_flags():
         yield REFUSED, ["train", *tiny, "--steps", "1", flag, b"\xff\xfe\x80"]
     yield ANSWERED, [*train, "--steps", "1", "--out", b"\xff\xfe\x80"]
     yield REFUSED, ["plan", b"\xff\xfe.toml"]
+
+
+def large_nets():
+    """Last, since some take their time even where all is well."""
+    yield REFUSED, ["plan", "lstm", "--layers", "10000", "--length", "100000"]
+    yield REFUSED, ["plan", "lstm", "--length", "2147483647"]
     yield ANSWERED, ["plan", "resnet:[10000,1,1,1]", "--image", "32,32,3", "--batch", "2",
                      "--threads", "1", "--recompute", "*#*"]
 
@@ -129,7 +134,8 @@ def hostile_files(program):
 
 def run(program, report, count=1000, seconds=600):
     until = time.monotonic() + seconds
-    for allowed, words in [*hostile_flags(), *hostile_files(program)][:count]:
+    inputs = itertools.chain(hostile_flags(), hostile_files(program), large_nets())
+    for allowed, words in itertools.islice(inputs, count):
         if time.monotonic() > until:
             report.skip("out of time")
             return

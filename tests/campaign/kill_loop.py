@@ -12,7 +12,7 @@ import time
 
 from parts import arguments_of, finish
 
-SAVES = ["--threads", "1", "--no-eval", "--save-every", "0.02"]
+SAVES = ["--threads", "1", "--no-eval", "--save-every", "0.1"]
 KINDS = [
     ["mlp", "--steps", "600", "--batch", "16", "--dropout", "0.3", "--optimizer", "adam"],
     ["lstm", "--steps", "250", "--batch", "16", "--hidden", "16", "--length", "8", "--layers", "1"],

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "cli/console.h"
 #include "cli/costs_path.h"
 #include "data/open.h"
 #include "report/plan_report.h"
@@ -321,9 +323,7 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
-  fmt::print(
-      stderr,
-      "thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
+  say("thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
       "or try another --planner (`thimble list planners`)\n",
       recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
       infeasible.min_bytes.count, infeasible.why);
@@ -362,6 +362,6 @@ std::string batch_text(const PlannedStepProgram& planned) {
   return text;
 }
 
-void print_json(const nlohmann::json& object) { fmt::print("{}\n", object.dump(2)); }
+void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }
 
 }  // namespace thimble

@@ -153,8 +153,8 @@ TEST(Checkpoint, OfOtherDataIsRefused) {
   const TemporaryFolder folder;
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
   const nlohmann::json data = fingerprint_of(Digits().info());
-  const std::string path = save_checkpoint(folder.path(), run.program(),
-                                           {.step = 1, .recipe = kRecipe, .data = data});
+  const std::string path =
+      save_checkpoint(folder.path(), run.program(), {.step = 1, .recipe = kRecipe, .data = data});
   EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).data, data);
   const auto refusal = [&](const char* field, const nlohmann::json& value) {
     nlohmann::json other = data;

@@ -143,7 +143,9 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("N")
       ->check(at_least_one);
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
-  command.add_option("--norm", norm, "wrn, resnet: batch, group or carried normalisation (batch)")
+  command
+      .add_option("--norm", norm,
+                  "wrn, resnet, unet: batch, group or carried normalisation (batch)")
       ->type_name("NAME");
   command.add_option("--label-smoothing", label_smoothing, "Share spread over all classes (0)")
       ->type_name("P");

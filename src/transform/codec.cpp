@@ -1,6 +1,6 @@
 #include "transform/codec.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

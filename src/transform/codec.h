@@ -27,13 +27,13 @@ struct CodecDef {
   double bits = 0;  // of a number, what groups share apart
   // The most that a number is off, as a share of the largest near it; 0: nothing is lost.
   double error = 0;
+  bool stochastic = false;   // rounds so that each number is right on average
   bool signs_alone = false;  // keeps no more than where numbers are above zero
 
-  // Nodes of the forward pass: the value's code. With `zeros`, no number is below zero, and numbers
+  // A node of the forward pass: the value's code. With `zeros`, no number is below zero, and numbers
   // decoded are above zero exactly where those encoded are.
   std::vector<ValueId> (*encode)(CodecBuilder& builder, ValueId value, bool zeros) = nullptr;
-  // Nodes of the backward pass: a tensor of that type from a code made with the same `zeros`. Each
-  // number of it is right on average, or as near as the code has one.
+  // A node of the backward pass: a tensor of that type from a code made with the same `zeros`.
   ValueId (*decode)(Builder& build, const std::vector<ValueId>& code, const TensorType& type,
                     bool zeros) = nullptr;
 };

@@ -119,7 +119,15 @@ std::vector<Net> nets() {
   };
 }
 
-class StochasticCodec : public testing::TestWithParam<const char*> {};
+class StochasticCodec : public testing::TestWithParam<std::string> {};
+
+std::vector<std::string> codecs(bool stochastic) {
+  std::vector<std::string> names;
+  for (const Codec codec : codecs_by_error()) {
+    if (is_lossy(codec) && codec->stochastic == stochastic) names.emplace_back(codec->name);
+  }
+  return names;
+}
 
 TEST_P(StochasticCodec, GivesGradientsThatAreRightOnAverage) {
   for (const Net& net : nets()) {
@@ -162,13 +170,13 @@ TEST_P(StochasticCodec, GivesGradientsThatAreRightOnAverage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StochasticCodec, testing::Values("int8", "int4", "int2"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, StochasticCodec, testing::ValuesIn(codecs(true)),
+                         [](const auto& info) { return info.param; });
 
 // Errors of single numbers, of either sign, cancel in the sums that gradients are: all together
 // they stay below the largest of one of them.
 TEST(RoundingCodecs, AreOffByNoMoreThanRounding) {
-  for (const char* codec : {"fp16", "bf16"}) {
+  for (const std::string& codec : codecs(false)) {
     for (const Net& net : nets()) {
       SCOPED_TRACE(fmt::format("{} {}", codec, net.what));
       const std::vector<Vector> exact = Gradients(net.options, "none")(0);

@@ -9,6 +9,7 @@ const CodecDef codec_int2{
     .summary = "groups of 256 share a range; rounded stochastically",
     .bits = 2,
     .error = group_code_error(2),
+    .stochastic = true,
     .encode = encode_groups<2>,
     .decode = decode_groups<2>,
 };

@@ -9,6 +9,7 @@ const CodecDef codec_int4{
     .summary = "groups of 256 share a range; rounded stochastically",
     .bits = 4,
     .error = group_code_error(4),
+    .stochastic = true,
     .encode = encode_groups<4>,
     .decode = decode_groups<4>,
 };

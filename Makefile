@@ -14,7 +14,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda sanitize-cuda \
+.PHONY: help setup configure build build-tests run test test-slow test-asan test-campaign test-cuda sanitize-cuda \
         bench bench-gpu bench-remat bench-techniques bench-optimality parity format check-format tidy clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make build      the program, at $(BUILD)/thimble, with its CUDA backend where there is a GPU"
 	@echo "                (CUDA=ON: in any case; CUDA=OFF: without it; ARCHITECTURE=80-real: for that card)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
+	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -71,6 +72,22 @@ sanitize-cuda: configure
 
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
+
+# PyTorch in an environment of its own: without CUDA where that can be had. PYTHON=... to bring one.
+CAMPAIGN_VENV := build/campaign/venv
+PYTHON        ?= $(CAMPAIGN_VENV)/bin/python
+SCALE         ?= 1
+
+$(CAMPAIGN_VENV)/bin/python:
+	@tools/setup python3-venv
+	@python3 -m venv $(CAMPAIGN_VENV)
+	@$(CAMPAIGN_VENV)/bin/pip install --quiet numpy
+	@$(CAMPAIGN_VENV)/bin/pip install --quiet torch --index-url https://download.pytorch.org/whl/cpu || \
+	  $(CAMPAIGN_VENV)/bin/pip install --quiet torch || { rm -rf $(CAMPAIGN_VENV); exit 1; }
+
+test-campaign: build $(PYTHON)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(PYTHON) tests/campaign/run.py $(BUILD)/thimble --scale $(SCALE) \
+	        $(if $(ONLY),--only $(ONLY))
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan

@@ -56,6 +56,5 @@ def rate(kind, base, step, warmup, total, milestones, factor):
     if kind == "cosine":
         return base * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))
     if kind == "inverse-sqrt":  # begins at the base rate where the warm-up ends
-        begin = max(1, warmup)
-        return base * math.sqrt(begin / (begin + step - warmup))
+        return base * math.sqrt((warmup + 1) / (step + 1))
     return base

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
@@ -131,6 +131,13 @@ nlohmann::json read_state(const fs::path& path) {
     return state.contains(key) && is(state[key]);
   };
   const auto object = [](const nlohmann::json& value) { return value.is_object(); };
+  user_check(!has("format",
+                  [](const nlohmann::json& value) {
+                    return value.is_number_integer() && value != kFormat;
+                  }),
+             "'{}' is of another version (format {}, not {}): go on with the program that wrote it, "
+             "or start from its weights with --weights",
+             path.string(), state.is_object() ? state["format"].dump() : "", kFormat);
   const bool whole = state.is_object() &&
                      has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
                      has("step",

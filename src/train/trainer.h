@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -12,26 +11,18 @@
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
-#include "train/schedule.h"
+#include "recipe/schedule.h"
 #include "train/step.h"
 
 namespace thimble {
 
+// Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  Recipe recipe;
-  RateSchedule rate;  // total_steps is filled in by the trainer
-  uint64_t seed = 1;
-  int64_t steps = 0;             // total; counts from the start of the run, resumed or not
-  int64_t save_every = 0;        // steps; 0: only at the end
-  int64_t evaluate_every = 0;    // steps; 0: only at the end
-  int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
-  bool evaluate = true;          // false: never
-  std::string out;               // empty: no checkpoints
-  bool resume = false;           // continue from out's latest checkpoint, if there is one
-  std::string weights;           // a safetensors file to start from; empty: the model's own start
-  nlohmann::json data;           // how the data was chosen, for the checkpoint
+  std::string out = {};      // folder of checkpoints; empty: none
+  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   // Called with every microbatch before it is trained on; for tools that look at the data.
-  TrainingStep::Look on_microbatch;
+  TrainingStep::Look on_microbatch = {};
 };
 
 // What the caller shows while training runs.
@@ -77,8 +68,8 @@ struct TrainResult {
 
 class Trainer {
  public:
-  // REQUIRES: `planned` is for options.recipe and outlives the trainer, as does the feeder.
-  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
+  // REQUIRES: `planned`, which carries the recipe, outlives the trainer, as does the feeder.
+  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options = {});
   ~Trainer();
 
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
@@ -86,6 +77,7 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
+  int64_t steps() const { return steps_; }  // of the whole run
   Program& program() { return step_->program(); }
   TrainingStep& training_step() { return *step_; }
 
@@ -95,19 +87,20 @@ class Trainer {
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
-  int64_t steps_per_epoch() const;
+  const Recipe& recipe() const { return planned_.recipe; }
   void evaluate();
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite();
-  nlohmann::json recipe_json() const;
-  nlohmann::json settings_json() const;  // of it, all but codecs
 
   PlannedStepProgram& planned_;
   Feeder& feeder_;
-  TrainOptions options_;
+  const TrainOptions options_;
+  const int64_t steps_per_epoch_;
+  const int64_t steps_;  // total; counts from the start of the run, resumed or not
+  const RateSchedule rate_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<EvaluationPlan> evaluation_;

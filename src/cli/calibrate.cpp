@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "execute/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "train/time_step.h"
 #include "transform/codec_ladder.h"
 

@@ -79,8 +79,7 @@ void RecipeFlags::add_to(CLI::App& command, bool training,
       option = command.add_option(flag, later, help_of(listed))->type_name(about.placeholder);
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       if (field.kind() == Field::Kind::list) {
-        option->expected(-1)->delimiter(',')->multi_option_policy(
-            CLI::MultiOptionPolicy::TakeAll);
+        option->expected(-1)->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         if (about.placeholder == "GLOB") option->allow_extra_args(false);  // the model may follow
       } else if (about.placeholder == "H,W,C") {
         option->delimiter(',')->expected(3)->multi_option_policy(CLI::MultiOptionPolicy::Throw);

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
-#include "recipe/plan_file.h"
-#include "cli/sweep.h"
+#include "survey/sweep.h"
 #include "plan/bytes/explain.h"
+#include "recipe/plan_file.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 
@@ -97,6 +97,31 @@ void print_activations(const PlannedStepProgram& planned) {
   for (const auto& [value, line] : lines) fmt::print("{}", line);
 }
 
+int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
+  const Frontier frontier = sweep(recipe);
+  const std::string title =
+      fmt::format("{}: memory against predicted time ({})", frontier.model, frontier.costs);
+  if (!picture.empty()) write_file(picture, frontier_svg(title, frontier.points));
+  if (!json) {
+    fmt::print("{}\n{}\n{}", title, frontier_table(frontier.points),
+               frontier_plot(frontier.points));
+    return kOk;
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const FrontierPoint& p : frontier.points) {
+    list.push_back({{"planner", p.policy},
+                    {"budget_bytes", p.budget.count},
+                    {"arena_bytes", p.arena.count},
+                    {"predicted_step_ms", p.milliseconds},
+                    {"extra_flops_ratio", p.extra_flops_ratio}});
+  }
+  print_json({{"model", frontier.model},
+              {"device", recipe.device},
+              {"costs", frontier.costs},
+              {"points", list}});
+  return kOk;
+}
+
 int run(const Flags& flags) {
   const Resolved resolved = resolve(flags.recipe, false);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
@@ -104,12 +129,13 @@ int run(const Flags& flags) {
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
-  if (flags.sweep) return sweep(resolved.recipe, flags.recipe.json, flags.picture);
+  if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->training->model;
   if (!flags.save.empty()) {
-    save_plan(flags.save, planned->recipe, planned->plan, planned->rest ? &planned->rest->plan : nullptr);
+    save_plan(flags.save, planned->recipe, planned->plan,
+              planned->rest ? &planned->rest->plan : nullptr);
   }
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
   if (flags.recipe.json) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "cli/options.h"
-#include "cli/techniques.h"
+#include "survey/techniques.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
 #include "train/initialize.h"

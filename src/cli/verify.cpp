@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "execute/costs_path.h"
 #include "cli/options.h"
-#include "recipe/plan_file.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_step.h"
+#include "recipe/plan_file.h"
 
 namespace thimble {
 namespace {

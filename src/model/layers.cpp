@@ -26,8 +26,7 @@ ValueId Layers::images() {
 }
 
 ValueId Layers::sequence(int64_t length, int64_t features) {
-  model_.sequence =
-      builder_.input("sequence", {{length, options_.batch, features}, DType::f32});
+  model_.sequence = builder_.input("sequence", {{length, options_.batch, features}, DType::f32});
   return stored(model_.sequence);
 }
 
@@ -84,8 +83,9 @@ ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const int64_t channels = builder_.shape(x).back();
   int64_t groups = std::clamp<int64_t>(channels / 4, 1, 32);
   while (channels % groups != 0) --groups;
-  return builder_.op("group_norm", {x, gamma, beta},
-                     {{"groups", groups}, {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}});
+  return builder_.op(
+      "group_norm", {x, gamma, beta},
+      {{"groups", groups}, {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}});
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {

@@ -45,8 +45,7 @@ void list_norm(ModelOptions& options, Fields& fields) {
                .matters = matters::graph | matters::bits,
                .idle = group ? "with --norm group, which keeps no running statistics" : ""});
   fields.real("norm-epsilon", options.norm_epsilon, {.least = 0, .most = 1, .above = true},
-              {.help = "added to variances",
-               .matters = matters::graph | matters::bits});
+              {.help = "added to variances", .matters = matters::graph | matters::bits});
 }
 
 void list_own_fields(ModelOptions& options, Fields& fields) {

@@ -55,8 +55,8 @@ std::string range_of(const RealRange& range) {
   }
   if (upper) {
     text += lower ? ", " : " ";
-    text += range.below ? fmt::format("below {}", range.most)
-                        : fmt::format("{} at most", range.most);
+    text +=
+        range.below ? fmt::format("below {}", range.most) : fmt::format("{} at most", range.most);
   }
   return text;
 }
@@ -126,8 +126,7 @@ std::string read_text(const json& value, std::string_view who) {
 int64_t Span::steps(int64_t steps_per_epoch) const {
   if (in_steps) return static_cast<int64_t>(count);
   return std::max<int64_t>(
-      count > 0 ? 1 : 0,
-      static_cast<int64_t>(count * static_cast<double>(steps_per_epoch) + 0.5));
+      count > 0 ? 1 : 0, static_cast<int64_t>(count * static_cast<double>(steps_per_epoch) + 0.5));
 }
 
 Span read_span(const json& value, std::string_view who) {
@@ -151,8 +150,9 @@ Span read_span(const json& value, std::string_view who) {
   try {
     return {read_real(value, {.least = 0, .most = kMostEpochs}, who)};
   } catch (const UserError&) {
-    user_error("{} wants a number of epochs from 0 on, {} at most, or of steps ('500 steps'), not {}",
-               who, kMostEpochs, quoted(value));
+    user_error(
+        "{} wants a number of epochs from 0 on, {} at most, or of steps ('500 steps'), not {}", who,
+        kMostEpochs, quoted(value));
   }
 }
 
@@ -226,12 +226,11 @@ void Fields::seed(std::string_view name, uint64_t& member, About about) {
   add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
        [&member, who = who_of(name)](const json& value) {
          uint64_t number = 0;
-         const bool good =
-             value.is_string()
-                 ? is_plain(value.get_ref<const std::string&>()) &&
-                       parses_whole(value.get_ref<const std::string&>(), number)
-                 : value.is_number_unsigned() ||
-                       (value.is_number_integer() && value.get<int64_t>() >= 0);
+         const bool good = value.is_string()
+                               ? is_plain(value.get_ref<const std::string&>()) &&
+                                     parses_whole(value.get_ref<const std::string&>(), number)
+                               : value.is_number_unsigned() ||
+                                     (value.is_number_integer() && value.get<int64_t>() >= 0);
          user_check(good, "{} wants a whole number from 0 on, {} at most, not {}", who,
                     std::numeric_limits<uint64_t>::max(), quoted(value));
          member = value.is_string() ? number : value.get<uint64_t>();
@@ -361,7 +360,8 @@ void Fields::choice(std::string_view name, std::string_view noun, std::vector<st
                     std::function<std::string()> get, std::function<void(const std::string&)> set,
                     About about) {
   if (about.placeholder.empty()) about.placeholder = "NAME";
-  add({std::string(name), Field::Kind::value, group_, [get = std::move(get)] { return json(get()); },
+  add({std::string(name), Field::Kind::value, group_,
+       [get = std::move(get)] { return json(get()); },
        [set = std::move(set), names = std::move(names), noun = std::string(noun),
         who = who_of(name)](const json& value) {
          const std::string chosen = value.is_string() ? value.get<std::string>() : value.dump();
@@ -376,7 +376,8 @@ void Fields::choice(std::string_view name, std::string_view noun, std::vector<st
 void Fields::spelt(std::string_view name, std::function<std::string()> get,
                    std::function<void(const std::string&)> set, About about) {
   if (about.placeholder.empty()) about.placeholder = "NAME";
-  add({std::string(name), Field::Kind::value, group_, [get = std::move(get)] { return json(get()); },
+  add({std::string(name), Field::Kind::value, group_,
+       [get = std::move(get)] { return json(get()); },
        [set = std::move(set), who = who_of(name)](const json& value) {
          user_check(value.is_primitive() && !value.is_null(), "{} wants a name or a number, not {}",
                     who, quoted(value));

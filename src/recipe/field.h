@@ -34,14 +34,14 @@ inline constexpr unsigned time = 4;   // how long a step takes: part of the name
 
 // What a list says of a field besides its name, its member and its range.
 struct About {
-  std::string help;             // a line, in `--help`
-  std::string more = {};        // what the reference says in its place, where that is more
-  std::string usual = {};       // the default, for people; empty: the default's own spelling
+  std::string help;              // a line, in `--help`
+  std::string more = {};         // what the reference says in its place, where that is more
+  std::string usual = {};        // the default, for people; empty: the default's own spelling
   std::string placeholder = {};  // of the value in `--help`; empty: by kind
   unsigned matters = matters::nothing;
   std::string_view technique = {};  // the row of `profile` it belongs to
-  std::string idle = {};   // why it has no effect on this object: "without --density"; empty: it has
-  std::string timed = {};  // what of it matters for time; empty: its value
+  std::string idle = {};  // why it has no effect on this object: "without --density"; empty: it has
+  std::string timed = {};    // what of it matters for time; empty: its value
   bool shrugged_at = false;  // idle, it is worth a warning, not a refusal
   bool training = false;     // a flag of `train` alone
   bool flag = true;          // false: a record in files, not to be typed
@@ -86,8 +86,8 @@ struct WholeRange {
 struct RealRange {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above = false;              // `least` is excluded
-  bool below = false;              // `most` is excluded
+  bool above = false;               // `least` is excluded
+  bool below = false;               // `most` is excluded
   std::optional<double> open = {};  // stands for "nothing chosen"
 };
 
@@ -147,6 +147,7 @@ class Fields {
              std::function<void(const std::string&)> set, About about);
   void add(Field field) { all_.push_back(std::move(field)); }
   std::string_view current_group() const { return group_; }
+  size_t count() const { return all_.size(); }
 
   std::vector<Field> take() && { return std::move(all_); }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 #include "plan/policy.h"
+#include "recipe/list.h"
 #include "recipe/recipe.h"
 
 namespace thimble {
@@ -123,7 +124,9 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 .matters = kAll,
                 .technique = "codec",
                 .idle = codec.codec == Codec::none ? "without --codec" : ""});
-  fields.add({"codec-chosen", Field::Kind::record, "Memory",
+  fields.add({"codec-chosen",
+              Field::Kind::record,
+              "Memory",
               [&codec] {
                 if (!codec.chosen) return json();
                 json chosen = json::object();
@@ -141,7 +144,9 @@ void list_memory(Recipe& recipe, Fields& fields) {
                   codec.chosen->push_back({name, parse_codec(read_text(entry, "--codec-chosen"))});
                 }
               },
-              {.help = "What --codec auto chose", .matters = matters::bits, .technique = "codec",
+              {.help = "What --codec auto chose",
+               .matters = matters::bits,
+               .technique = "codec",
                .flag = false}});
   fields.text("costs", recipe.costs,
               {.help = "Kernel times: auto (of `thimble calibrate`, where it measured), modelled, "
@@ -197,12 +202,13 @@ void list_model(Recipe& recipe, Fields& fields, bool sequences,
                 .more = "for `plan` without data, `generated` and `idx`",
                 .usual = "the data's, else the model's",
                 .matters = kAll});
-  fields.image("image", model.image,
-               {.help = "Image size, where the data do not say",
-                .more = "for `plan` without data, and `generated`",
-                .usual = "the data's, else the model's",
-                .matters = kAll,
-                .idle = sequences ? fmt::format("with {}, which reads sequences", model.name) : ""});
+  fields.image(
+      "image", model.image,
+      {.help = "Image size, where the data do not say",
+       .more = "for `plan` without data, and `generated`",
+       .usual = "the data's, else the model's",
+       .matters = kAll,
+       .idle = sequences ? fmt::format("with {}, which reads sequences", model.name) : ""});
   list_own(fields);
   fields.real("label-smoothing", model.label_smoothing, {.least = 0, .most = 1, .below = true},
               {.help = "Share spread over all classes", .placeholder = "P", .matters = kNumbers});
@@ -237,14 +243,12 @@ void list_optimizer(Recipe& recipe, Fields& fields) {
                .more = "on every weight; decoupled in `adamw` and `adafactor`",
                .usual = "0; adamw: 0.01",
                .matters = kNumbers});
-  fields.real("beta1", spec.beta1, {.least = 0, .most = 1, .below = true},
-              {.help = "adam, adamw: decay of the first moment",
-               .matters = kNumbers,
-               .idle = no_moments});
-  fields.real("beta2", spec.beta2, {.least = 0, .most = 1, .below = true},
-              {.help = "adam, adamw: decay of the second moment",
-               .matters = kNumbers,
-               .idle = no_moments});
+  fields.real(
+      "beta1", spec.beta1, {.least = 0, .most = 1, .below = true},
+      {.help = "adam, adamw: decay of the first moment", .matters = kNumbers, .idle = no_moments});
+  fields.real(
+      "beta2", spec.beta2, {.least = 0, .most = 1, .below = true},
+      {.help = "adam, adamw: decay of the second moment", .matters = kNumbers, .idle = no_moments});
   fields.real("epsilon", spec.epsilon, {.least = 0, .most = 1, .above = true},
               {.help = "adam, adamw: added to the root of the second moment",
                .matters = kNumbers,
@@ -305,14 +309,11 @@ void list_precision(Recipe& recipe, Fields& fields) {
        .placeholder = "X",
        .matters = kAll,
        .technique = "precision"});
-  const std::string idle = scaling.kind == LossScaling::Kind::dynamic
-                               ? ""
-                               : "without a dynamic --loss-scale";
+  const std::string idle =
+      scaling.kind == LossScaling::Kind::dynamic ? "" : "without a dynamic --loss-scale";
   const auto about = [&](std::string help) {
-    return About{.help = std::move(help),
-                 .matters = matters::bits,
-                 .technique = "precision",
-                 .idle = idle};
+    return About{
+        .help = std::move(help), .matters = matters::bits, .technique = "precision", .idle = idle};
   };
   fields.real("loss-scale-start", scaling.start, {.least = 0, .most = kMostReal, .above = true},
               about("dynamic: the first scale"));
@@ -333,8 +334,9 @@ void list_sparsity(Recipe& recipe, Fields& fields) {
   const bool dense = !spec.enabled();
   const bool stays = spec.method == SparseMethod::fixed;
   const std::string idle = dense ? kWithoutDensity : "";
-  const std::string unmoved =
-      dense ? kWithoutDensity : stays ? "with --sparsity static, where nothing moves" : "";
+  const std::string unmoved = dense   ? kWithoutDensity
+                              : stays ? "with --sparsity static, where nothing moves"
+                                      : "";
   fields.real("density", spec.density, {.least = 0, .most = 1, .above = true, .open = 0},
               {.help = "Share of nonzeros in sparse weights",
                .more = "share of nonzeros in sparse weights, above 0 and 1 at most; see [sparse "
@@ -360,9 +362,9 @@ void list_sparsity(Recipe& recipe, Fields& fields) {
               {.help = "dynamic: the first threshold",
                .matters = matters::bits,
                .technique = "sparsity",
-               .idle = !unmoved.empty()                          ? unmoved
+               .idle = !unmoved.empty()                         ? unmoved
                        : spec.method == SparseMethod::magnitude ? "with --sparsity magnitude"
-                                                                 : ""});
+                                                                : ""});
   fields.real("prune-target", spec.target, {.least = 0, .above = true},
               {.help = "Nonzeros to move at a time: a number, or a share below 1",
                .more = "how many move at a time: a number, or a share below 1 of all nonzeros",
@@ -376,7 +378,9 @@ void list_sparsity(Recipe& recipe, Fields& fields) {
                 .usual = "100; from epochs 25, 80, 140 on 200, 400, 800",
                 .matters = matters::bits,
                 .technique = "sparsity",
-                .idle = unmoved, .training = true});
+                .idle = unmoved,
+                .shrugged_at = !dense,
+                .training = true});
 }
 
 void list_data(Recipe& recipe, Fields& fields, bool sequences) {
@@ -403,7 +407,8 @@ void list_data(Recipe& recipe, Fields& fields, bool sequences) {
                 .matters = matters::bits,
                 .idle = sequences || recipe.model.name.empty()
                             ? ""
-                            : fmt::format("with {}, which reads images", recipe.model.name), .training = true});
+                            : fmt::format("with {}, which reads images", recipe.model.name),
+                .training = true});
   fields.seed("seed", recipe.seed,
               {.help = "Seed of everything random",
                .more = "of weights, order, crops, dropout",
@@ -412,13 +417,18 @@ void list_data(Recipe& recipe, Fields& fields, bool sequences) {
                 {.help = "Random crops and mirror images",
                  .more = "reflect-padded random crops and mirror images",
                  .matters = matters::bits,
-                 .idle = no_images, .training = true});
+                 .idle = no_images,
+                 .training = true});
   fields.inverted("no-flip", data.flip,
-                  {.help = "With --augment: crops only", .matters = matters::bits,
-                   .idle = no_crops, .training = true});
+                  {.help = "With --augment: crops only",
+                   .matters = matters::bits,
+                   .idle = no_crops,
+                   .training = true});
   fields.whole("crop-pad", data.crop_pad, {.least = 0, .most = 64},
-               {.help = "With --augment: padding of the crops", .matters = matters::bits,
-                .idle = no_crops, .training = true});
+               {.help = "With --augment: padding of the crops",
+                .matters = matters::bits,
+                .idle = no_crops,
+                .training = true});
 }
 
 void list_schedule(Recipe& recipe, Fields& fields) {
@@ -429,30 +439,41 @@ void list_schedule(Recipe& recipe, Fields& fields) {
   fields.real("epochs", schedule.epochs, {.least = 0, .most = 1e6, .above = true},
               {.help = "Passes over the training data",
                .more = "passes over the training data, in whole batches; what is left of an epoch "
-                       "waits for the next order", .training = true});
+                       "waits for the next order",
+               .training = true});
   fields.whole("steps", schedule.steps, {.least = 1, .most = 100'000'000, .open = 0},
-               {.help = "Training steps, instead of epochs", .usual = "those of the epochs", .training = true});
+               {.help = "Training steps, instead of epochs",
+                .usual = "those of the epochs",
+                .training = true});
   fields.real("lr", schedule.rate, {.least = 0, .most = 3e38},
               {.help = "Learning rate",
                .usual = "0.1; adam, adamw, adafactor: 0.001",
-               .matters = matters::bits, .training = true});
+               .matters = matters::bits,
+               .training = true});
   fields.choice("schedule", "schedule", kScheduleKinds, schedule.kind,
                 {.help = "constant, step, cosine or inverse-sqrt",
                  .more = "`constant`, `step`, `cosine` (to 0 at the end), `inverse-sqrt`",
-                 .matters = matters::bits, .training = true});
+                 .matters = matters::bits,
+                 .training = true});
   fields.spans("milestones", schedule.milestones,
                {.help = "step: epochs, or 'N steps', at which the rate drops",
                 .usual = "none",
                 .matters = matters::bits,
-                .idle = no_steps, .training = true});
+                .idle = no_steps,
+                .training = true});
   fields.real("factor", schedule.factor, {.least = 0},
               {.help = "step: what the rate is multiplied by",
                .matters = matters::bits,
-               .idle = no_steps, .training = true});
+               .idle = no_steps,
+               .training = true});
   fields.span("warmup", schedule.warmup,
-              {.help = "Epochs of linear warm-up, or 'N steps'", .matters = matters::bits, .training = true});
+              {.help = "Epochs of linear warm-up, or 'N steps'",
+               .matters = matters::bits,
+               .training = true});
   std::optional<double>& start = schedule.warmup_start;
-  fields.add({"warmup-start", Field::Kind::value, fields.current_group(),
+  fields.add({"warmup-start",
+              Field::Kind::value,
+              fields.current_group(),
               [&start] { return start ? json(*start) : json(); },
               [&start](const json& value) {
                 start.reset();
@@ -464,22 +485,30 @@ void list_schedule(Recipe& recipe, Fields& fields) {
                .usual = "--lr over one more than its steps",
                .placeholder = "X",
                .matters = matters::bits,
-               .idle = schedule.warmup.count > 0 ? "" : "without --warmup", .training = true}});
+               .idle = schedule.warmup.count > 0 ? "" : "without --warmup",
+               .training = true}});
 }
 
 void list_tests(Recipe& recipe, Fields& fields) {
   fields.group("Checkpoints and tests");
-  fields.span("save-every", recipe.save_every,
-              {.help = "Epochs between checkpoints, or 'N steps' (0: only at the end)", .training = true});
+  fields.span(
+      "save-every", recipe.save_every,
+      {.help = "Epochs between checkpoints, or 'N steps' (0: only at the end)", .training = true});
   fields.span("eval-every", recipe.evaluate_every,
               {.help = "Epochs between tests, or 'N steps' (0: only at the end)",
-               .idle = recipe.evaluate ? "" : "with --no-eval", .training = true});
-  fields.inverted("no-eval", recipe.evaluate, {.help = "No tests, not even at the end", .training = true});
+               .idle = recipe.evaluate ? "" : "with --no-eval",
+               .training = true});
+  fields.inverted("no-eval", recipe.evaluate,
+                  {.help = "No tests, not even at the end", .training = true});
 }
+
+}  // namespace
 
 void list_fields(Recipe& recipe, Fields& fields, bool sequences,
                  const std::function<void(Fields&)>& list_own) {
-  fields.add({"model", Field::Kind::value, "",
+  fields.add({"model",
+              Field::Kind::value,
+              "",
               [&recipe] { return recipe.model.name.empty() ? json() : json(recipe.model.name); },
               [&recipe](const json& value) {
                 const std::string name = read_text(value, "the model");
@@ -503,8 +532,6 @@ void list_fields(Recipe& recipe, Fields& fields, bool sequences,
   list_tests(recipe, fields);
 }
 
-}  // namespace
-
 std::vector<Field> fields_of(Recipe& recipe) {
   Fields fields;
   ModelOptions& model = recipe.model;
@@ -515,77 +542,6 @@ std::vector<Field> fields_of(Recipe& recipe) {
     if (known || model.build) list_own_fields(model, list);
   });
   return std::move(fields).take();
-}
-
-std::vector<ListedField> listed_fields() {
-  static Recipe usual;  // what the fields refer to
-  static ModelOptions of_families;
-  std::vector<ListedField> all;
-  const auto families = all_model_families();
-  std::vector<std::vector<Field>> own(families.size());
-  for (size_t f = 0; f < families.size(); ++f) {
-    Fields fields;
-    fields.group("Model");
-    of_families = {};
-    families[f]->fields(of_families, fields);
-    // Only what they say of themselves is used from here on, so that their object may change.
-    for (const Field& field : std::move(fields).take()) {
-      const json value = field.get();
-      own[f].emplace_back(field.name(), field.kind(), field.group(), [value] { return value; },
-                          [](const json&) {}, field.about());
-    }
-  }
-  const auto usual_of = [](const Field& field) {
-    if (!field.about().usual.empty()) return field.about().usual;
-    return field.kind() == Field::Kind::toggle ? std::string("off") : field.text();
-  };
-  // Families that say the same of a field share a clause: "mlp, lstm: layers (2)".
-  const auto add_own = [&](Fields&) {};
-  Fields common;
-  list_fields(usual, common, false, add_own);
-  for (Field& field : std::move(common).take()) {
-    if (field.name() == "label-smoothing") {  // behind those of models
-      std::vector<std::string> seen;
-      for (const std::vector<Field>& fields : own) {
-        for (const Field& first : fields) {
-          if (std::ranges::find(seen, first.name()) != seen.end()) continue;
-          seen.push_back(first.name());
-          struct Clause {
-            std::vector<std::string> models, usual;
-            std::string help;
-          };
-          std::vector<Clause> clauses;
-          std::vector<std::string> models;
-          for (size_t f = 0; f < families.size(); ++f) {
-            const Field* const other = find_field(own[f], first.name());
-            if (other == nullptr) continue;
-            const std::string name(families[f]->name());
-            models.push_back(name);
-            const About& about = other->about();
-            const std::string& help = about.help;
-            auto at = std::ranges::find(clauses, help, &Clause::help);
-            if (at == clauses.end()) at = clauses.insert(at, Clause{{}, {}, help});
-            at->models.push_back(name);
-            at->usual.push_back(usual_of(*other));
-          }
-          std::string text, defaults;
-          for (Clause& clause : clauses) {
-            std::vector<std::string> distinct = clause.usual;
-            distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-            if (distinct.size() == 1) clause.usual = distinct;
-            text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
-                                fmt::join(clause.models, ", "), clause.help);
-            defaults += fmt::format("{}{}", defaults.empty() ? "" : "; ",
-                                    fmt::join(clause.usual, ", "));
-          }
-          all.push_back({first, models, text, defaults});
-        }
-      }
-    }
-    const std::string help = field.about().help, text = usual_of(field);
-    all.push_back({std::move(field), {}, help, text});
-  }
-  return all;
 }
 
 std::string timed_text(Recipe recipe) {

@@ -34,9 +34,8 @@ PlanFile load_plan(const std::string& path) {
              "--save`",
              path, format, kFormat);
   try {
-    PlanFile read = {recipe_from_json(json.at("recipe"), "'" + path + "'"),
-                     plan_from_json(json.at("plan")),
-                     {}};
+    PlanFile read = {
+        recipe_from_json(json.at("recipe"), "'" + path + "'"), plan_from_json(json.at("plan")), {}};
     if (json.contains("rest")) read.rest = plan_from_json(json.at("rest"));
     return read;
   } catch (const nlohmann::json::exception& error) {

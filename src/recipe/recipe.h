@@ -22,11 +22,11 @@ namespace thimble {
 
 // Which records, and what becomes of them on their way.
 struct DataSpec {
-  std::string name;       // of a data set; empty: the model's usual
-  std::string folder;     // of its files
-  bool augment = false;   // random crops and mirror images
-  bool flip = true;       // augment: mirror images, too
-  int crop_pad = 4;       // augment
+  std::string name;          // of a data set; empty: the model's usual
+  std::string folder;        // of its files
+  bool augment = false;      // random crops and mirror images
+  bool flip = true;          // augment: mirror images, too
+  int crop_pad = 4;          // augment
   int64_t sequences = 6400;  // generated ones, of an epoch; a tenth as many are tested on
 };
 
@@ -61,10 +61,10 @@ struct Recipe {
   std::string costs = "modelled";    // kernel times: see execute/costs_path.h
   DataSpec data = {};
   ScheduleSpec schedule = {};
-  uint64_t seed = 1;         // of everything random
-  Span save_every = {1};     // 0: only at the end
+  uint64_t seed = 1;          // of everything random
+  Span save_every = {1};      // 0: only at the end
   Span evaluate_every = {1};  // 0: only at the end
-  bool evaluate = true;      // false: never
+  bool evaluate = true;       // false: never
 };
 
 // The only list. Fields refer to the recipe's members, and those of a model to the model it names.

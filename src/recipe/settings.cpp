@@ -62,8 +62,8 @@ std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said) {
   for_each_field(recipe, [&](const Field& field) {
     const About& about = field.about();
     if (about.idle.empty() || !said.contains(field.name())) return;
-    idle.push_back({fmt::format("--{} says nothing {}", field.name(), about.idle),
-                    about.shrugged_at});
+    idle.push_back(
+        {fmt::format("--{} says nothing {}", field.name(), about.idle), about.shrugged_at});
   });
   return idle;
 }

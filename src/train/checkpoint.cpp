@@ -131,13 +131,14 @@ nlohmann::json read_state(const fs::path& path) {
     return state.contains(key) && is(state[key]);
   };
   const auto object = [](const nlohmann::json& value) { return value.is_object(); };
-  user_check(!has("format",
-                  [](const nlohmann::json& value) {
-                    return value.is_number_integer() && value != kFormat;
-                  }),
-             "'{}' is of another version (format {}, not {}): go on with the program that wrote it, "
-             "or start from its weights with --weights",
-             path.string(), state.is_object() ? state["format"].dump() : "", kFormat);
+  user_check(
+      !has("format",
+           [](const nlohmann::json& value) {
+             return value.is_number_integer() && value != kFormat;
+           }),
+      "'{}' is of another version (format {}, not {}): go on with the program that wrote it, "
+      "or start from its weights with --weights",
+      path.string(), state.is_object() ? state["format"].dump() : "", kFormat);
   const bool whole = state.is_object() &&
                      has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
                      has("step",

@@ -91,6 +91,7 @@ void Trainer::start() {
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
+    check_keys(recipe_of_checkpoint(*folder), fmt::format("the checkpoint in '{}'", *folder));
     const Position position = load_checkpoint(*folder, program(), bits_of(to_json(recipe())));
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
@@ -106,8 +107,7 @@ void Trainer::start() {
   const SparsitySpec& sparsity = planned_.training->sparsity;
   if (sparsity.enabled() && sparsity.method != SparseMethod::fixed) {
     reallocator_ = std::make_unique<Reallocator>(program(), sparsity, recipe().seed);
-    reallocations_ =
-        reallocation_schedule(recipe().reallocate_every, steps_per_epoch_, steps_);
+    reallocations_ = reallocation_schedule(recipe().reallocate_every, steps_per_epoch_, steps_);
   }
   step_->end_before(steps_);
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);

@@ -8,10 +8,10 @@
 
 #include "execute/program.h"
 #include "pipeline.h"
+#include "recipe/schedule.h"
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
-#include "recipe/schedule.h"
 #include "train/step.h"
 
 namespace thimble {

@@ -61,7 +61,8 @@ struct Cell {
   ValueId h, c;              // [N, H], after the latest time step
 };
 
-Cell make_cell(Layers& net, const ModelOptions& options, int64_t hidden, int64_t layer, int64_t in) {
+Cell make_cell(Layers& net, const ModelOptions& options, int64_t hidden, int64_t layer,
+               int64_t in) {
   Builder& b = net.build();
   const Builder::Scope scope(b, fmt::format("layer{}", layer + 1));
   const Init init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(hidden))};
@@ -106,7 +107,8 @@ Model build(const ModelOptions& options) {
   const ValueId sequence = net.sequence(lstm.length, kFeatures);
   std::vector<Cell> cells;
   for (int64_t layer = 0; layer < lstm.layers; ++layer) {
-    cells.push_back(make_cell(net, options, lstm.hidden, layer, layer == 0 ? kFeatures : lstm.hidden));
+    cells.push_back(
+        make_cell(net, options, lstm.hidden, layer, layer == 0 ? kFeatures : lstm.hidden));
   }
   for (int64_t t = 0; t < lstm.length; t += lstm.steps_at_once) {
     const Builder::Scope scope(b, fmt::format("t{}", t));

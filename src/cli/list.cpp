@@ -10,12 +10,13 @@
 #include "graph/op.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
+#include "transform/codec.h"
 
 namespace thimble {
 namespace {
 
-constexpr std::array<const char*, 6> kKinds = {"models",  "data", "planners",
-                                               "packers", "ops",  "flags"};
+constexpr std::array<const char*, 7> kKinds = {"models", "data", "planners", "packers",
+                                               "codecs", "ops",  "flags"};
 
 nlohmann::json everything() {
   nlohmann::json all;
@@ -26,6 +27,7 @@ nlohmann::json everything() {
   for (const DatasetKind& d : dataset_kinds()) add("data", d.name, d.summary);
   for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
   for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
+  for (const Codec codec : codecs_by_error()) add("codecs", codec->name, codec->summary);
   for (const OpDef* op : all_ops()) add("ops", op->name, op->summary);
   for (const ListedField& listed : listed_fields()) {
     if (listed.field.about().flag) add("flags", "--" + listed.field.name(), listed.help);
@@ -92,7 +94,8 @@ Command add_list(CLI::App& app) {
   };
   auto flags = std::make_shared<Flags>();
   command
-      ->add_option("kind", flags->kind, "Only these: models, data, planners, packers, ops or flags")
+      ->add_option("kind", flags->kind,
+                   "Only these: models, data, planners, packers, codecs, ops or flags")
       ->type_name("")
       ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
   command->add_flag("--json", flags->json, "One JSON object on stdout");

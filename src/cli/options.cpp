@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "cli/console.h"
 #include "data/open.h"
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
@@ -23,12 +24,13 @@ nlohmann::json encoded_json(const Graph& graph) {
 }
 
 std::string help_of(const ListedField& listed) {
-  if (listed.field.kind() == Field::Kind::toggle || listed.usual.empty()) return listed.help;
+  const bool said = listed.usual.empty() || !listed.models.empty();
+  if (listed.field.kind() == Field::Kind::toggle || said) return listed.help;
   return fmt::format("{} ({})", listed.help, listed.usual);
 }
 
 // REQUIRES: what is typed was read already, by the field itself.
-void note(const std::string& sentence) { fmt::print(stderr, "thimble: note: {}\n", sentence); }
+void note(const std::string& sentence) { say("thimble: note: {}\n", sentence); }
 
 Settings settings_in_file(const std::string& path) {
   Settings settings = read_recipe_file(path);
@@ -170,9 +172,7 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
-  fmt::print(
-      stderr,
-      "thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
+  say("thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
       "or try another --planner (`thimble list planners`)\n",
       recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
       infeasible.min_bytes.count, infeasible.why);
@@ -211,6 +211,6 @@ std::string batch_text(const PlannedStepProgram& planned) {
   return text;
 }
 
-void print_json(const nlohmann::json& object) { fmt::print("{}\n", object.dump(2)); }
+void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }
 
 }  // namespace thimble

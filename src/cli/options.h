@@ -19,6 +19,7 @@ inline constexpr int kOk = 0;
 inline constexpr int kOurBug = 1;
 inline constexpr int kCallersMistake = 2;
 inline constexpr int kInfeasible = 3;
+inline constexpr int kStoppedBySignal = 128;  // and the signal's number
 
 // The flags of recipes, made from their list.
 class RecipeFlags {

@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/stop_signals.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "data/fingerprint.h"
 #include "report/plan_report.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 
@@ -19,7 +24,7 @@ namespace {
 struct Flags {
   RecipeFlags recipe;
   std::string out;
-  bool resume = false;
+  std::string resume;  // latest, auto; empty: no
   bool overwrite = false;
   std::string weights;
   std::string export_initial;
@@ -27,6 +32,9 @@ struct Flags {
   bool losses = false;
   bool times = false;
 };
+
+constexpr const char* kStopping =
+    "\nthimble: stopping; a checkpoint is saved after this step (once more: stops at once)\n";
 
 std::string default_out(const std::string& model) {
   const std::time_t now = std::time(nullptr);
@@ -54,8 +62,9 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
                     tensors);
 }
 
-TrainOptions options_from(const Flags& flags, const std::string& out) {
-  TrainOptions options = {.out = out, .resume = flags.resume, .weights = flags.weights};
+TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
+                          bool resume) {
+  TrainOptions options = {.out = out, .resume = resume, .weights = flags.weights};
   if (!flags.export_batches.empty()) {
     ensure_directory(flags.export_batches);
     options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
@@ -63,14 +72,13 @@ TrainOptions options_from(const Flags& flags, const std::string& out) {
       export_batch(folder, which, part);
     };
   }
+  if (resolved.dataset) options.fingerprint = fingerprint_of(resolved.dataset->info());
   return options;
 }
 
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
                            const Flags& flags) {
   nlohmann::json json = summary_of(planned);
-  // `steps` is the plan's in `plan --json`; here it is the training steps done.
-  json["plan_steps"] = json["steps"];
   json.update({{"steps", result.steps},
                {"epochs", result.epochs},
                {"train_loss", result.train_loss},
@@ -85,6 +93,7 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"weights_sha256", result.weights_sha256},
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
+               {"stopped", result.stopped},
                {"checkpoint", result.checkpoint}});
   if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
   if (planned.training->sparsity.enabled()) {
@@ -114,39 +123,66 @@ void resume_codec(const std::string& out, Recipe& recipe) {
   }
 }
 
+// Whether the run goes on with what is in the folder.
+bool goes_on(const Flags& flags, const std::string& out) {
+  const bool begun = latest_checkpoint(out).has_value();
+  if (flags.resume == "auto" && !begun) {
+    std::error_code unknown;
+    user_check(
+        !std::filesystem::is_symlink(out + "/latest", unknown),
+        "'{0}/latest' points at no whole checkpoint; put back what it points at, or remove it "
+        "to start anew",
+        out);
+    say("there is no checkpoint in '{}' yet: a new run begins\n", out);
+  }
+  user_check(!begun || !flags.resume.empty() || flags.overwrite,
+             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
+             "again, or another --out",
+             out);
+  return flags.resume == "auto" ? begun : !flags.resume.empty();
+}
+
 int run(const Flags& flags) {
-  user_check(!flags.resume || !flags.out.empty(),
+  user_check(flags.resume.empty() || !flags.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
   for (const auto& [flag, on] : {std::pair("--losses", flags.losses), {"--times", flags.times}}) {
     user_check(!on || flags.recipe.json, "{} says nothing without --json", flag);
   }
   Resolved resolved = resolve(flags.recipe, true);
-  const std::string out = flags.out.empty() ? default_out(resolved.recipe.model.name) : flags.out;
-  if (flags.resume) resume_codec(out, resolved.recipe);
+  const RunFolder folder = flags.out.empty()
+                               ? RunFolder::unique(default_out(resolved.recipe.model.name))
+                               : RunFolder(flags.out);
+  const std::string& out = folder.path();
+  const bool resume = goes_on(flags, out);
+  if (resume) resume_codec(out, resolved.recipe);
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
   auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
 
   const Model& model = planned->training->model;
-  const TrainOptions options = options_from(flags, out);
-  user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
-             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
-             "again, or another --out",
-             options.out);
+  TrainOptions options = options_from(flags, resolved, out, resume);
+  const StopSignals signals(kStopping);
+  options.stop = [&signals] { return signals.received() != 0; };
   Trainer trainer(*planned, *feeder, options);
   if (!flags.recipe.json) {
-    fmt::print(stderr, "{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
-               parameter_count(model.graph), batch_text(*planned), trainer.steps(),
-               planned->plan.arena.count, to_string(planned->plan.arena));
+    say("{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
+        parameter_count(model.graph), batch_text(*planned), trainer.steps(),
+        planned->plan.arena.count, to_string(planned->plan.arena));
   }
+  if (!trainer.weights_note().empty()) say("{}: {}\n", flags.weights, trainer.weights_note());
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
-  if (flags.recipe.json) {
-    print_json(result_json(*planned, result, flags));
-    return kOk;
+  if (flags.recipe.json) print_json(result_json(*planned, result, flags));
+  if (result.stopped) {
+    say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
+        "with "
+        "--resume --out {}\n",
+        name_of_signal(signals.received()), result.steps, trainer.steps(), result.checkpoint, out);
+    return kStoppedBySignal + signals.received();
   }
+  if (flags.recipe.json) return kOk;
   const std::string tested = result.test_count == 0
                                  ? "not tested"
                                  : fmt::format("test accuracy {:.2f}% on {} records",
@@ -180,7 +216,10 @@ Command add_train(CLI::App& app) {
   defaults.group("Checkpoints and tests");
   command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)")
       ->type_name("FOLDER");
-  command->add_flag("--resume", flags->resume, "Continue from the latest checkpoint in --out");
+  command
+      ->add_flag("--resume{latest}", flags->resume,
+                 "Continue from the latest checkpoint in --out; `--resume auto`: or start, if none")
+      ->check(CLI::IsMember({"latest", "auto"}));
   command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
   command->add_option("--weights", flags->weights, "Start from this safetensors file")
       ->type_name("FILE");

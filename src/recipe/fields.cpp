@@ -10,6 +10,7 @@
 #include "plan/policy.h"
 #include "recipe/list.h"
 #include "recipe/recipe.h"
+#include "transform/codec.h"
 
 namespace thimble {
 namespace {
@@ -110,10 +111,13 @@ void list_memory(Recipe& recipe, Fields& fields) {
         spec.only = codec.only;
         codec = std::move(spec);
       },
-      {.help = "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2; or "
-               "auto[:NAME], chosen for --memory tensor by tensor, NAME at most (auto: int4)",
-       .more = "how activations from 1,024 numbers on are kept for the backward pass: `mask`, "
-               "`fp16`, `bf16`, `int8`, `int4`, `int2`, or `auto`, see [codecs](#codecs)",
+      {.help =
+           fmt::format("How activations are kept: none, {}; or auto[:NAME], chosen for --memory "
+                       "tensor by tensor, NAME at most (auto: int4)",
+                       codec_names()),
+       .more = fmt::format("how activations from 1,024 numbers on are kept for the backward pass: "
+                           "{}; or `auto`, see [codecs](#codecs)",
+                           codec_names()),
        .matters = kAll,
        .technique = "codec",
        .timed = codec.automatic ? "none" : ""});
@@ -123,7 +127,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 .usual = "all large ones",
                 .matters = kAll,
                 .technique = "codec",
-                .idle = codec.codec == Codec::none ? "without --codec" : ""});
+                .idle = codec.codec == nullptr ? "without --codec" : ""});
   fields.add({"codec-chosen",
               Field::Kind::record,
               "Memory",
@@ -452,7 +456,8 @@ void list_schedule(Recipe& recipe, Fields& fields) {
                .training = true});
   fields.choice("schedule", "schedule", kScheduleKinds, schedule.kind,
                 {.help = "constant, step, cosine or inverse-sqrt",
-                 .more = "`constant`, `step`, `cosine` (to 0 at the end), `inverse-sqrt`",
+                 .more = "`constant`, `step`, `cosine` (to 0 at the end), `inverse-sqrt`: `--lr` "
+                         "times sqrt((W + 1) / (s + 1)) at step s after W of warm-up",
                  .matters = matters::bits,
                  .training = true});
   fields.spans("milestones", schedule.milestones,
@@ -466,10 +471,14 @@ void list_schedule(Recipe& recipe, Fields& fields) {
                .matters = matters::bits,
                .idle = no_steps,
                .training = true});
-  fields.span("warmup", schedule.warmup,
-              {.help = "Epochs of linear warm-up, or 'N steps'",
-               .matters = matters::bits,
-               .training = true});
+  fields.span(
+      "warmup", schedule.warmup,
+      {.help = "Epochs of linear warm-up, or 'N steps'",
+       .more = "epochs of linear warm-up, or `'N steps'`: over W steps, step s (from 0) has "
+               "(s + 1) / (W + 1) of `--lr`, and step W, where the schedule begins, all of "
+               "it",
+       .matters = matters::bits,
+       .training = true});
   std::optional<double>& start = schedule.warmup_start;
   fields.add({"warmup-start",
               Field::Kind::value,

@@ -63,7 +63,8 @@ ListedField merged(const Field& field, const std::vector<std::vector<Field>>& of
         clause.usual, [&](const std::string& usual) { return usual == clause.usual[0]; });
     if (one) clause.usual.resize(1);
     const char* const gap = listed.help.empty() ? "" : "; ";
-    listed.help += fmt::format("{}{}: {}", gap, fmt::join(clause.models, ", "), clause.help);
+    listed.help += fmt::format("{}{}: {} ({})", gap, fmt::join(clause.models, ", "), clause.help,
+                               fmt::join(clause.usual, ", "));
     listed.usual += fmt::format("{}{}", gap, fmt::join(clause.usual, ", "));
   }
   return listed;

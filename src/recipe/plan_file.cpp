@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "plan/plan_json.h"
 #include "recipe/settings.h"
 
 namespace thimble {
 namespace {
 
-constexpr std::string_view kFormat = "thimble-plan-7";
+constexpr std::string_view kFormat = "thimble-plan-8";
 constexpr std::string_view kFamily = "thimble-plan-";
 
 }  // namespace
@@ -18,14 +19,11 @@ constexpr std::string_view kFamily = "thimble-plan-";
 void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest) {
   nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
   if (rest != nullptr) file["rest"] = to_json(*rest);
-  write_file(path, file.dump() + "\n");
+  write_file(path, json_text(file) + "\n");
 }
 
 PlanFile load_plan(const std::string& path) {
-  const ReadFile file(path);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = read_json(path, "a plan file");
   const bool named = json.is_object() && json.contains("format") && json["format"].is_string();
   const std::string format = named ? json["format"].get<std::string>() : "";
   user_check(format.starts_with(kFamily), "'{}' is not a plan file", path);

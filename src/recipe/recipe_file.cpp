@@ -1,13 +1,11 @@
 // Recipes as TOML files (batch = 100, data = "cifar10").
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/toml.h"
 #include "recipe/settings.h"
 
 namespace thimble {
@@ -43,13 +41,8 @@ std::string spelt(const json& value) {
 }  // namespace
 
 Settings read_recipe_file(const std::string& path) {
-  user_check(std::filesystem::exists(path), "there is no recipe '{}'", path);
-  toml::table recipe;
-  try {
-    recipe = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    user_error("recipe '{}', line {}: {}", path, error.source().begin.line, error.description());
-  }
+  user_check(exists(path), "there is no recipe '{}'", path);
+  const toml::table recipe = read_toml(path, "recipe");
   user_check(recipe.contains("model"), "recipe '{}' names no model", path);
   Settings settings;
   for (const auto& [key, node] : recipe) {

@@ -46,10 +46,8 @@ double rate_at(const RateSchedule& schedule, int64_t step) {
       return schedule.floor + (schedule.base - schedule.floor) * wave;
     }
     case Kind::inverse_sqrt: {
-      // The base rate is that of the first step behind the warm-up.
-      const double start = real(std::max<int64_t>(1, schedule.warmup_steps));
-      const int64_t from = schedule.warmup_steps > 0 ? step : step + 1;
-      return schedule.base * std::sqrt(start / std::max(start, real(from)));
+      // 1 at the first step behind the ramp.
+      return schedule.base * std::sqrt(real(schedule.warmup_steps + 1) / real(step + 1));
     }
   }
   return schedule.base;

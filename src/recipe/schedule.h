@@ -1,4 +1,7 @@
-// Learning-rate schedules: a plain function of the step number.
+// Learning-rate schedules: a plain function of the step number s, counted from 0.
+//
+//   s < W   warm-up      base (s + 1) / (W + 1): a straight line that would meet `base` at step W
+//   s = W   every schedule begins, at `base`
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,7 @@ struct RateSchedule {
 std::string_view name_of(RateSchedule::Kind kind);
 inline constexpr size_t kScheduleKinds = 4;
 
-// The rate of step `step`, counted from 0.
+// The rate of a step. inverse_sqrt: base sqrt((W + 1) / (s + 1)).
 double rate_at(const RateSchedule& schedule, int64_t step);
 
 }  // namespace thimble

@@ -134,7 +134,7 @@ Recipe example_of(const Recipe& recipe, int64_t batch) {
 Recipe second_example_of(const Recipe& recipe) {
   Recipe example = plain(recipe);
   example.optimizer.state_bits = 8;
-  example.codec.codec = Codec::int4;
+  example.codec = parse_codec_spec("int4");
   return example;
 }
 

@@ -22,6 +22,8 @@ struct RunOptions {
   std::string out = {};
   bool resume = false;
   std::string weights = {};
+  std::function<bool()> stop = {};
+  nlohmann::json fingerprint = {};
   TrainingStep::Look on_microbatch = {};
 
   void put_into(Recipe& recipe) const {
@@ -66,8 +68,7 @@ inline RunSetup wrn_run() {
   return {.model = {.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, .augment = true};
 }
 inline RunSetup lstm_run() {
-  return {.model = {.name = "lstm:layers=1,hidden=16,length=6", .batch = 16},
-          .rate = 0.2};
+  return {.model = {.name = "lstm:layers=1,hidden=16,length=6", .batch = 16}, .rate = 0.2};
 }
 // The same net, several time steps to a node.
 inline RunSetup lstm_runs_run() {
@@ -111,10 +112,11 @@ class TrainingRun {
         std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
     feeder_ = run.model.name.starts_with("lstm") ? make_sequence_feeder(feed, 320, 50)
-                                       : make_image_feeder(digits_, feed);
+                                                 : make_image_feeder(digits_, feed);
     trainer_ = std::make_unique<Trainer>(
         *planned_, *feeder_,
-        TrainOptions{options.out, options.resume, options.weights, options.on_microbatch});
+        TrainOptions{options.out, options.resume, options.weights, options.fingerprint,
+                     options.stop, options.on_microbatch});
   }
 
   TrainResult run() { return trainer_->run({}); }

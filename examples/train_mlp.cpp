@@ -44,8 +44,9 @@ int train(Bytes budget) {
                   .image = digits.info().image,
                   .classes = digits.info().classes,
                   .build = residual_mlp};
-  recipe.optimizer = parse_optimizer("nesterov");
   recipe.optimizer.weight_decay = 5e-4;
+  recipe.schedule = {.epochs = 15, .rate = 0.05};
+  recipe.evaluate_every = {5};
   recipe.on.threads = 1;  // a net this small is done before a second thread wakes up
   recipe.memory = budget;
 
@@ -60,15 +61,8 @@ int train(Bytes budget) {
   fmt::print("{} parameters; arena {} bytes of {} allowed\n",
              parameter_count(step.training->model.graph), step.plan.arena.count, budget.count);
 
-  constexpr int64_t kEpochs = 15;
-  const auto feeder = make_image_feeder(digits, {.seed = 1});
-  const int64_t per_epoch = feeder->train_count() / recipe.model.batch;
-  TrainOptions options;
-  options.recipe = recipe;
-  options.rate = {.kind = RateSchedule::Kind::cosine, .base = 0.05};
-  options.steps = kEpochs * per_epoch;
-  options.evaluate_every = 5 * per_epoch;
-  Trainer trainer(step, *feeder, options);
+  const auto feeder = make_image_feeder(digits, {.seed = recipe.seed});
+  Trainer trainer(step, *feeder);
   const TrainResult result = trainer.run([](const Progress& p) {
     if (!p.evaluated) return;
     fmt::print("step {:4}  loss {:.4f}  test accuracy {:.2f}%\n", p.step, p.loss,

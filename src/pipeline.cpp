@@ -7,6 +7,7 @@
 #include "autodiff/autodiff.h"
 #include "base/error.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "graph/order.h"
 #include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
@@ -105,25 +106,9 @@ std::unique_ptr<RestPlan> plan_rest(TrainingGraph training, const Recipe& recipe
       step.microbatches.rest, step.microbatches.rows, step.microbatches.batch);
 }
 
-// On a GPU, one time step is too little work for the launches that it takes.
-constexpr int64_t kGpuStepsAtOnce = 16;
-
-// The recipe's model with every default filled in.
-ModelOptions complete_options(const Recipe& recipe) {
-  ModelOptions options = recipe.model;
-  if (options.steps_at_once == 0 && recipe.device == "cuda") {
-    options.steps_at_once = kGpuStepsAtOnce;
-  }
-  if (options.build == nullptr) find_model_family(options.name).complete(options);
-  return options;
-}
-
-Microbatches microbatches_of(const Recipe& recipe) {
-  return split_batch(complete_options(recipe).batch, recipe.microbatch);
-}
-
 TrainingGraph make_graph(const Recipe& recipe, int64_t rows) {
-  ModelOptions options = complete_options(recipe);
+  ModelOptions options = recipe.model;
+  complete_model(options, recipe.device == "cuda");
   options.batch = rows;
   return make_training_graph(options, recipe.optimizer, recipe.marks,
                              microbatches_of(recipe).count(), recipe.sparsity, recipe.codec);
@@ -149,11 +134,10 @@ std::optional<Infeasible> plan_full(const Recipe& recipe, PlannedStepProgram& re
     RewriteChoice choice(rewrites);
     const RewriteChoice::Pick pick = choice.choose(recipe.memory);
     planned = choice.plan(pick, recipe.memory);
-    result.codec = steps[pick.rewrite].codec;
+    result.recipe.codec = steps[pick.rewrite].codec;
     result.training = std::move(steps[pick.rewrite].training);
     result.costs = std::move(steps[pick.rewrite].costs);
   } else {
-    result.codec = recipe.codec;
     result.training = std::make_unique<TrainingGraph>(make_graph(recipe, result.microbatches.rows));
     allowed_tier(recipe, result.training->model.graph, recipe.codec);
     result.costs = costs_of(recipe, result.training->model.graph, *result.backend);
@@ -243,8 +227,9 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
 }
 
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
-  if (recipe.costs.empty()) return gather_costs(graph, backend);
-  const CostFile file = read_costs(recipe.costs);
+  const std::string path = costs_to_read(recipe.costs, recipe.device);
+  if (path.empty()) return gather_costs(graph, backend);
+  const CostFile file = read_costs(path);
   const auto machine = file.find(backend.machine());
   if (machine == file.end()) return gather_costs(graph, backend);
   const CostTable& table = machine->second;
@@ -259,33 +244,9 @@ Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend) {
   return costs;
 }
 
-namespace {
-
-// All of an optimizer that decides what its updates do, rates apart.
-std::string update_of(const OptimizerSpec& spec) {
-  std::string text = fmt::format("{} {}", spec.name, spec.state_bits);
-  if (spec.fold) text += " folded";
-  if (spec.clip_norm > 0) text += spec.clip_two_pass ? " clipped twice" : " clipped";
-  return text;
-}
-
-}  // namespace
-
 std::string whole_step_key(const Recipe& recipe, const Backend& backend) {
-  const ModelOptions options = complete_options(recipe);
-  const Microbatches parts = microbatches_of(recipe);
-  std::string image;
-  for (int axis = 0; axis < options.image.rank(); ++axis) {
-    image += fmt::format("{}{}", axis > 0 ? "," : " image ", options.image[axis]);
-  }
-  return fmt::format(
-      "{}({} batch {} by {}{} classes {} layers {} hidden {} length {} at once {} {}{} norm {} "
-      "dropout {} density {} codec {} optimizer {}) by {} streams",
-      kWholeStep, options.name, parts.batch, parts.rows, image, options.classes, options.layers,
-      options.hidden, options.length, options.steps_at_once, name_of(options.storage),
-      options.master ? " master" : "", name_of(options.norm), options.dropout,
-      recipe.sparsity.density, recipe.codec.automatic ? "none" : to_string(recipe.codec),
-      update_of(recipe.optimizer), backend.streams());
+  return fmt::format("{}({}) by {} streams", kWholeStep, timed_text(completed(recipe, backend)),
+                     backend.streams());
 }
 
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
@@ -349,17 +310,19 @@ Plan priced_as_a_whole(const PlannedStepProgram& step) {
 
 std::variant<PlannedStepProgram, Infeasible> plan_training(const Recipe& recipe) {
   const auto start = std::chrono::steady_clock::now();
+  check(recipe);
   PlannedStepProgram result;
   result.backend = make_backend(recipe.device, recipe.on);
+  result.recipe = completed(recipe, *result.backend);
   result.microbatches = microbatches_of(recipe);
   const std::optional<Infeasible> infeasible = plan_full(recipe, result);
   const Graph& graph = result.training->model.graph;
-  result.tier = allowed_tier(recipe, graph, result.codec);
+  result.tier = allowed_tier(recipe, graph, result.recipe.codec);
   if (infeasible) return *infeasible;
   verify_plan(graph, result.costs, result.plan);
   if (result.microbatches.rest > 0) {
     Recipe rest = recipe;
-    rest.codec = result.codec;
+    rest.codec = result.recipe.codec;
     result.rest = plan_rest(make_graph(rest, result.microbatches.rest), recipe, result);
   }
   result.plan_seconds =

@@ -10,30 +10,9 @@
 #include "backend/backend.h"
 #include "model/model.h"
 #include "plan/plan.h"
-#include "transform/encode_activations.h"
-#include "transform/marks.h"
-#include "transform/microbatches.h"
-#include "transform/optimizer.h"
-#include "transform/sparsify.h"
-#include "transform/tier.h"
+#include "recipe/recipe.h"
 
 namespace thimble {
-
-// What to train and on what.
-struct Recipe {
-  ModelOptions model;              // its batch is the whole one
-  int64_t microbatch = 0;          // rows computed at once; 0: the whole batch
-  Tier allow = Tier::approximate;  // what a step may do to the numbers
-  OptimizerSpec optimizer;
-  SparsitySpec sparsity;
-  std::string device = "cpu";
-  DeviceOptions on;  // how it is used
-  std::string planner = "keep_all";
-  std::optional<Bytes> memory;  // budget on the arena; kLeastMemory: as little as it can
-  Marks marks;                  // what every planner must keep or compute again
-  CodecSpec codec;              // how activations are kept
-  std::string costs;            // file of measured kernel times; empty: modelled ones
-};
 
 // A training step as a graph: forward, backward and update. Over several microbatches, of
 // `options.batch` rows each, gradients and results are sums that grow with every one.
@@ -85,13 +64,13 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend);
 
 // A step ready to run, every decision made. Movable: holds its parts by pointer.
 struct PlannedStepProgram {
+  Recipe recipe;  // completed; an automatic codec has been chosen
   std::unique_ptr<Backend> backend;
   std::unique_ptr<TrainingGraph> training;
   Costs costs;
   Plan plan;                       // its predicted cost is the whole step's
   std::unique_ptr<RestPlan> rest;  // null: all microbatches are of one size
   Microbatches microbatches;
-  CodecSpec codec;  // the recipe's; an automatic one has been chosen
   Tier tier = Tier::exact;
   double plan_seconds = 0;  // graph, costs, plan and verification
 };

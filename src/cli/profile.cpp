@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "cli/options.h"
-#include "cli/techniques.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
+#include "survey/techniques.h"
 #include "train/initialize.h"
 #include "train/trainer.h"
 
@@ -18,7 +18,7 @@ namespace thimble {
 namespace {
 
 struct Flags {
-  CommonFlags common;
+  RecipeFlags recipe;
   int steps = 3;
 };
 
@@ -98,7 +98,7 @@ struct Profile {
   Bytes growth;
 };
 
-Profile run_steps(const Flags& flags, const PlannedStepProgram& planned, Feeder& feeder) {
+Profile run_steps(int steps, const PlannedStepProgram& planned, Feeder& feeder) {
   const Plan& plan = planned.plan;
   const int64_t batch = planned.microbatches.batch;
   user_check(batch <= feeder.train_count(), "a batch of {} is more than the {} training records",
@@ -108,10 +108,10 @@ Profile run_steps(const Flags& flags, const PlannedStepProgram& planned, Feeder&
   const Bytes before = resident_now();
   const std::unique_ptr<Memory> arena = planned.backend->allocate(plan.arena);
   fill_with_canaries(*planned.backend, *arena);
-  TrainingStep training(planned, feeder, *arena, flags.common.seed);
-  initialize(training.program(), flags.common.seed);
+  TrainingStep training(planned, feeder, *arena, planned.recipe.seed);
+  initialize(training.program(), planned.recipe.seed);
   feeder.describe(training.program(), planned.training->model);
-  for (int step = 0; step < flags.steps; ++step) {
+  for (int step = 0; step < steps; ++step) {
     for (TrainingStep::Part& part : training.parts()) part.trace = {};
     training.run(step, 0.01, true);
     const double seconds = total_seconds(training);
@@ -167,18 +167,19 @@ void print_profile(const PlannedStepProgram& planned, const Profile& profile, in
 }
 
 int run(const Flags& flags) {
-  const bool runs = flags.steps > 0 && flags.common.device != "null";
-  const Resolved resolved = resolve(flags.common, runs);
-  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
+  const bool runs = flags.steps > 0 && asked.recipe.device != "null";
+  const Resolved resolved = resolve(asked, runs);
+  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;
   if (runs) {
-    const auto feeder = make_feeder(resolved, {.seed = flags.common.seed});
-    profile = run_steps(flags, *planned, *feeder);
+    const auto feeder = make_feeder(resolved);
+    profile = run_steps(flags.steps, *planned, *feeder);
   }
   const TechniqueReport techniques = compare_techniques(resolved.recipe, *planned);
-  if (flags.common.json) {
+  if (flags.recipe.json) {
     nlohmann::json json = summary_of(*planned);
     json["techniques"] = technique_json(techniques);
     if (profile) add_to_json(json, planned->plan, *profile);
@@ -197,7 +198,8 @@ Command add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "profile", "What each technique saves; a few steps: predicted against measured");
   auto flags = std::make_shared<Flags>();
-  flags->common.add_to(*command);
+  flags->recipe.add_model_to(*command);
+  flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Profile");
   command->add_option("--steps", flags->steps, "Steps to run (3; 0: only plans)")
       ->type_name("N")

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cli/costs_path.h"
 #include "cli/options.h"
-#include "cli/plan_file.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_step.h"
+#include "recipe/plan_file.h"
 
 namespace thimble {
 namespace {
@@ -25,7 +25,7 @@ std::optional<std::string> fault_of(const PlanFile& file) {
   const Graph& full = graphs.full.model.graph;
   if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
     Recipe measured = file.recipe;
-    measured.costs = costs_to_read(kAutomaticCosts, measured.device);
+    measured.costs = kAutomaticCosts;
     costs_of(measured, full, *backend);
     if (graphs.rest) costs_of(measured, graphs.rest->model.graph, *backend);
   }

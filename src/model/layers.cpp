@@ -6,8 +6,6 @@
 namespace thimble {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr double kStatisticsMomentum = 0.1;
 constexpr Init kOnes = {Init::Kind::constant, 1};
 
 }  // namespace
@@ -27,9 +25,8 @@ ValueId Layers::images() {
                      {{"dtype", std::string(name_of(options_.storage))}});
 }
 
-ValueId Layers::sequence(int64_t features) {
-  model_.sequence =
-      builder_.input("sequence", {{options_.length, options_.batch, features}, DType::f32});
+ValueId Layers::sequence(int64_t length, int64_t features) {
+  model_.sequence = builder_.input("sequence", {{length, options_.batch, features}, DType::f32});
   return stored(model_.sequence);
 }
 
@@ -69,13 +66,13 @@ ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
   const bool own = options_.training && options_.norm == Norm::batch;
   const Attrs attrs = {
-      {"epsilon", kEpsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
+      {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
   std::vector<ValueId> statistics = {running_mean, running_var};
   if (options_.training) {
     const std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
     const std::vector<ValueId> moved = builder_.apply(
         "running_stats_update", {running_mean, running_var, here[0], here[1]},
-        {{"momentum", kStatisticsMomentum}, {"count", shape.elements() / shape.back()}});
+        {{"momentum", options_.norm_momentum}, {"count", shape.elements() / shape.back()}});
     statistics = own ? here : moved;
   }
   return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);
@@ -86,8 +83,9 @@ ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const int64_t channels = builder_.shape(x).back();
   int64_t groups = std::clamp<int64_t>(channels / 4, 1, 32);
   while (channels % groups != 0) --groups;
-  return builder_.op("group_norm", {x, gamma, beta},
-                     {{"groups", groups}, {"epsilon", kEpsilon}, {"act", std::string(act)}});
+  return builder_.op(
+      "group_norm", {x, gamma, beta},
+      {{"groups", groups}, {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}});
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {

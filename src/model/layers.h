@@ -13,8 +13,8 @@ class Layers {
   explicit Layers(const ModelOptions& options);
 
   // Entrances; call one of them first.
-  ValueId images();                    // [N,H,W,C], normalised
-  ValueId sequence(int64_t features);  // [T,N,I]
+  ValueId images();                                    // [N,H,W,C], normalised
+  ValueId sequence(int64_t length, int64_t features);  // [T,N,I]
 
   // `pad` < 0: keeps the size at stride 1. Weights N(0, sqrt(2 / (k*k*out))).
   ValueId conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride = 1,

@@ -9,32 +9,24 @@
 
 #include "execute/program.h"
 #include "pipeline.h"
+#include "recipe/schedule.h"
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
-#include "train/schedule.h"
 #include "train/step.h"
 
 namespace thimble {
 
+// Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  Recipe recipe;
-  RateSchedule rate;  // total_steps is filled in by the trainer
-  uint64_t seed = 1;
-  int64_t steps = 0;             // total; counts from the start of the run, resumed or not
-  int64_t save_every = 0;        // steps; 0: only at the end
-  int64_t evaluate_every = 0;    // steps; 0: only at the end
-  int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
-  bool evaluate = true;          // false: never
-  std::string out;               // empty: no checkpoints
-  bool resume = false;           // continue from out's latest checkpoint, if there is one
-  std::string weights;           // a safetensors file to start from; empty: the model's own start
-  nlohmann::json data;           // how the data was chosen, for the checkpoint
-  nlohmann::json fingerprint;    // of the data themselves (data/fingerprint.h); null: not known
+  std::string out = {};      // folder of checkpoints; empty: none
+  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
+  nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
-  std::function<bool()> stop;
+  std::function<bool()> stop = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
-  TrainingStep::Look on_microbatch;
+  TrainingStep::Look on_microbatch = {};
 };
 
 // What the caller shows while training runs.
@@ -82,8 +74,8 @@ struct TrainResult {
 
 class Trainer {
  public:
-  // REQUIRES: `planned` is for options.recipe and outlives the trainer, as does the feeder.
-  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
+  // REQUIRES: `planned`, which carries the recipe, outlives the trainer, as does the feeder.
+  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options = {});
   ~Trainer();
 
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
@@ -91,6 +83,7 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
+  int64_t steps() const { return steps_; }  // of the whole run
   // What was done to the weights that the run starts from (train/weights_file.h); empty: nothing.
   const std::string& weights_note() const { return weights_note_; }
   Program& program() { return step_->program(); }
@@ -102,7 +95,7 @@ class Trainer {
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
-  int64_t steps_per_epoch() const;
+  const Recipe& recipe() const { return planned_.recipe; }
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
   bool evaluate();  // false: asked to stop meanwhile, and nothing is known
   void save();
@@ -110,12 +103,13 @@ class Trainer {
   // The name of a persistent value that is not finite; empty: all are.
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite();
-  nlohmann::json recipe_json() const;
-  nlohmann::json settings_json() const;  // of it, all but codecs
 
   PlannedStepProgram& planned_;
   Feeder& feeder_;
-  TrainOptions options_;
+  const TrainOptions options_;
+  const int64_t steps_per_epoch_;
+  const int64_t steps_;  // total; counts from the start of the run, resumed or not
+  const RateSchedule rate_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<EvaluationPlan> evaluation_;

@@ -19,7 +19,7 @@ RunSetup on_gpu(RunSetup run) {
 // A node per time step, as on the CPU.
 RunSetup lstm_cells_run() {
   RunSetup run = lstm_run();
-  run.model.steps_at_once = 1;
+  run.model.name += ",steps-at-once=1";
   return run;
 }
 
@@ -92,10 +92,10 @@ TEST(CudaTraining, TheArenaIsThePlans) {
 TEST(CudaTraining, ResumedRunsGoOnToTheSameBits) {
   for (RunSetup run : {wrn_run(), runs()[6]}) {
     const TemporaryFolder folder;
-    TrainOptions options = {.steps = 8, .save_every = 4, .reallocate_every = 2, .evaluate = false};
+    RunOptions options = {.steps = 8, .save_every = 4, .reallocate_every = 2, .evaluate = false};
     const std::string expected = TrainingRun(on_gpu(run), options).run().weights_sha256;
     options.out = folder.path();
-    TrainOptions cut_off = options;
+    RunOptions cut_off = options;
     cut_off.on_microbatch = [](MicrobatchId which, TrainingStep::Part&) {
       if (which.step == 6) throw std::runtime_error("pulled the plug");
     };

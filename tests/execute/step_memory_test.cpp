@@ -106,7 +106,7 @@ TEST_F(StepMemory, FeedingAndTrainingAnMlpWithDropoutAllocatesNothing) {
 
 TEST_F(StepMemory, FeedingAndTrainingAnLstmAllocatesNothing) {
   const auto feeder = make_sequence_feeder({.seed = 3}, 640, 64);
-  expect_no_allocation(recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw"),
+  expect_no_allocation(recipe_of({.name = "lstm:hidden=32,length=12", .batch = 8}, "adamw"),
                        *feeder);
 }
 
@@ -128,7 +128,7 @@ TEST_F(StepMemory, MicrobatchesAllocateNothing) {
   expect_no_allocation(folded, *images);
   const auto sequences = make_sequence_feeder({.seed = 3}, 640, 64);
   expect_no_allocation(
-      recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw", 3), *sequences);
+      recipe_of({.name = "lstm:hidden=32,length=12", .batch = 8}, "adamw", 3), *sequences);
 }
 
 // Makes the highest resident size start again from the present one; false where that cannot be.

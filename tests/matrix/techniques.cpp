@@ -35,23 +35,27 @@ Resolved resolve_words(const Net& net, const Words& flags) {
   words.insert(words.end(), kUsual.begin(), kUsual.end());
   words.insert(words.end(), flags.begin(), flags.end());
   CLI::App app;
-  CommonFlags common;
-  common.add_to(app);
+  RecipeFlags typed;
+  typed.add_model_to(app);
+  typed.add_to(app, true);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  Resolved resolved = resolve(common, true);
-  resolved.recipe.model.build = net.build;
+  Resolved resolved = resolve(typed, true);
+  Recipe& recipe = resolved.recipe;
+  if (net.build) recipe.model.build = net.build;
+  recipe.seed = 3;
+  recipe.schedule.steps = kSteps;
+  recipe.schedule.rate = 0.02;
+  recipe.schedule.kind = RateSchedule::Kind::constant;
+  recipe.evaluate = false;
+  if (recipe.sparsity.enabled()) recipe.reallocate_every = 1;
   return resolved;
 }
 
 Attempt train(const Net& net, const Words& flags) {
   const Resolved resolved = resolve_words(net, flags);
-  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = 3});
+  const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
   PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
-  TrainOptions options = {.recipe = resolved.recipe, .seed = 3, .steps = kSteps};
-  options.rate.base = 0.02;
-  options.evaluate = false;
-  if (resolved.recipe.sparsity.enabled()) options.reallocate_every = 1;
-  Trainer trainer(planned, *feeder, options);
+  Trainer trainer(planned, *feeder);
   const TrainResult result = trainer.run({});
   return {.planned = planned.plan.arena,
           .measured = result.measured_arena,

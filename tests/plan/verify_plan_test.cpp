@@ -54,7 +54,7 @@ std::vector<Case> sound_cases() {
 // The smallest plans of the policies that compute again.
 std::vector<Case> recomputing_cases() {
   std::vector<Case> cases;
-  const ModelOptions lstm = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 16};
+  const ModelOptions lstm = {.name = "lstm:layers=1,hidden=16,length=16", .batch = 16};
   for (const ModelOptions& options : {small_wrn(), lstm, small_unet()}) {
     const Case whole = planned_model(options);
     for (const char* policy : {"drop_cheap", "sqrt_segments", "chen_budget", "mirror",

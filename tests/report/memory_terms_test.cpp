@@ -26,7 +26,7 @@ MemoryTerms planned(const Recipe& recipe) {
 }
 
 const ModelOptions kMlp = {
-    .name = "mlp", .batch = 8, .image = {4, 4, 1}, .classes = 10, .layers = 2, .hidden = 300};
+    .name = "mlp:layers=2,hidden=300", .batch = 8, .image = {4, 4, 1}, .classes = 10};
 constexpr int64_t kMlpWeights = 16 * 300 + 300 + 300 * 300 + 300 + 300 * 10 + 10;
 
 TEST(MemoryTerms, OfTheBaselineAreTheLiteratures) {

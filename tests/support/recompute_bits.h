@@ -154,23 +154,21 @@ inline std::vector<Net> nets() {
   all.push_back({"wrn", {.name = "wrn-16-2", .batch = 3, .image = {8, 8, 3}, .dropout = 0.1}});
   all.push_back(
       {"resnet50",
-       {.name = "resnet-50", .batch = 2, .image = {32, 32, 3}, .classes = 7, .hidden = 16}});
-  all.push_back({"mlp", {.name = "mlp", .batch = 5, .dropout = 0.3, .layers = 6, .hidden = 24}});
-  all.push_back({"lstm", {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 24}});
+       {.name = "resnet-50:hidden=16", .batch = 2, .image = {32, 32, 3}, .classes = 7}});
+  all.push_back({"mlp", {.name = "mlp:layers=6,hidden=24", .batch = 5, .dropout = 0.3}});
+  all.push_back({"lstm", {.name = "lstm:layers=2,hidden=8,length=24", .batch = 3}});
   all.push_back(
       {"lstm_runs",
-       {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12, .steps_at_once = 5}});
+       {.name = "lstm:layers=2,hidden=8,length=12,steps-at-once=5", .batch = 3}});
   all.push_back({"unet",
-                 {.name = "unet",
+                 {.name = "unet:layers=3,hidden=4",
                   .batch = 2,
                   .image = {16, 16, 3},
-                  .dropout = 0.1,
-                  .layers = 3,
-                  .hidden = 4}});
+                  .dropout = 0.1}});
   all.push_back(
       {"sparse_wrn", {.name = "wrn-16-1", .batch = 3, .image = {8, 8, 3}}, {.density = 0.3}});
   all.push_back({"sparse_lstm",
-                 {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12},
+                 {.name = "lstm:layers=2,hidden=8,length=12", .batch = 3},
                  {.density = 0.5}});
   return all;
 }

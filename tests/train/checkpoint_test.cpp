@@ -180,12 +180,12 @@ TEST(Checkpoint, OfOtherDataIsRefused) {
 
 TEST(Checkpoint, ARunThatIsAskedToStopSavesAndGoesOnToTheSameBits) {
   const TemporaryFolder folder;
-  TrainOptions options = {.steps = 6, .evaluate = false};
+  RunOptions options = {.steps = 6, .evaluate = false};
   options.rate.kind = RateSchedule::Kind::constant;
   const TrainResult whole = TrainingRun(adam_run(), options).run();
   options.out = folder / "out";
   int asked = 0;
-  TrainOptions first = options;
+  RunOptions first = options;
   first.stop = [&] { return ++asked == 4; };
   const TrainResult stopped = TrainingRun(adam_run(), first).run();
   EXPECT_TRUE(stopped.stopped);
@@ -298,7 +298,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedEvenUnderTheSameRecipe) {
   TrainingRun wrn(wrn_run(), {.steps = 1, .evaluate = false});
   TrainingRun mlp(mlp_run(), {.steps = 1, .evaluate = false});
   RunSetup wide_run = mlp_run();
-  wide_run.model.hidden = 48;
+  wide_run.model.name = "mlp:hidden=48";
   TrainingRun wide(wide_run, {.steps = 1, .evaluate = false});
   const std::string path = save_checkpoint(folder.path(), mlp.program(), {.recipe = kRecipe});
   for (TrainingRun* other : {&wrn, &wide}) {
@@ -365,12 +365,12 @@ TEST_P(Resume, ContinuesToTheSameBits) {
   for (const int64_t k : {1, 5, 11, 12}) {
     SCOPED_TRACE(k);
     const TemporaryFolder folder;
-    TrainOptions options = {
+    RunOptions options = {
         .steps = steps, .save_every = k, .evaluate_every = 3, .out = folder / "out"};
     options.rate.kind = RateSchedule::Kind::constant;
     {
       // Stops in the middle of things, as if killed: what `latest` holds is step k's.
-      TrainOptions first = options;
+      RunOptions first = options;
       first.on_microbatch = [&](MicrobatchId which, TrainingStep::Part&) {
         if (which.step == k) throw std::runtime_error("killed");
       };
@@ -406,18 +406,18 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Resume,
 
 TEST(ResumeErrors, SayWhatDiffers) {
   const TemporaryFolder folder;
-  const TrainOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
+  const RunOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
   EXPECT_TRUE(throws_saying<UserError>(
       [&] {
-        TrainOptions resumed = options;
+        RunOptions resumed = options;
         resumed.resume = true;
         TrainingRun(mlp_run(), resumed);
       },
       "no checkpoint"));
   TrainingRun(mlp_run(), options).run();
-  TrainOptions resumed = options;
+  RunOptions resumed = options;
   resumed.resume = true;
-  const auto refusal = [&](const RunSetup& run, const TrainOptions& with) {
+  const auto refusal = [&](const RunSetup& run, const RunOptions& with) {
     return message_of<UserError>([&] { TrainingRun(run, with); });
   };
   RunSetup other = mlp_run();
@@ -433,7 +433,7 @@ TEST(ResumeErrors, SayWhatDiffers) {
   other.augment = true;
   EXPECT_NE(refusal(other, resumed).find("augment"), std::string::npos);
   EXPECT_NE(refusal(wrn_run(), resumed).find("model"), std::string::npos);
-  TrainOptions shorter = resumed;
+  RunOptions shorter = resumed;
   shorter.steps = 1;
   EXPECT_NE(refusal(mlp_run(), shorter).find("beyond"), std::string::npos);
   EXPECT_EQ(refusal(mlp_run(), resumed), "");

@@ -111,11 +111,11 @@ struct Net {
 std::vector<Net> nets() {
   const Shape image = {8, 8, 1};
   return {
-      {"mlp", {.name = "mlp", .batch = 128, .image = image, .layers = 3, .hidden = 32}},
+      {"mlp", {.name = "mlp:layers=3,hidden=32", .batch = 128, .image = image}},
       {"batch norm", {.name = "wrn-10-1", .batch = 16, .image = image}},
       {"group norm", {.name = "wrn-10-1", .batch = 16, .image = image, .norm = Norm::group}},
-      {"resnet", {.name = "resnet:[1,1]", .batch = 8, .image = {16, 16, 3}, .hidden = 8}},
-      {"lstm", {.name = "lstm", .batch = 32, .layers = 1, .hidden = 32, .length = 6}},
+      {"resnet", {.name = "resnet:[1,1]:hidden=8", .batch = 8, .image = {16, 16, 3}}},
+      {"lstm", {.name = "lstm:layers=1,hidden=32,length=6", .batch = 32}},
   };
 }
 

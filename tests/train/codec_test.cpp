@@ -7,8 +7,8 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "recipe/settings.h"
 #include "support/runs.h"
-#include "transform/codec_json.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -44,7 +44,7 @@ TEST(Codecs, TakeLessAndLessAndStillLearn) {
 }
 
 TEST(Codecs, MasksChangeNoBit) {
-  RunSetup run = {.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .hidden = 64}};
+  RunSetup run = {.model = {.name = "mlp:hidden=64", .batch = 64, .dropout = 0.3}};
   TrainingRun plain(run, {.steps = 5, .evaluate = false});
   run.codec = parse_codec_spec("mask");
   TrainingRun masked(run, {.steps = 5, .evaluate = false});
@@ -78,7 +78,7 @@ TEST(Codecs, PlannersKeepTheirBits) {
   for (const char* codec : {"mask", "bf16", "int4"}) {
     for (RunSetup run : {wrn_run(), lstm_run(), mlp_run()}) {
       SCOPED_TRACE(fmt::format("{} {}", run.model.name, codec));
-      if (run.model.name == "lstm") run.model.hidden = 64;
+      if (run.model.name.starts_with("lstm")) run.model.name += ",hidden=64";
       run.codec = parse_codec_spec(codec);
       run.microbatch = 7;
       const std::string expected =
@@ -112,11 +112,11 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   RunSetup run = coded_wrn("int8");
   const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan.arena;
   run.codec = parse_codec_spec("auto:int8");
-  EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().codec.chosen->empty());
+  EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().recipe.codec.chosen->empty());
 
   run.memory = enough;
   TrainingRun chosen(run, {.steps = 3, .evaluate = false});
-  const CodecSpec codec = chosen.planned().codec;
+  const CodecSpec codec = chosen.planned().recipe.codec;
   ASSERT_FALSE(codec.chosen->empty());
   EXPECT_EQ(chosen.planned().tier, Tier::approximate);
   EXPECT_LE(chosen.planned().plan.arena, *run.memory);
@@ -131,7 +131,9 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   EXPECT_EQ(found, *codec.chosen);
   const std::string expected = chosen.run().weights_sha256;
 
-  run.codec = codec_from_json(nlohmann::json::parse(to_json(codec).dump()));
+  run.codec =
+      recipe_from_json(nlohmann::json::parse(to_json(chosen.planned().recipe).dump()), "a record")
+          .codec;
   run.memory = {};
   for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
     run.planner = planner;
@@ -146,7 +148,7 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
 // Where nothing may be lost, masks and recomputation are all there is.
 TEST(AutomaticCodec, HeedsTheTierAllowed) {
   Recipe recipe;
-  recipe.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .layers = 4, .hidden = 64};
+  recipe.model = {.name = "mlp:layers=4,hidden=64", .batch = 64, .dropout = 0.3};
   recipe.optimizer = parse_optimizer("sgd");
   recipe.on.threads = 1;
   recipe.planner = "optimal";
@@ -157,7 +159,7 @@ TEST(AutomaticCodec, HeedsTheTierAllowed) {
   const auto planned = plan_training(recipe);
   ASSERT_TRUE(std::holds_alternative<PlannedStepProgram>(planned));
   EXPECT_EQ(std::get<PlannedStepProgram>(planned).tier, Tier::exact);
-  for (const ValueCodec& entry : *std::get<PlannedStepProgram>(planned).codec.chosen) {
+  for (const ValueCodec& entry : *std::get<PlannedStepProgram>(planned).recipe.codec.chosen) {
     EXPECT_EQ(name_of(entry.codec), "mask");
   }
   recipe.memory = *recipe.memory - Bytes(1);

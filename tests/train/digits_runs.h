@@ -8,7 +8,7 @@
 namespace thimble {
 
 inline RunSetup digits_mlp(const std::string& optimizer, int state_bits = 32) {
-  return {.model = {.name = "mlp", .batch = 48, .hidden = 64},
+  return {.model = {.name = "mlp:hidden=64", .batch = 48},
           .optimizer = optimizer,
           .rate = optimizer[0] == 'a' ? 2e-3 : 0.05,
           .state_bits = state_bits};

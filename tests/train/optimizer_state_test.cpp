@@ -72,10 +72,10 @@ TEST(OptimizerState, ResumesToTheSameBits) {
   for (RunSetup run : combinations()) {
     SCOPED_TRACE(fmt::format("{} {} {}", run.model.name, run.optimizer, run.fold));
     const TemporaryFolder folder;
-    TrainOptions options = {.steps = 4, .save_every = 2, .evaluate = false};
+    RunOptions options = {.steps = 4, .save_every = 2, .evaluate = false};
     const TrainResult expected = TrainingRun(run, options).run();
     options.out = folder / "out";
-    TrainOptions cut = options;
+    RunOptions cut = options;
     cut.on_microbatch = [](MicrobatchId which, TrainingStep::Part&) {
       if (which.step == 3) throw std::runtime_error("killed");
     };
@@ -90,7 +90,7 @@ TEST(OptimizerState, ResumesToTheSameBits) {
 TEST(OptimizerState, ACheckpointOfAnotherWidthIsRefused) {
   RunSetup run = digits_mlp("adam", 8);
   const TemporaryFolder folder;
-  TrainOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
+  RunOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
   TrainingRun(run, options).run();
   options.resume = true;
   run.state_bits = 32;
@@ -263,7 +263,7 @@ TEST(Clipping, ScalesEveryGradientByTheNormOfAll) {
 TEST(Clipping, InTwoPassesKeepsNoGradients) {
   RunSetup run = digits_mlp("sgd");
   run.model.batch = 4;  // weights are what takes memory here
-  run.model.layers = 6;
+  run.model.name += ",layers=6";
   run.clip_norm = 1;
   const Bytes once = TrainingRun(run, {.steps = 1}).planned().plan.arena;
   run.clip_two_pass = true;

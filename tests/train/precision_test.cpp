@@ -125,7 +125,7 @@ TEST(LossScaling, GradientsAreThoseOfFp32) {
 // Two epochs of the digits: within 3 points of fp32 for every way to store and round (a point is
 // 3.6 of the 355 test digits; runs of fp32 from other seeds differ by 2).
 TEST(Precision, EveryWayLearnsTheDigits) {
-  TrainOptions options = {.steps = 90};
+  RunOptions options = {.steps = 90};
   options.rate.kind = RateSchedule::Kind::cosine;
   const double fp32 = TrainingRun(small_wrn(DType::f32), options).run().test_accuracy;
   EXPECT_GT(fp32, 0.9);
@@ -143,7 +143,7 @@ TEST(Precision, EveryWayLearnsTheDigits) {
 }
 
 TEST(Precision, RecomputationChangesNoBit) {
-  const TrainOptions steps = {.steps = 2, .evaluate = false};
+  const RunOptions steps = {.steps = 2, .evaluate = false};
   for (const DType storage : {DType::f16, DType::bf16}) {
     for (const int64_t microbatch : {0, 12}) {
       RunSetup run = small_wrn(storage);

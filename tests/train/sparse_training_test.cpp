@@ -17,7 +17,7 @@ RunSetup sparse(RunSetup run, double density, SparseMethod method = SparseMethod
   return run;
 }
 
-std::string trained(const RunSetup& run, TrainOptions options = {.steps = 6}) {
+std::string trained(const RunSetup& run, RunOptions options = {.steps = 6}) {
   options.reallocate_every = 2;
   return TrainingRun(run, options).run().weights_sha256;
 }
@@ -67,7 +67,7 @@ TEST(SparseTraining, AtDensityOneTheTierIsHonest) {
   EXPECT_EQ(planned_tier(run), Tier::approximate);
   run = mlp_run(), run.model.storage = DType::bf16;
   EXPECT_EQ(planned_tier(run), Tier::approximate);
-  run = mlp_run(), run.codec.codec = Codec::int4;
+  run = mlp_run(), run.codec = parse_codec_spec("int4");
   EXPECT_EQ(planned_tier(run), Tier::approximate);
 }
 
@@ -152,19 +152,19 @@ TEST(SparseTraining, ResumesToTheBit) {
   RunSetup run = sparse(wrn_run(), 0.3);
   run.microbatch = 6;
   const auto options = [&](int64_t steps, bool resume) {
-    return TrainOptions{.steps = steps,
-                        .reallocate_every = 3,
-                        .evaluate = false,
-                        .out = folder / "out",
-                        .resume = resume};
+    return RunOptions{.steps = steps,
+                      .reallocate_every = 3,
+                      .evaluate = false,
+                      .out = folder / "out",
+                      .resume = resume};
   };
-  TrainOptions unbroken = options(20, false);
+  RunOptions unbroken = options(20, false);
   unbroken.out = folder / "unbroken";
   unbroken.save_every = 10;
   TrainingRun whole(run, unbroken);
   const std::string expected = whole.run().weights_sha256;
   // The same run, ended after ten of its twenty steps.
-  TrainOptions first = options(20, false);
+  RunOptions first = options(20, false);
   first.save_every = 10;
   first.on_microbatch = [](MicrobatchId which, TrainingStep::Part&) {
     if (which.step == 12) throw std::runtime_error("cut off");

@@ -147,7 +147,7 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
 class NonFinite : public testing::Test {
  protected:
   // Trains until it explodes; returns the message.
-  std::string explode(TrainOptions options, const RunSetup& run) {
+  std::string explode(RunOptions options, const RunSetup& run) {
     training_ = std::make_unique<TrainingRun>(run, std::move(options));
     return message_of<UserError>([&] { training_->run(); });
   }
@@ -176,7 +176,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
   // Fine for 5 steps, then the rate explodes.
   RunSetup run = wild();
   run.rate = 1e-30;
-  TrainOptions options = {.steps = 20, .save_every = 1, .evaluate = false, .out = folder_ / "out"};
+  RunOptions options = {.steps = 20, .save_every = 1, .evaluate = false, .out = folder_ / "out"};
   options.rate.kind = RateSchedule::Kind::step;
   options.rate.milestones = {5};
   options.rate.factor = 1e60;
@@ -187,7 +187,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
   ASSERT_TRUE(latest.has_value());
   EXPECT_NE(message.find(*latest), std::string::npos) << message;
   // It loads, and everything in it is finite.
-  TrainOptions resume = options;
+  RunOptions resume = options;
   resume.resume = true;
   TrainingRun resumed(run, resume);
   const Graph& graph = resumed.program().graph();
@@ -203,7 +203,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
 TEST_F(NonFinite, WeightsThatAreNotFiniteAreNeverSaved) {
   RunSetup run = wild();
   run.rate = 1e39;  // overflows in the first update itself
-  TrainOptions options = {.steps = 1, .evaluate = false, .out = folder_ / "out"};
+  RunOptions options = {.steps = 1, .evaluate = false, .out = folder_ / "out"};
   const std::string message = explode(options, run);
   EXPECT_NE(message.find("not finite"), std::string::npos) << message;
   EXPECT_NE(message.find("step 1"), std::string::npos) << message;
@@ -231,7 +231,7 @@ TEST_F(NonFinite, TheSecondLookSeesTheSameStep) {
 
 TEST(Trainer, ALostDeviceSaysWhereToGoOn) {
   const TemporaryFolder folder;
-  TrainOptions options = {.steps = 6, .save_every = 2, .evaluate = false};
+  RunOptions options = {.steps = 6, .save_every = 2, .evaluate = false};
   const std::string whole = TrainingRun(mlp_run(), options).run().weights_sha256;
   options.out = folder / "out";
   int64_t lost_at = 1;

@@ -1,17 +1,12 @@
-#include "cli/sweep.h"
-
-#include <fmt/format.h>
+#include "survey/sweep.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/file.h"
-#include "cli/options.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
 #include "plan/search/optimal_planner.h"
 #include "plan/verify/verify_plan.h"
-#include "report/frontier.h"
 
 namespace thimble {
 namespace {
@@ -76,30 +71,10 @@ class Sweep {
 
 }  // namespace
 
-int sweep(const Recipe& recipe, bool json, const std::string& picture) {
+Frontier sweep(const Recipe& recipe) {
   Sweep all(recipe);
   allowed_tier(recipe, all.graph(), recipe.codec);
-  const std::vector<FrontierPoint> points = all.run();
-  const std::string title =
-      fmt::format("{}: memory against predicted time ({})", all.graph().name, all.costs().source);
-  if (!picture.empty()) write_file(picture, frontier_svg(title, points));
-  if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const FrontierPoint& p : points) {
-      list.push_back({{"planner", p.policy},
-                      {"budget_bytes", p.budget.count},
-                      {"arena_bytes", p.arena.count},
-                      {"predicted_step_ms", p.milliseconds},
-                      {"extra_flops_ratio", p.extra_flops_ratio}});
-    }
-    print_json({{"model", all.graph().name},
-                {"device", recipe.device},
-                {"costs", all.costs().source},
-                {"points", list}});
-    return kOk;
-  }
-  fmt::print("{}\n{}\n{}", title, frontier_table(points), frontier_plot(points));
-  return kOk;
+  return {all.graph().name, all.costs().source, all.run()};
 }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-#include "cli/costs_path.h"
+#include "execute/costs_path.h"
 
 #include <fmt/format.h>
 

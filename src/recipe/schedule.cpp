@@ -1,21 +1,12 @@
-#include "train/schedule.h"
+#include "recipe/schedule.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
-
 namespace thimble {
 
 using Kind = RateSchedule::Kind;
-
-Kind parse_schedule(std::string_view name) {
-  for (const Kind kind : {Kind::constant, Kind::step, Kind::cosine, Kind::inverse_sqrt}) {
-    if (name_of(kind) == name) return kind;
-  }
-  user_error("there is no schedule '{}'; known: constant, step, cosine, inverse-sqrt", name);
-}
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
@@ -34,7 +25,11 @@ std::string_view name_of(Kind kind) {
 double rate_at(const RateSchedule& schedule, int64_t step) {
   const auto real = [](int64_t count) { return static_cast<double>(count); };
   if (step < schedule.warmup_steps) {
-    return schedule.base * real(step + 1) / real(schedule.warmup_steps + 1);
+    if (!schedule.warmup_start) {
+      return schedule.base * real(step + 1) / real(schedule.warmup_steps + 1);
+    }
+    const double done = real(step) / real(schedule.warmup_steps);
+    return *schedule.warmup_start + (schedule.base - *schedule.warmup_start) * done;
   }
   switch (schedule.kind) {
     case Kind::constant:

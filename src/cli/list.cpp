@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cli/options.h"
-#include "data/open.h"
+#include "data/dataset.h"
 #include "graph/op.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
@@ -20,7 +20,7 @@ nlohmann::json everything() {
     all[kind].push_back({{"name", name}, {"summary", summary}});
   };
   for (const ModelFamily* f : all_model_families()) add("models", f->pattern, f->summary);
-  for (const DatasetKind& d : dataset_kinds()) add("data", d.name, d.summary);
+  for (const DatasetDef* d : all_datasets()) add("data", d->name, d->summary);
   for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
   for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
   for (const OpDef* op : all_ops()) add("ops", op->name, op->summary);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "cli/costs_path.h"
-#include "data/open.h"
+#include "data/dataset.h"
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
 
@@ -231,7 +231,6 @@ void CommonFlags::resolve_precision(Recipe& recipe) const {
 Resolved resolve(const CommonFlags& flags, bool needs_data) {
   Resolved resolved;
   const ModelFamily& family = find_model_family(flags.model);
-  resolved.sequences = family.sequences;
   const auto not_negative = [](std::string_view flag, auto value) {
     user_check(value >= 0, "{} cannot be {}", flag, value);
   };
@@ -262,17 +261,21 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
     model.image = Shape(flags.image);
   }
 
-  user_check(!family.sequences || flags.data.empty() || flags.data == "generated",
-             "{} reads generated sequences; leave --data out", flags.model);
-  if (!family.sequences && (needs_data || !flags.data.empty())) {
+  if (needs_data || !flags.data.empty()) {
     ModelOptions usual = model;
     family.complete(usual);
-    const bool small = usual.image[0] <= 32 && flags.image.empty();
-    const std::string name = !flags.data.empty() ? flags.data : small ? "digits" : "generated";
-    resolved.dataset =
-        open_dataset(name, flags.data_dir, {.image = usual.image, .classes = usual.classes});
-    model.image = resolved.dataset->info().image;
-    model.classes = resolved.dataset->info().classes;
+    // An image size that was asked for is made, where no data set was.
+    const std::string_view name = !flags.data.empty()                            ? flags.data
+                                  : flags.image.empty() || family.data != "digits" ? family.data
+                                                                                 : "generated";
+    resolved.dataset = open_dataset(name, {.folder = flags.data_dir,
+                                           .wanted = family.reads->fields(usual),
+                                           .seed = flags.seed});
+    const DatasetInfo& data = resolved.dataset->info();
+    family.reads->adopt(data.fields, model);
+    usual = model;
+    family.complete(usual);
+    check_match(flags.model, family.reads->fields(usual), data.name, data.fields);
   }
 
   OptimizerSpec& optimizer = resolved.recipe.optimizer;
@@ -307,15 +310,12 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
 }
 
 std::unique_ptr<Feeder> make_feeder(const Resolved& resolved, const FeedOptions& options) {
-  constexpr int64_t kSequences = 6400;
-  constexpr int64_t kTestSequences = 640;
-  if (resolved.sequences) return make_sequence_feeder(options, kSequences, kTestSequences);
-  return make_image_feeder(*resolved.dataset, options);
+  return std::make_unique<Feeder>(*resolved.dataset, options);
 }
 
-std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json) {
+std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
-  if (auto* ready = std::get_if<PlannedStepProgram>(&planned)) return std::move(*ready);
+  if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
     print_json(
@@ -330,16 +330,16 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
   return std::nullopt;
 }
 
-nlohmann::json summary_of(const PlannedStepProgram& planned) {
+nlohmann::json summary_of(const PlannedTraining& planned) {
   nlohmann::json summary = plan_summary({.device = planned.backend->name(),
                                          .batch = planned.microbatches.batch,
                                          .microbatch = planned.microbatches.rows,
                                          .tier = name_of(planned.tier),
                                          .plan_seconds = planned.plan_seconds},
-                                        planned.training->model.graph, priced_as_a_whole(planned));
+                                        planned.graph(), priced_as_a_whole(planned));
   summary["codec"] = to_string(planned.codec);
-  summary["encoded"] = encoded_json(planned.training->model.graph);
-  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  summary["encoded"] = encoded_json(planned.graph());
+  const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     summary.update({{"nonzeros", sparsity.nonzeros},
                     {"sparse_elements", sparsity.elements},
@@ -348,12 +348,12 @@ nlohmann::json summary_of(const PlannedStepProgram& planned) {
   return summary;
 }
 
-std::string batch_text(const PlannedStepProgram& planned) {
+std::string batch_text(const PlannedTraining& planned) {
   const Microbatches& m = planned.microbatches;
   std::string text = fmt::format("batch {}", m.batch);
   if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
   if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
-  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
                         sparsity.elements, sparsity.density());

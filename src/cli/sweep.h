@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 

@@ -8,12 +8,13 @@
 #include <string>
 
 #include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
 #include "train/schedule.h"
 #include "train/step.h"
+#include "train/tally.h"
 
 namespace thimble {
 
@@ -39,8 +40,7 @@ struct Progress {
   int64_t step = 0;  // done
   int64_t steps = 0;
   int64_t steps_per_epoch = 1;
-  double loss = 0;        // mean since the last epoch began
-  double accuracy = 0;    // likewise, on training data
+  Figures train;          // since the last epoch began
   double rate = 0;        // learning rate
   double loss_scale = 0;  // 0: not dynamic
   int64_t skipped = 0;    // steps in all, because gradients overflowed
@@ -48,17 +48,14 @@ struct Progress {
   double seconds_left = 0;
   Bytes arena;
   bool evaluated = false;  // an evaluation has just been made:
-  double test_loss = 0;
-  double test_accuracy = 0;
+  Figures test;
 };
 
 struct TrainResult {
   int64_t steps = 0;
   double epochs = 0;
-  double train_loss = 0;  // mean over the last epoch (or over the run, when shorter)
-  double train_accuracy = 0;
-  double test_loss = 0;
-  double test_accuracy = 0;
+  Figures train;  // over the last epoch (or over the run, when shorter)
+  Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
@@ -78,7 +75,7 @@ struct TrainResult {
 class Trainer {
  public:
   // REQUIRES: `planned` is for options.recipe and outlives the trainer, as does the feeder.
-  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options);
+  Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options);
   ~Trainer();
 
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
@@ -90,13 +87,13 @@ class Trainer {
   TrainingStep& training_step() { return *step_; }
 
  private:
-  struct Meter;
-
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   int64_t steps_per_epoch() const;
   void evaluate();
+  // The shortest that holds the test records from `first` on.
+  BoundVariant& evaluator_of(int64_t first);
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
@@ -105,16 +102,16 @@ class Trainer {
   nlohmann::json recipe_json() const;
   nlohmann::json settings_json() const;  // of it, all but codecs
 
-  PlannedStepProgram& planned_;
-  Feeder& feeder_;
+  PlannedTraining& planned_;
+  const Feeder& feeder_;
   TrainOptions options_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
-  std::unique_ptr<EvaluationPlan> evaluation_;
-  std::unique_ptr<Program> evaluator_;
+  std::vector<std::unique_ptr<Variant>> evaluations_;  // the longest first
+  std::vector<BoundVariant> evaluators_;
   std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
   ReallocationSchedule reallocations_;
-  std::unique_ptr<Meter> meter_;
+  Tally tally_;  // of the current epoch
   LossScaler scaler_;
   TrainResult result_;
 };

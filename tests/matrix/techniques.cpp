@@ -46,14 +46,14 @@ Resolved resolve_words(const Net& net, const Words& flags) {
 Attempt train(const Net& net, const Words& flags) {
   const Resolved resolved = resolve_words(net, flags);
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = 3});
-  PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(resolved.recipe));
   TrainOptions options = {.recipe = resolved.recipe, .seed = 3, .steps = kSteps};
   options.rate.base = 0.02;
   options.evaluate = false;
   if (resolved.recipe.sparsity.enabled()) options.reallocate_every = 1;
   Trainer trainer(planned, *feeder, options);
   const TrainResult result = trainer.run({});
-  return {.planned = planned.plan.arena,
+  return {.planned = planned.plan().arena,
           .measured = result.measured_arena,
           .losses = result.losses,
           .skipped = result.skipped,

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "execute/costs.h"
 #include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
@@ -189,23 +189,25 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
   // Made-up data.
   void fill(Program& program, int step) const {
     const Model& model = training_.model;
-    if (model.pixels.valid()) {
+    for (const Feed& feed : model.feeds) {
+      const DType dtype = model.graph[feed.value].type.dtype;
       size_t i = 0;
-      for (uint8_t& pixel : program.view<uint8_t>(model.pixels)) {
-        pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(step) * 11) % 251);
+      if (dtype == DType::u8) {
+        for (uint8_t& pixel : program.view<uint8_t>(feed.value)) {
+          pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(step) * 11) % 251);
+        }
+      } else if (dtype == DType::f32) {
+        for (float& x : program.view<float>(feed.value)) {
+          x = static_cast<float>((i++ * 31 + static_cast<size_t>(step)) % 17) / 8.0f - 1.0f;
+        }
+      } else {
+        int row = step;
+        for (int32_t& label : program.view<int32_t>(feed.value)) {
+          label = row++ % static_cast<int32_t>(feed.limit);
+        }
       }
     }
-    if (model.sequence.valid()) {
-      size_t i = 0;
-      for (float& x : program.view<float>(model.sequence)) {
-        x = static_cast<float>((i++ * 31 + static_cast<size_t>(step)) % 17) / 8.0f - 1.0f;
-      }
-    }
-    int row = step;
-    for (int32_t& label : program.view<int32_t>(model.labels)) {
-      label = row++ % static_cast<int32_t>(model.options.classes);
-    }
-    program.view<float>(model.normalizer)[0] = 1.0f / static_cast<float>(model.options.batch);
+    program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(model.options.batch);
     program.view<float>(training_.scalars.learning_rate)[0] = 0.05f;
     if (model.rng.valid()) {
       const auto rng = program.view<int64_t>(model.rng);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "data/digits.h"
+#include "data/dataset.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -77,10 +77,15 @@ class TrainingRun {
     recipe.on.tf32 = run.tf32;
     recipe.on.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     planned_ =
-        std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
+        std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
-    feeder_ = run.model.name == "lstm" ? make_sequence_feeder(feed, 320, 50)
-                                       : make_image_feeder(digits_, feed);
+    const Model& model = planned_->full().model;
+    const bool sequences = run.model.name == "lstm";
+    data_ = open_dataset(sequences ? "sequences" : "digits", {.wanted = fields_read(model),
+                                                              .train_count = 320,
+                                                              .test_count = 50,
+                                                              .seed = run.seed});
+    feeder_ = std::make_unique<Feeder>(*data_, feed);
     options.recipe = recipe;
     options.seed = run.seed;
     options.rate.base = run.rate;
@@ -92,12 +97,12 @@ class TrainingRun {
   Trainer& trainer() { return *trainer_; }
   Program& program() { return trainer_->program(); }
   TrainingStep& step() { return trainer_->training_step(); }
-  const PlannedStepProgram& planned() const { return *planned_; }
-  Feeder& feeder() { return *feeder_; }
+  const PlannedTraining& planned() const { return *planned_; }
+  const Feeder& feeder() { return *feeder_; }
 
  private:
-  Digits digits_;
-  std::unique_ptr<PlannedStepProgram> planned_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<PlannedTraining> planned_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -26,6 +26,20 @@ void complete(ModelOptions& options) {
   options.steps_at_once = std::min(options.steps_at_once, options.length);
 }
 
+std::vector<RecordField> fields(const ModelOptions& options) {
+  return {{.name = "sequence",
+           .dtype = DType::f32,
+           .shape = {options.length, kFeatures},
+           .strided = true},
+          {.name = "label", .dtype = DType::i32, .limit = options.classes}};
+}
+
+void adopt(std::span<const RecordField> data, ModelOptions& options) {
+  if (const RecordField* label = find_field(data, "label")) options.classes = label->limit;
+}
+
+constexpr Reading kReads = {fields, adopt};
+
 struct Cell {
   ValueId input_weight;      // [4H, I]
   ValueId recurrent_weight;  // [4H, H]
@@ -95,8 +109,12 @@ Model build(const ModelOptions& options) {
 
 extern const ModelFamily family_lstm;
 const ModelFamily family_lstm{
-    "lstm",  "stacked LSTM over generated sequences (--layers, --hidden, --length)",
-    matches, complete,
-    build,   true};
+    .pattern = "lstm",
+    .summary = "stacked LSTM over generated sequences (--layers, --hidden, --length)",
+    .matches = matches,
+    .complete = complete,
+    .build = build,
+    .reads = &kReads,
+    .data = "sequences"};
 
 }  // namespace thimble

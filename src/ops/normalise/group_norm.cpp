@@ -73,6 +73,7 @@ const OpDef op_group_norm{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .normalizes = true,
 };
 
 }  // namespace thimble

@@ -269,13 +269,13 @@ Resolved resolve(const CommonFlags& flags, bool needs_data) {
                                   : flags.image.empty() || family.data != "digits" ? family.data
                                                                                  : "generated";
     resolved.dataset = open_dataset(name, {.folder = flags.data_dir,
-                                           .wanted = family.reads->fields(usual),
+                                           .wanted = family.intake->fields(usual),
                                            .seed = flags.seed});
     const DatasetInfo& data = resolved.dataset->info();
-    family.reads->adopt(data.fields, model);
+    family.intake->adopt(data.fields, model);
     usual = model;
     family.complete(usual);
-    check_match(flags.model, family.reads->fields(usual), data.name, data.fields);
+    check_match(flags.model, family.intake->fields(usual), data.name, data.fields);
   }
 
   OptimizerSpec& optimizer = resolved.recipe.optimizer;

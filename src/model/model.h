@@ -111,13 +111,13 @@ struct Model {
 std::vector<RecordField> fields_read(const Model& model);
 
 // What a family reads of records, before there is a model, and what follows from them.
-struct Reading {
+struct Intake {
   // REQUIRES: the options are complete.
   std::vector<RecordField> (*fields)(const ModelOptions& options) = nullptr;
   // Sets the options that data with these fields decide.
   void (*adopt)(std::span<const RecordField> data, ModelOptions& options) = nullptr;
 };
-extern const Reading kReadsImages;  // 'pixels' and 'label'
+extern const Intake kImageIntake;  // 'pixels' and 'label'
 
 struct ModelFamily {
   std::string_view pattern;  // for people: "wrn-D-K"
@@ -127,7 +127,7 @@ struct ModelFamily {
   // Fills the defaults in.
   void (*complete)(ModelOptions& options) = nullptr;
   std::function<Model(const ModelOptions& options)> build;
-  const Reading* reads = &kReadsImages;
+  const Intake* intake = &kImageIntake;
   std::string_view data = "digits";  // the data set that it is trained on where none is named
 };
 

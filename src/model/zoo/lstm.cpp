@@ -38,7 +38,7 @@ void adopt(std::span<const RecordField> data, ModelOptions& options) {
   if (const RecordField* label = find_field(data, "label")) options.classes = label->limit;
 }
 
-constexpr Reading kReads = {fields, adopt};
+constexpr Intake kIntake = {fields, adopt};
 
 struct Cell {
   ValueId input_weight;      // [4H, I]
@@ -114,7 +114,7 @@ const ModelFamily family_lstm{
     .matches = matches,
     .complete = complete,
     .build = build,
-    .reads = &kReads,
+    .intake = &kIntake,
     .data = "sequences"};
 
 }  // namespace thimble

@@ -16,6 +16,6 @@ void adopt_images(std::span<const RecordField> data, ModelOptions& options) {
 
 }  // namespace
 
-const Reading kReadsImages = {image_fields, adopt_images};
+const Intake kImageIntake = {image_fields, adopt_images};
 
 }  // namespace thimble

@@ -58,8 +58,8 @@ int train(Bytes budget) {
     return 3;
   }
   auto& step = std::get<PlannedTraining>(planned);
-  fmt::print("{} parameters; arena {} bytes of {} allowed\n",
-             parameter_count(step.graph()), step.plan().arena.count, budget.count);
+  fmt::print("{} parameters; arena {} bytes of {} allowed\n", parameter_count(step.graph()),
+             step.plan().arena.count, budget.count);
 
   constexpr int64_t kEpochs = 15;
   const Feeder feeder(*digits, {.seed = 1});

@@ -19,8 +19,8 @@ bool fits(const Shape& room, const RecordField& offered) {
 std::string to_string(std::span<const RecordField> fields) {
   std::string text;
   for (const RecordField& field : fields) {
-    text += fmt::format("{}'{}' {}{}", text.empty() ? "" : ", ",
-                        field.name, field.variable ? "up to " : "",
+    text += fmt::format("{}'{}' {}{}", text.empty() ? "" : ", ", field.name,
+                        field.variable ? "up to " : "",
                         field.shape.rank() == 0 ? std::string(name_of(field.dtype))
                                                 : to_string(TensorType{field.shape, field.dtype}));
     if (field.limit > 0) text += fmt::format(" below {}", field.limit);

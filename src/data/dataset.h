@@ -32,6 +32,10 @@ struct DatasetInfo {
   int64_t test_count = 0;
   std::vector<RecordField> fields = {};
   std::vector<DataConstant> constants = {};
+  // Over the records of each split, in order. Empty where the rest says it all: records that are
+  // computed.
+  std::string train_sha256 = {};
+  std::string test_sha256 = {};
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
   // InternalError when there is none of that name.

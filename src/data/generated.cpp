@@ -71,8 +71,7 @@ void generated_image(const ImageSpec& spec, uint64_t seed, Split split, int64_t 
 
   const int64_t height = spec.image[0], width = spec.image[1], channels = spec.image[2];
   for (int64_t channel = 0; channel < channels; ++channel) {
-    const PhiloxCounter wave =
-        class_words(seed ^ stable_hash("generated class"), label, channel);
+    const PhiloxCounter wave = class_words(seed ^ stable_hash("generated class"), label, channel);
     const uint32_t down = step_per_pixel(wave[0], height), across = step_per_pixel(wave[1], width);
     uint32_t row_angle = wave[2] + jitter(own[1]);
     for (int64_t y = 0; y < height; ++y, row_angle += down) {

@@ -54,7 +54,8 @@ Header parse_header(std::span<const std::byte> prefix, int rank, const std::stri
 }
 
 // The first of the accepted spellings that exists, unpacked when it needs to be.
-std::pair<ReadFile, Header> open_file(const std::string& folder, const std::string& stem, int rank) {
+std::pair<ReadFile, Header> open_file(const std::string& folder, const std::string& stem,
+                                      int rank) {
   const std::string suffix = fmt::format("idx{}-ubyte", rank);
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
@@ -122,10 +123,11 @@ class Idx final : public LabelledImages {
     std::byte stored{};
     part.labels.read_at(static_cast<int64_t>(header_bytes(1)) + index, std::span(&stored, 1));
     label = std::to_integer<int32_t>(stored);
-    user_check(label < classes(),
-               "'{}' has the label {} in record {} where the classes end at {}; get a fresh copy of "
-               "it, or say how many classes it has",
-               part.labels.path(), label, index, classes() - 1);
+    user_check(
+        label < classes(),
+        "'{}' has the label {} in record {} where the classes end at {}; get a fresh copy of "
+        "it, or say how many classes it has",
+        part.labels.path(), label, index, classes() - 1);
   }
 
   Part train_;

@@ -4,15 +4,15 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/sha256.h"
 
 namespace thimble {
 
 LabelledImages::LabelledImages(std::string name, const Shape& image, int64_t classes)
     : info_{.name = std::move(name)} {
-  info_.fields = {
-      {.name = std::string(kPixels), .dtype = DType::u8, .shape = image, .image = true},
-      // No class is below zero, so that the padding of a batch is none of them.
-      {.name = std::string(kLabel), .dtype = DType::i32, .limit = classes, .pad = -1}};
+  info_.fields = {{.name = std::string(kPixels), .dtype = DType::u8, .shape = image, .image = true},
+                  // No class is below zero, so that the padding of a batch is none of them.
+                  {.name = std::string(kLabel), .dtype = DType::i32, .limit = classes, .pad = -1}};
 }
 
 void LabelledImages::set_counts(int64_t train, int64_t test) {
@@ -43,9 +43,15 @@ void LabelledImages::measure() {
   std::vector<uint8_t> bytes(static_cast<size_t>(image().elements()));
   // Whole numbers, so that neither the order nor the machine matters.
   std::vector<uint64_t> sums(channels), squares(channels);
-  int32_t label = 0;
+  const auto read_into = [&](Split split, int64_t index, Sha256& hash) {
+    int32_t label = 0;
+    read_image(split, index, bytes, label);
+    hash.update(std::as_bytes(std::span(bytes)));
+    hash.update(std::as_bytes(std::span(&label, 1)));
+  };
+  Sha256 of_training, of_test;
   for (int64_t i = 0; i < info_.train_count; ++i) {
-    read_image(Split::train, i, bytes, label);
+    read_into(Split::train, i, of_training);
     for (size_t channel = 0; channel < channels; ++channel) {
       uint64_t sum = 0, square = 0;
       for (size_t at = channel; at < bytes.size(); at += channels) {
@@ -57,7 +63,9 @@ void LabelledImages::measure() {
       squares[channel] += square;
     }
   }
-  for (int64_t i = 0; i < info_.test_count; ++i) read_image(Split::test, i, bytes, label);
+  for (int64_t i = 0; i < info_.test_count; ++i) read_into(Split::test, i, of_test);
+  info_.train_sha256 = of_training.hex();
+  info_.test_sha256 = of_test.hex();
 
   const double pixels = static_cast<double>(info_.train_count) * static_cast<double>(bytes.size()) /
                         static_cast<double>(channels);

@@ -10,7 +10,8 @@ namespace thimble {
 
 inline constexpr std::string_view kPixels = "pixels";
 inline constexpr std::string_view kLabel = "label";
-// Per channel, in units of a pixel (0..255), and one over the deviation, which is 1 at least.
+// Per channel, in units of a pixel (0..255), and one over the deviation, which is 1 at least, so that
+// a channel which hardly changes is not blown up.
 inline constexpr std::string_view kPixelMean = "pixel.mean";
 inline constexpr std::string_view kPixelInverseDeviation = "pixel.inverse_deviation";
 
@@ -29,7 +30,7 @@ class LabelledImages : public Dataset {
   void set_counts(int64_t train, int64_t test);
   void set_statistics(const std::vector<float>& mean, const std::vector<float>& deviation);
   // Reads every record of both splits once, so that a bad one is found before training starts, and
-  // sets the statistics of the training images. REQUIRES: set_counts() was called.
+  // sets the statistics of the training images and both sha256. REQUIRES: set_counts() was called.
   void measure();
 
   const Shape& image() const { return info_.fields[0].shape; }

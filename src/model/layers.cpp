@@ -21,8 +21,7 @@ ValueId Layers::images() {
   const ValueId pixels = builder_.input("pixels", {batch, DType::u8});
   const ValueId staging = builder_.input("staging", {image, DType::u8});
   const ValueId mean = builder_.statistic("pixel.mean", channel);
-  const ValueId inverse_deviation =
-      builder_.statistic("pixel.inverse_deviation", channel, kOnes);
+  const ValueId inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
   model_.feeds.push_back({.value = pixels, .field = "pixels", .staging = staging});
   model_.from_data = {mean, inverse_deviation};
   return builder_.op("normalize_image", {pixels, mean, inverse_deviation},

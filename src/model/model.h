@@ -66,19 +66,19 @@ ModelOptions options_for(ModelOptions options, const VariantShape& shape);
 // An entrance: a graph input that a field of records fills, a row for each.
 struct Feed {
   ValueId value;
-  std::string field;      // "pixels", "tokens", "label"
-  int row_axis = 0;       // of the value's shape; the others are the record's
-  int64_t limit = 0;      // whole numbers must be below; 0: no matter
-  ValueId staging = {};   // an input with room for one record that is changed on its way; or none
+  std::string field;     // "pixels", "tokens", "label"
+  int row_axis = 0;      // of the value's shape; the others are the record's
+  int64_t limit = 0;     // whole numbers must be below; 0: no matter
+  ValueId staging = {};  // an input with room for one record that is changed on its way; or none
 };
 
 // What is reported beside the loss: sum / count, both added up over microbatches and batches.
 struct Metric {
-  std::string name;   // "accuracy"; reports add "train_" or "test_"
-  std::string brief;  // on a line of progress: "acc"
-  ValueId sum = {};    // a result of the graph, f32 [1]; invalid: that of the loss
-  ValueId count = {};  // likewise; invalid: what the loss is a mean over
-  bool share = false;  // lies between 0 and 1, shown in percent
+  std::string name;                     // "accuracy"; reports add "train_" or "test_"
+  std::string brief;                    // on a line of progress: "acc"
+  ValueId sum = {};                     // a result of the graph, f32 [1]; invalid: that of the loss
+  ValueId count = {};                   // likewise; invalid: what the loss is a mean over
+  bool share = false;                   // lies between 0 and 1, shown in percent
   double (*of_mean)(double) = nullptr;  // what becomes of sum / count (perplexity: exp); null: it
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/pricing.h"
-#include "plan/search/dear_groups.h"
+#include "plan/search/recompute_groups.h"
 #include "plan/search/rewrite_choice.h"
 #include "transform/codec_ladder.h"
 
@@ -29,8 +29,9 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
       3'000;  // in all graphs together, so that large ones are planned in time
   const size_t most = std::clamp<size_t>(kNodes / graph.nodes.size(), 6, 16);
   std::vector<EncodedStep> steps;
-  for (Encoding& encoding : encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
-                                             dear_groups(graph, plain.costs, values), most)) {
+  for (Encoding& encoding :
+       encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
+                        groups_by_recompute_time(graph, plain.costs, values), most)) {
     coded.codec.chosen = std::move(encoding.values);
     steps.push_back(make());
     steps.back().harm = encoding.harm;
@@ -43,8 +44,7 @@ PlanResult plan_encoded(const Recipe& recipe, Backend& backend, Variant& full, C
   allowed_tier(recipe, steps.front().training->model.graph, steps.front().codec);
   std::vector<RewriteChoice::Rewrite> rewrites;
   for (const EncodedStep& step : steps) {
-    rewrites.push_back(
-        {request_for(recipe, step.training->model.graph, step.costs), step.harm});
+    rewrites.push_back({request_for(recipe, step.training->model.graph, step.costs), step.harm});
   }
   RewriteChoice choice(rewrites);
   const RewriteChoice::Pick pick = choice.choose(recipe.memory);

@@ -38,8 +38,8 @@ PlanResult plan_first(const Recipe& recipe, PlannedTraining& result) {
 void plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining& result) {
   result.variants.push_back(make_variant(recipe, shape, *result.backend));
   const std::string policies[] = {result.plan().policy, "optimal"};
-  const bool fits = plan_into(result.full(), *result.variants.back(), policies,
-                              result.microbatches.count());
+  const bool fits =
+      plan_into(result.full(), *result.variants.back(), policies, result.microbatches.count());
   user_check(fits || shape.rows == result.microbatches.rows,
              "the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
              "--microbatch that divides the batch of {}",

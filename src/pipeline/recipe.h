@@ -18,8 +18,8 @@
 namespace thimble {
 
 struct Recipe {
-  ModelOptions model;              // its batch is the whole one
-  int64_t microbatch = 0;          // rows computed at once; 0: the whole batch
+  ModelOptions model;      // its batch is the whole one
+  int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
   // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest that
   // holds it. Empty: the model's own.
   std::vector<int64_t> lengths = {};

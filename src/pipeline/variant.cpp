@@ -30,7 +30,7 @@ Residents residents_of(const Graph& graph, const Plan& plan, bool with_sums) {
     const Value& value = graph.values[v];
     if (!value.producer.valid() && is_persistent(value.role)) residents.add(value, plan.sources[v]);
   }
-  for (const PlannedStep& step : plan.steps) {
+  for (const PlannedCall& step : plan.calls) {
     const Node& node = graph[step.node];
     for (size_t k = 0; k < node.outputs.size() && with_sums && node.phase == Phase::begin; ++k) {
       residents.add(graph[node.outputs[k]], step.outputs[k]);
@@ -69,8 +69,8 @@ PlanRequest request_for(const Recipe& recipe, const Graph& graph, const Costs& c
 bool plan_into(const Variant& first, Variant& variant, std::span<const std::string> policies,
                int microbatches) {
   const Graph& graph = variant.model.graph;
-  const bool of_step = std::ranges::any_of(
-      graph.nodes, [](const Node& node) { return node.phase == Phase::begin; });
+  const bool of_step =
+      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.phase == Phase::begin; });
   PlanRequest request = request_above(residents_of(first.model.graph, first.plan, of_step), graph,
                                       variant.costs, first.plan.arena);
   request.microbatches = microbatches;

@@ -57,11 +57,11 @@ void Feeder::check(const Model& model) const {
   for (const ValueId value : model.from_data) {
     const Value& wanted = model.graph[value];
     const auto stated = std::ranges::find(info.constants, wanted.name, &DataConstant::name);
-    user_check(stated != info.constants.end() &&
-                   std::ssize(stated->numbers) == wanted.type.elements(),
-               "{} wants {} numbers '{}' of its data, which '{}' does not state; choose another "
-               "--data (`thimble list data`)",
-               model.options.name, wanted.type.elements(), wanted.name, info.name);
+    user_check(
+        stated != info.constants.end() && std::ssize(stated->numbers) == wanted.type.elements(),
+        "{} wants {} numbers '{}' of its data, which '{}' does not state; choose another "
+        "--data (`thimble list data`)",
+        model.options.name, wanted.type.elements(), wanted.name, info.name);
   }
 }
 
@@ -81,8 +81,7 @@ Feeder::Place Feeder::training_place(const TrainingRows& rows, int64_t row) cons
   return {Split::train, permuted(position, train_count(), options_.seed, epoch), epoch};
 }
 
-void Feeder::fill_row(Program& program, const Model& model, int64_t row,
-                      const Place& place) const {
+void Feeder::fill_row(Program& program, const Model& model, int64_t row, const Place& place) const {
   const std::vector<RecordField>& fields = data_.info().fields;
   std::array<RecordPart, kMostFields> parts{};
   std::array<RecordPart, kMostFields> changed{};  // where images go when they have been cropped
@@ -140,8 +139,7 @@ double Feeder::counted(const Model& model, const Place& place) const {
   return static_cast<double>(data_.length(place.split, place.index, at));
 }
 
-double Feeder::fill_training(Program& program, const Model& model,
-                             const TrainingRows& rows) const {
+double Feeder::fill_training(Program& program, const Model& model, const TrainingRows& rows) const {
   for (int64_t row = 0; row < model.rows(); ++row) {
     fill_row(program, model, row, training_place(rows, row));
   }

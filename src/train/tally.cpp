@@ -39,8 +39,7 @@ Figures Tally::figures() const {
   figures.loss = mean_of(loss_, weight_);
   for (size_t m = 0; m < sums_.size(); ++m) {
     const Metric& metric = metrics_[m];
-    const double mean =
-        metric.sum.valid() ? mean_of(sums_[m].sum, sums_[m].count) : figures.loss;
+    const double mean = metric.sum.valid() ? mean_of(sums_[m].sum, sums_[m].count) : figures.loss;
     figures.metrics.push_back({metric.name, metric.brief, metric.share,
                                metric.of_mean == nullptr ? mean : metric.of_mean(mean)});
   }
@@ -62,11 +61,10 @@ nlohmann::json Tally::to_json() const {
 }
 
 bool Tally::from_json(const nlohmann::json& json) {
-  if (!has_number(json, "loss_sum") || !has_number(json, "count") || !json.contains("metrics")) {
-    return false;
-  }
+  if (!has_number(json, "loss_sum") || !has_number(json, "count")) return false;
   loss_ = json["loss_sum"].get<double>();
   weight_ = json["count"].get<double>();
+  if (!json.contains("metrics")) return true;
   for (size_t m = 0; m < sums_.size(); ++m) {
     const nlohmann::json sum = json["metrics"].is_object()
                                    ? json["metrics"].value(metrics_[m].name, nlohmann::json())

@@ -12,7 +12,7 @@
 namespace thimble {
 
 struct Figure {
-  std::string name;   // as Metric has it, and the next two
+  std::string name;  // as Metric has it, and the next two
   std::string brief;
   bool share = false;
   double value = 0;
@@ -40,7 +40,8 @@ class Tally {
   void clear();
 
   nlohmann::json to_json() const;
-  // False when it is not what to_json() writes.
+  // False when it is not what to_json() writes. Without metrics, which older checkpoints do not have
+  // by name, those begin anew.
   bool from_json(const nlohmann::json& json);
 
  private:

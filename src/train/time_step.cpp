@@ -18,7 +18,7 @@ class Noise final : public Dataset {
   explicit Noise(const Model& model) {
     info_ = {.name = "noise", .train_count = int64_t{1} << 40, .fields = fields_read(model)};
     for (RecordField& field : info_.fields) {
-      field.limit = 1;  // whole numbers are 0
+      field.limit = 1;                          // whole numbers are 0
       field.variable = field.shape.rank() > 0;  // shorter variants read of them what they can
       std::vector<std::byte>& record = records_.emplace_back(
           static_cast<size_t>(TensorType{field.shape, field.dtype}.bytes().count));

@@ -9,6 +9,7 @@
 #include "base/finite.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
+#include "train/weights_file.h"
 #include "transform/codec_json.h"
 #include "transform/sparse_weights.h"
 
@@ -56,7 +57,10 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
     evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
   }
   start();
-  if (!options_.out.empty()) ensure_directory(options_.out);  // when nothing else can be wrong
+  if (!options_.out.empty()) {  // when nothing else can be wrong
+    ensure_directory(options_.out);
+    remove_old_checkpoints(options_.out);
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -105,11 +109,12 @@ nlohmann::json Trainer::settings_json() const {
 void Trainer::start() {
   initialize(program(), options_.seed);
   feeder_.describe(program(), planned_.full().model);
-  if (!options_.weights.empty()) load_weights(options_.weights, program());
+  if (!options_.weights.empty()) weights_note_ = load_weights(options_.weights, program());
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    const Position position = load_checkpoint(*folder, program(), recipe_json());
+    const Position position =
+        load_checkpoint(*folder, program(), recipe_json(), options_.fingerprint);
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
     user_check(tally_.from_json(position.progress),
@@ -178,8 +183,8 @@ void Trainer::explain_non_finite() {
   TrainingStep::Part& part = step_->part_of(which);
   const Model& model = part.model();
   step_->feed(which, rate_at(options_.rate, which.step));
-  part.program().run_until(part.program().steps_until(model.loss), [&](size_t s) {
-    const PlannedStep& planned = part.plan().steps[s];
+  part.program().run_until(part.program().calls_until(model.loss), [&](size_t s) {
+    const PlannedCall& planned = part.plan().calls[s];
     const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const DType dtype = model.graph[node.outputs[k]].type.dtype;
@@ -217,21 +222,24 @@ BoundVariant& Trainer::evaluator_of(int64_t first) {
   return *fitting;
 }
 
-void Trainer::evaluate() {
-  if (!options_.evaluate) return;
+bool Trainer::evaluate() {
+  if (!options_.evaluate) return true;
   Tally tally(planned_.full().model);
   const int64_t count = feeder_.test_count();
   for (int64_t first = 0; first < count;) {
+    if (asked_to_stop()) return false;
     BoundVariant& evaluator = evaluator_of(first);
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(options_.seed);
-    const Feeder::TestRows filled = feeder_.fill_test(evaluator.program(), evaluator.model(), first);
+    const Feeder::TestRows filled =
+        feeder_.fill_test(evaluator.program(), evaluator.model(), first);
     evaluator.program().run();
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
   result_.test_count = count;
   result_.test = tally.figures();
+  return true;
 }
 
 void Trainer::save() {
@@ -246,6 +254,7 @@ void Trainer::save() {
   position.step = result_.steps;
   position.recipe = recipe_json();
   position.progress = tally_.to_json();
+  position.data = options_.fingerprint;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint = save_checkpoint(options_.out, program(), position);
 }
@@ -279,9 +288,12 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
 
     Progress progress;
-    progress.evaluated = options_.evaluate && (last || due(options_.evaluate_every));
-    if (progress.evaluated) evaluate();
-    if (last || due(options_.save_every)) save();
+    const bool tested = options_.evaluate && (last || due(options_.evaluate_every));
+    progress.evaluated = tested && evaluate();
+    // Asked to stop in the last step, a run that is complete ends as always.
+    result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
+    progress.stopped = result_.stopped;
+    if (last || result_.stopped || due(options_.save_every)) save();
 
     const double elapsed = seconds_since(started);
     const double done = static_cast<double>(step + 1 - first);
@@ -297,8 +309,9 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.arena = planned_.plan().arena;
     progress.test = result_.test;
     if (show) show(progress);
+    if (result_.stopped) break;
   }
-  if (first == options_.steps) evaluate();
+  if (first == options_.steps) result_.stopped = !evaluate();
 
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
   result_.train = tally_.figures();

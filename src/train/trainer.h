@@ -31,6 +31,9 @@ struct TrainOptions {
   bool resume = false;           // continue from out's latest checkpoint, if there is one
   std::string weights;           // a safetensors file to start from; empty: the model's own start
   nlohmann::json data;           // how the data was chosen, for the checkpoint
+  nlohmann::json fingerprint;    // of the data themselves (data/fingerprint.h); null: not known
+  // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
+  std::function<bool()> stop;
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch;
 };
@@ -47,6 +50,7 @@ struct Progress {
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
+  bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   Figures test;
 };
@@ -70,6 +74,7 @@ struct TrainResult {
   int64_t reallocations = 0;  // of nonzeros, in this process
   double threshold = 0;       // that the next one would prune below; 0: none would
   int64_t resumed_at = 0;
+  bool stopped = false;  // ended because it was asked to (TrainOptions::stop)
 };
 
 class Trainer {
@@ -83,6 +88,8 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
+  // What was done to the weights that the run starts from (train/weights_file.h); empty: nothing.
+  const std::string& weights_note() const { return weights_note_; }
   Program& program() { return step_->program(); }
   TrainingStep& training_step() { return *step_; }
 
@@ -91,7 +98,8 @@ class Trainer {
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   int64_t steps_per_epoch() const;
-  void evaluate();
+  bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  bool evaluate();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
   BoundVariant& evaluator_of(int64_t first);
   void save();
@@ -113,6 +121,7 @@ class Trainer {
   ReallocationSchedule reallocations_;
   Tally tally_;  // of the current epoch
   LossScaler scaler_;
+  std::string weights_note_;
   TrainResult result_;
 };
 

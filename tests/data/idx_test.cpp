@@ -115,7 +115,8 @@ TEST(Idx, NamesTheUnsoundFile) {
   const auto refuses = [&](const char* name, const std::string& content, const auto&... why) {
     write_set(folder);
     spill(folder / name, content);
-    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name, why...);
+    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name,
+                                    why...);
   };
   EXPECT_TRUE(refuses(kTrainImages, "", "truncated: its 0 bytes"));
   EXPECT_TRUE(refuses(kTrainImages, images(20).substr(0, 15), "truncated: its 15 bytes"));
@@ -153,7 +154,8 @@ TEST(Idx, RefusesDamagedAndLyingArchives) {
   const std::string name = "train-images-idx3-ubyte.gz";
   const auto refuses = [&](const std::string& content, const auto&... why) {
     spill(folder / name, content);
-    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name, why...);
+    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name,
+                                    why...);
   };
   const std::string good = gzip(images(20));
   EXPECT_TRUE(refuses("", "truncated"));

@@ -50,9 +50,10 @@ Recipe recipe_of(const ModelOptions& options, const std::string& optimizer,
 }
 
 std::unique_ptr<Dataset> generated_images(const Shape& image, int64_t train, int64_t test) {
-  return open_dataset("generated", {.wanted = {{.name = "pixels", .dtype = DType::u8, .shape = image}},
-                                    .train_count = train,
-                                    .test_count = test});
+  return open_dataset("generated",
+                      {.wanted = {{.name = "pixels", .dtype = DType::u8, .shape = image}},
+                       .train_count = train,
+                       .test_count = test});
 }
 
 // As many features as an lstm reads.

@@ -76,15 +76,13 @@ class TrainingRun {
     recipe.device = run.device;
     recipe.on.tf32 = run.tf32;
     recipe.on.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
-    planned_ =
-        std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
+    planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
     const Model& model = planned_->full().model;
     const bool sequences = run.model.name == "lstm";
-    data_ = open_dataset(sequences ? "sequences" : "digits", {.wanted = fields_read(model),
-                                                              .train_count = 320,
-                                                              .test_count = 50,
-                                                              .seed = run.seed});
+    data_ = open_dataset(
+        sequences ? "sequences" : "digits",
+        {.wanted = fields_read(model), .train_count = 320, .test_count = 50, .seed = run.seed});
     feeder_ = std::make_unique<Feeder>(*data_, feed);
     options.recipe = recipe;
     options.seed = run.seed;

@@ -44,8 +44,8 @@ TEST(Feeder, RefusesDataThatTheModelDoesNotRead) {
       "lstm reads 'sequence' f32[3,50], 'label' i32 below 10, but the data set 'digits' has "
       "'pixels' u8[8,8,1], 'label' i32 below 10: there is no 'sequence'"));
   Fed larger(named({.name = "mlp", .batch = 2, .image = {9, 8, 1}, .hidden = 4}));
-  EXPECT_TRUE(throws_saying<UserError>([&] { feeder.check(larger.model()); },
-                                       "u8[9,8,1]", "'pixels' is of another shape"));
+  EXPECT_TRUE(throws_saying<UserError>([&] { feeder.check(larger.model()); }, "u8[9,8,1]",
+                                       "'pixels' is of another shape"));
   Fed fewer(named({.name = "mlp", .batch = 2, .classes = 9, .hidden = 4}));
   EXPECT_TRUE(
       throws_saying<UserError>([&] { feeder.check(fewer.model()); }, "'label' may be 9 or more"));
@@ -68,8 +68,8 @@ TEST(Feeder, RefusesDataThatDoNotStateWhatTheModelKeeps) {
   };
   const Bare bare;
   Fed mlp(named({.name = "mlp", .batch = 2, .hidden = 4}));
-  EXPECT_TRUE(throws_saying<UserError>([&] { Feeder(bare, {}).check(mlp.model()); },
-                                       "'pixel.mean'", "'bare' does not state"));
+  EXPECT_TRUE(throws_saying<UserError>([&] { Feeder(bare, {}).check(mlp.model()); }, "'pixel.mean'",
+                                       "'bare' does not state"));
 }
 
 TEST(Feeder, PadsRecordsThatAreShorter) {

@@ -182,7 +182,8 @@ TEST(Microbatches, PlannersKeepTheirBits) {
       }
       if (run.model.name == "mlp") continue;  // its activations are not where the memory goes
       run.planner = "optimal";
-      run.memory = kept.planned().plan().arena - Bytes(64);  // a little less than keeping everything
+      run.memory =
+          kept.planned().plan().arena - Bytes(64);  // a little less than keeping everything
       TrainingRun fitted(run, {.steps = 2});
       EXPECT_EQ(fitted.run().weights_sha256, expected);
       EXPECT_LE(fitted.planned().plan().arena, *run.memory);
@@ -221,7 +222,7 @@ TEST(Microbatches, RunningStatisticsMoveOncePerMicrobatch) {
   int updates = 0;
   for (TrainingStep::Part* part :
        {&training.step().parts().front(), &training.step().parts().back()}) {
-    for (const PlannedStep& step : part->plan().steps) {
+    for (const PlannedCall& step : part->plan().calls) {
       const Node& node = part->model().graph[step.node];
       if (node.op->name == "running_stats_update" && node.name.starts_with("bn.")) {
         updates += part->runs;

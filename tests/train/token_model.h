@@ -70,9 +70,9 @@ inline Model token_model(const ModelOptions& options) {
   model.loss = b.op("softmax_cross_entropy", {logits, labels, model.weight_of_loss},
                     {{"label_smoothing", 0.0}, {"ignore_index", int64_t{-1}}});
   model.metrics = {{.name = "token_accuracy", .brief = "acc", .sum = right, .share = true},
-                   {.name = "perplexity",
-                    .brief = "ppl",
-                    .of_mean = [](double loss) { return std::exp(loss); }}};
+                   {.name = "perplexity", .brief = "ppl", .of_mean = [](double loss) {
+                      return std::exp(loss);
+                    }}};
   model.graph.results = {model.loss, right};
   return std::move(model);
 }

@@ -65,7 +65,7 @@ TEST(Variants, AMisplacedEvaluationIsFound) {
     return ValueId{};
   }();
   Plan over = evaluations.front()->plan;
-  over.steps.back().outputs[0] = planned.plan().sources[moment.at()];
+  over.calls.back().outputs[0] = planned.plan().sources[moment.at()];
   EXPECT_TRUE(find_disagreement(planned.graph(), planned.plan(), graph, over).has_value());
 }
 
@@ -120,8 +120,8 @@ TEST(Variants, MixedLengthsGiveTheBitsOfSeparateArenas) {
       const ValueId twin = to.graph().find(value.name);
       if (value.role == Role::constant) continue;
       std::ranges::copy(bytes, to.bytes_of(twin).begin());
-      EXPECT_TRUE(std::ranges::equal(bytes, step.program().bytes_of(
-                                                step.program().graph().find(value.name))));
+      EXPECT_TRUE(std::ranges::equal(
+          bytes, step.program().bytes_of(step.program().graph().find(value.name))));
     }
   }
   EXPECT_GT(used[0], 0);

@@ -105,7 +105,8 @@ TEST(Sparsify, BytesScaleWithDensity) {
                         sparse.sparsity.density = 1;
                         return sparse;
                       }())
-                          .full.model.graph;
+                          .front()
+                          .model.graph;
   const auto elements = static_cast<double>(sparsity_of(graph).elements);
   for (const double density : {0.1, 0.3, 0.5, 0.9}) {
     SCOPED_TRACE(density);

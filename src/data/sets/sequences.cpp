@@ -18,17 +18,16 @@ class Sequences final : public Dataset {
                "generated sequences need a length, features, classes and records of each split, "
                "not {} time steps of {} features, {} classes, {} and {} records",
                spec.length, spec.features, spec.classes, train_count, test_count);
-    info_ = {.name = "sequences",
-             .train_count = train_count,
-             .test_count = test_count,
-             .fields = {{.name = std::string(kSequence),
-                         .dtype = DType::f32,
-                         .shape = {spec.length, spec.features},
-                         .strided = true},
-                        {.name = std::string(kLabel),
-                         .dtype = DType::i32,
-                         .limit = spec.classes,
-                         .pad = -1}}};
+    info_ = {
+        .name = "sequences",
+        .train_count = train_count,
+        .test_count = test_count,
+        .fields = {
+            {.name = std::string(kSequence),
+             .dtype = DType::f32,
+             .shape = {spec.length, spec.features},
+             .strided = true},
+            {.name = std::string(kLabel), .dtype = DType::i32, .limit = spec.classes, .pad = -1}}};
   }
 
   const DatasetInfo& info() const override { return info_; }

@@ -90,8 +90,9 @@ Model build(const ModelOptions& options) {
 extern const ModelFamily family_resnet;
 const ModelFamily family_resnet{
     .pattern = "resnet-N, resnet:[a,b,c,d]",
-    .summary = "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
-               "1001, or four stage lengths)",
+    .summary =
+        "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
+        "1001, or four stage lengths)",
     .matches = matches,
     .complete = complete,
     .build = build,

@@ -23,12 +23,12 @@ std::map<std::string, KeptValue> kept_values(const Graph& graph, const Plan& pla
     values[value.name] = {plan.sources[v].count, value.type.bytes().count,
                           value.role == Role::constant};
   }
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     if (!with_sums || node.phase != Phase::begin) continue;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const Value& value = graph[node.outputs[k]];
-      values[value.name] = {step.outputs[k].count, value.type.bytes().count, false};
+      values[value.name] = {call.outputs[k].count, value.type.bytes().count, false};
     }
   }
   return values;
@@ -43,12 +43,12 @@ bool writes_into(const Graph& graph, const Plan& plan, const KeptValue& kept) {
     const int64_t size = graph.values[v].type.bytes().count;
     if (plan.sources[v].count >= 0 && hits(plan.sources[v], size)) return true;
   }
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (hits(step.outputs[k], graph[node.outputs[k]].type.bytes().count)) return true;
+      if (hits(call.outputs[k], graph[node.outputs[k]].type.bytes().count)) return true;
     }
-    if (step.workspace_size.count > 0 && hits(step.workspace_at, step.workspace_size.count)) {
+    if (call.workspace_size.count > 0 && hits(call.workspace_at, call.workspace_size.count)) {
       return true;
     }
   }
@@ -59,9 +59,8 @@ bool writes_into(const Graph& graph, const Plan& plan, const KeptValue& kept) {
 
 std::optional<std::string> find_disagreement(const Graph& graph, const Plan& plan,
                                              const Graph& other_graph, const Plan& other) {
-  const bool one_step =
-      std::any_of(other_graph.nodes.begin(), other_graph.nodes.end(),
-                  [](const Node& node) { return node.phase == Phase::begin; });
+  const bool one_step = std::any_of(other_graph.nodes.begin(), other_graph.nodes.end(),
+                                    [](const Node& node) { return node.phase == Phase::begin; });
   const auto here = kept_values(graph, plan, one_step);
   const auto there = kept_values(other_graph, other, one_step);
   for (const auto& [name, kept] : here) {

@@ -24,13 +24,15 @@ std::string_view name_of(Split split) { return split == Split::train ? "train" :
 
 const RecordField& DatasetInfo::field(std::string_view wanted) const {
   const RecordField* const found = find_field(fields, wanted);
-  internal_check(found != nullptr, fmt::format("'{}' has no field '{}'", name, wanted));
+  if (found == nullptr) internal_check(false, fmt::format("'{}' has no '{}'", name, wanted));
   return *found;
 }
 
 const std::vector<float>& DatasetInfo::constant(std::string_view wanted) const {
   const auto found = std::ranges::find(constants, wanted, &DataConstant::name);
-  internal_check(found != constants.end(), fmt::format("'{}' has no '{}'", name, wanted));
+  if (found == constants.end()) {
+    internal_check(false, fmt::format("'{}' has no '{}'", name, wanted));
+  }
   return found->numbers;
 }
 

@@ -38,7 +38,7 @@ struct DatasetInfo {
   std::string test_sha256 = {};
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
-  // InternalError when there is none of that name.
+  // InternalError when there is none of that name. Allocate nothing.
   const RecordField& field(std::string_view wanted) const;
   const std::vector<float>& constant(std::string_view wanted) const;
 };

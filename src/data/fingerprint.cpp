@@ -23,11 +23,10 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kFields = {{
 }  // namespace
 
 nlohmann::json fingerprint_of(const DatasetInfo& info) {
-  nlohmann::json json = {
-      {"set", info.name},
-      {"train_records", info.train_count},
-      {"test_records", info.test_count},
-      {"fields", to_string(info.fields)}};
+  nlohmann::json json = {{"set", info.name},
+                         {"train_records", info.train_count},
+                         {"test_records", info.test_count},
+                         {"fields", to_string(info.fields)}};
   if (!info.train_sha256.empty()) json["train_sha256"] = info.train_sha256;
   if (!info.test_sha256.empty()) json["test_sha256"] = info.test_sha256;
   return json;

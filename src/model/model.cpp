@@ -49,7 +49,9 @@ int64_t Model::rows() const {
 
 const Feed& Model::feed(std::string_view field) const {
   const auto found = std::ranges::find(feeds, field, &Feed::field);
-  internal_check(found != feeds.end(), fmt::format("{} reads no '{}'", options.name, field));
+  if (found == feeds.end()) {
+    internal_check(false, fmt::format("{} reads no '{}'", options.name, field));
+  }
   return *found;
 }
 

@@ -12,6 +12,7 @@
 #include "train/feeder.h"
 #include "train/initialize.h"
 #include "train/step.h"
+#include "train/token_model.h"
 
 namespace thimble {
 namespace {
@@ -145,6 +146,14 @@ TEST_F(StepMemory, MicrobatchesAllocateNothing) {
   const Feeder sequences(*generated, {.seed = 3});
   expect_no_allocation(
       recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw", 3), sequences);
+}
+
+TEST_F(StepMemory, LengthsByTurnsAllocateNothing) {
+  const Tokens tokens({5, 5, 5, 12}, 12, 40, 8);
+  const Feeder feeder(tokens, {.seed = 4});
+  for (const int64_t microbatch : {0, 3}) {
+    expect_no_allocation(token_recipe({5, 12}, 4, microbatch), feeder);
+  }
 }
 
 // Makes the highest resident size start again from the present one; false where that cannot be.

@@ -84,8 +84,7 @@ std::vector<KernelUse> kernels_of_models(std::vector<Recipe> recipes, Backend& b
     const std::vector<Codec> codecs = rungs_of(recipe.codec);
     for (const Codec codec : codecs) {
       recipe.codec = {codec, {}};
-      const StepGraphs graphs = make_step_graphs(recipe);
-      const auto add = [&](const TrainingGraph& training) {
+      for (const TrainingGraph& training : make_step_graphs(recipe)) {
         for (KernelUse& use : kernels_of(training.model.graph, backend)) {
           const auto [at, fresh] = known.try_emplace(use.key, all.size());
           if (fresh) {
@@ -94,9 +93,7 @@ std::vector<KernelUse> kernels_of_models(std::vector<Recipe> recipes, Backend& b
             all[at->second].nodes += use.nodes;
           }
         }
-      };
-      add(graphs.full);
-      if (graphs.rest) add(*graphs.rest);
+      }
     }
   }
   return all;
@@ -111,7 +108,7 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
       user_error("a step of {} takes {} at least; give that as --memory", recipe.model.name,
                  to_string(none->min_bytes));
     }
-    const auto& step = std::get<PlannedStepProgram>(planned);
+    const auto& step = std::get<PlannedTraining>(planned);
     const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
     table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
     return whole;

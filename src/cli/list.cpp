@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
-#include "data/open.h"
+#include "data/dataset.h"
 #include "graph/op.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
@@ -24,7 +24,7 @@ nlohmann::json everything() {
     all[kind].push_back({{"name", name}, {"summary", summary}});
   };
   for (const ModelFamily* f : all_model_families()) add("models", f->pattern, f->summary);
-  for (const DatasetKind& d : dataset_kinds()) add("data", d.name, d.summary);
+  for (const DatasetDef* d : all_datasets()) add("data", d->name, d->summary);
   for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
   for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
   for (const Codec codec : codecs_by_error()) add("codecs", codec->name, codec->summary);

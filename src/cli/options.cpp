@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/console.h"
-#include "data/open.h"
+#include "data/dataset.h"
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
 
@@ -44,15 +44,18 @@ Settings settings_in_file(const std::string& path) {
 }
 
 // What the data fix, nobody else can say.
-void check_said_of_data(const Asked& asked, const DatasetInfo& info) {
+void check_said_of_data(const Asked& asked, const ModelOptions& adopted, std::string_view data) {
   const auto same = [&](const char* field, bool equal, const std::string& is) {
     user_check(equal || !asked.said.contains(field),
-               "--{} says nothing with --data {}, where it is {}", field, info.name, is);
+               "--{} says nothing with --data {}, where it is {}", field, data, is);
   };
-  const Shape& image = info.image;
-  same("image", asked.recipe.model.image == image,
-       fmt::format("{},{},{}", image[0], image[1], image[2]));
-  same("classes", asked.recipe.model.classes == info.classes, fmt::format("{}", info.classes));
+  const Shape& image = adopted.image;
+  if (image.rank() == 3) {
+    same("image", asked.recipe.model.image == image,
+         fmt::format("{},{},{}", image[0], image[1], image[2]));
+  }
+  same("classes", asked.recipe.model.classes == adopted.classes,
+       fmt::format("{}", adopted.classes));
 }
 
 }  // namespace
@@ -134,39 +137,41 @@ Resolved resolve(const Asked& asked, bool needs_data) {
   Resolved resolved;
   resolved.recipe = asked.recipe;
   ModelOptions& model = resolved.recipe.model;
-  const DataSpec& data = resolved.recipe.data;
-  resolved.sequences = find_model_family(model.name).sequences;
-  user_check(!resolved.sequences || data.name.empty() || data.name == "generated",
-             "{} reads generated sequences; leave --data out", model.name);
-  if (resolved.sequences || (!needs_data && data.name.empty())) return resolved;
+  DataSpec& data = resolved.recipe.data;
+  if (!needs_data && data.name.empty()) return resolved;
+  const ModelFamily& family = find_model_family(model.name);
   ModelOptions usual = model;
   complete_model(usual);
-  const bool small = usual.image[0] <= 32 && model.image.rank() == 0;
-  const std::string name = !data.name.empty() ? data.name : small ? "digits" : "generated";
-  resolved.dataset =
-      open_dataset(name, data.folder, {.image = usual.image, .classes = usual.classes});
-  check_said_of_data(asked, resolved.dataset->info());
-  model.image = resolved.dataset->info().image;
-  model.classes = resolved.dataset->info().classes;
-  resolved.recipe.data.name = name;
+  // An image size that was asked for is made, where no data set was.
+  const bool made = model.image.rank() > 0 && family.data == "digits";
+  if (data.name.empty()) data.name = made ? "generated" : family.data;
+  DataRequest request = {
+      .folder = data.folder, .wanted = family.intake->fields(usual), .seed = resolved.recipe.seed};
+  if (family.data == "sequences") {
+    request.train_count = data.sequences;
+    request.test_count = std::max<int64_t>(1, data.sequences / 10);
+  }
+  resolved.dataset = open_dataset(data.name, request);
+  const DatasetInfo& info = resolved.dataset->info();
+  family.intake->adopt(info.fields, model);
+  check_said_of_data(asked, model, info.name);
+  usual = model;
+  complete_model(usual);
+  check_match(model.name, family.intake->fields(usual), info.name, info.fields);
   return resolved;
 }
 
 std::unique_ptr<Feeder> make_feeder(const Resolved& resolved) {
   const DataSpec& data = resolved.recipe.data;
-  const FeedOptions options = {.seed = resolved.recipe.seed,
-                               .augment = data.augment,
-                               .crop_pad = data.crop_pad,
-                               .flip = data.flip};
-  if (resolved.sequences) {
-    return make_sequence_feeder(options, data.sequences, std::max<int64_t>(1, data.sequences / 10));
-  }
-  return make_image_feeder(*resolved.dataset, options);
+  return std::make_unique<Feeder>(*resolved.dataset, FeedOptions{.seed = resolved.recipe.seed,
+                                                                 .augment = data.augment,
+                                                                 .crop_pad = data.crop_pad,
+                                                                 .flip = data.flip});
 }
 
-std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json) {
+std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
-  if (auto* ready = std::get_if<PlannedStepProgram>(&planned)) return std::move(*ready);
+  if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
     print_json(
@@ -179,16 +184,16 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
   return std::nullopt;
 }
 
-nlohmann::json summary_of(const PlannedStepProgram& planned) {
+nlohmann::json summary_of(const PlannedTraining& planned) {
   nlohmann::json summary = plan_summary({.device = planned.backend->name(),
                                          .batch = planned.microbatches.batch,
                                          .microbatch = planned.microbatches.rows,
                                          .tier = name_of(planned.tier),
                                          .plan_seconds = planned.plan_seconds},
-                                        planned.training->model.graph, priced_as_a_whole(planned));
+                                        planned.graph(), priced_as_a_whole(planned));
   summary["codec"] = to_string(planned.recipe.codec);
-  summary["encoded"] = encoded_json(planned.training->model.graph);
-  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  summary["encoded"] = encoded_json(planned.graph());
+  const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     summary.update({{"nonzeros", sparsity.nonzeros},
                     {"sparse_elements", sparsity.elements},
@@ -197,12 +202,12 @@ nlohmann::json summary_of(const PlannedStepProgram& planned) {
   return summary;
 }
 
-std::string batch_text(const PlannedStepProgram& planned) {
+std::string batch_text(const PlannedTraining& planned) {
   const Microbatches& m = planned.microbatches;
   std::string text = fmt::format("batch {}", m.batch);
   if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
   if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
-  const Sparsity sparsity = sparsity_of(planned.training->model.graph);
+  const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
                         sparsity.elements, sparsity.density());

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "recipe/settings.h"
 #include "train/feeder.h"
 
@@ -51,8 +51,7 @@ Asked read_recipe(const std::string& model, const Settings& typed);
 // The recipe, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;
-  std::unique_ptr<Dataset> dataset;  // null for sequence models, and for plans without --data
-  bool sequences = false;
+  std::unique_ptr<Dataset> dataset;  // null: a plan without --data
 };
 Resolved resolve(const Asked& asked, bool needs_data);
 inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
@@ -62,12 +61,12 @@ inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
 std::unique_ptr<Feeder> make_feeder(const Resolved& resolved);
 
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
-std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json);
+std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
 
 // The facts of a planned step, as every command's JSON has them (docs/cli.md).
-nlohmann::json summary_of(const PlannedStepProgram& planned);
+nlohmann::json summary_of(const PlannedTraining& planned);
 // "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
-std::string batch_text(const PlannedStepProgram& planned);
+std::string batch_text(const PlannedTraining& planned);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);

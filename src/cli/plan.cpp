@@ -26,8 +26,8 @@ struct Flags {
 };
 
 // Which kernel runs what, how often.
-void print_kernels(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
+void print_kernels(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
   std::map<std::pair<std::string_view, std::string>, int> count;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Signature signature = signature_of(graph, make_id<NodeId>(n));
@@ -40,12 +40,12 @@ void print_kernels(const PlannedStepProgram& planned) {
 }
 
 // What is live when the arena is fullest, and which of it would be the cheapest to do without.
-void print_explanation(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
-  const std::vector<LiveValue> live = live_at_peak(graph, planned.costs, planned.plan);
-  const auto call = static_cast<size_t>(planned.plan.peak_call);
-  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1, planned.plan.calls.size(),
-             graph[planned.plan.calls[call].node].name, live.size());
+void print_explanation(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
+  const std::vector<LiveValue> live = live_at_peak(graph, planned.full().costs, planned.plan());
+  const auto call = static_cast<size_t>(planned.plan().peak_call);
+  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1,
+             planned.plan().calls.size(), graph[planned.plan().calls[call].node].name, live.size());
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
     const Value& value = graph[live[i].value];
@@ -67,9 +67,9 @@ void print_explanation(const PlannedStepProgram& planned) {
 }
 
 // How every large activation that the backward pass needs gets there.
-void print_activations(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
-  const std::vector<Fate> fates = fates_of(graph, planned.plan);
+void print_activations(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
+  const std::vector<Fate> fates = fates_of(graph, planned.plan());
   const auto fate_text = [&](ValueId value) {
     return fates[value.at()] == Fate::recomputed ? "computed again" : "kept";
   };
@@ -132,12 +132,12 @@ int run(const Flags& flags) {
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
   const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
-  const Model& model = planned->training->model;
+  const Model& model = planned->full().model;
   if (!flags.save.empty()) {
-    save_plan(flags.save, planned->recipe, planned->plan,
-              planned->rest ? &planned->rest->plan : nullptr);
+    save_plan(flags.save, planned->recipe, planned->plan(),
+              planned->rest() ? &planned->rest()->plan : nullptr);
   }
-  if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
+  if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
   if (flags.recipe.json) {
     print_json(summary_of(*planned));
     return kOk;
@@ -149,7 +149,7 @@ int run(const Flags& flags) {
   fmt::print("{}", memory_table(plan));
   fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
-             planned->costs.source, planned->plan_seconds);
+             planned->full().costs.source, planned->plan_seconds);
   if (flags.explain) {
     print_explanation(*planned);
     print_activations(*planned);

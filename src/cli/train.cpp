@@ -50,14 +50,13 @@ std::string default_out(const std::string& model) {
 // Every batch (or microbatch) as a file, so that another program can train on the same data.
 void export_batch(const std::string& folder, MicrobatchId which, const TrainingStep::Part& part) {
   std::vector<TensorToWrite> tensors;
-  Program& program = *part.program;
-  const Model& model = part.training->model;
-  for (const ValueId value : {model.pixels, model.sequence, model.labels}) {
-    if (!value.valid()) continue;
-    const Value& v = program.graph()[value];
-    tensors.push_back({v.name, v.type, program.bytes_of(value), {}});
+  Program& program = part.program();
+  for (const Feed& feed : part.model().feeds) {
+    const Value& v = program.graph()[feed.value];
+    tensors.push_back({v.name, v.type, program.bytes_of(feed.value), {}});
   }
-  const std::string number = part.plan->microbatches > 1 ? fmt::format("-{:04}", which.number) : "";
+  const std::string number =
+      part.plan().microbatches > 1 ? fmt::format("-{:04}", which.number) : "";
   write_safetensors(fmt::format("{}/batch-{:06}{}.safetensors", folder, which.step, number),
                     tensors);
 }
@@ -76,15 +75,13 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
+nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
                            const Flags& flags) {
   nlohmann::json json = summary_of(planned);
   json.update({{"steps", result.steps},
                {"epochs", result.epochs},
-               {"train_loss", result.train_loss},
-               {"train_accuracy", result.train_accuracy},
-               {"test_loss", result.test_loss},
-               {"test_accuracy", result.test_accuracy},
+               {"train_loss", result.train.loss},
+               {"test_loss", result.test.loss},
                {"measured_arena_bytes", result.measured_arena.count},
                {"evaluation_arena_bytes", result.evaluation_arena.count},
                {"step_ms", result.step_ms},
@@ -95,8 +92,12 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"resumed_at", result.resumed_at},
                {"stopped", result.stopped},
                {"checkpoint", result.checkpoint}});
+  for (const Metric& metric : planned.full().model.metrics) {
+    json["train_" + metric.name] = result.train[metric.name];
+    json["test_" + metric.name] = result.test[metric.name];
+  }
   if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
-  if (planned.training->sparsity.enabled()) {
+  if (planned.recipe.sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }
   if (flags.losses) json["losses"] = result.losses;
@@ -159,7 +160,7 @@ int run(const Flags& flags) {
   auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
 
-  const Model& model = planned->training->model;
+  const Model& model = planned->full().model;
   TrainOptions options = options_from(flags, resolved, out, resume);
   const StopSignals signals(kStopping);
   options.stop = [&signals] { return signals.received() != 0; };
@@ -167,7 +168,7 @@ int run(const Flags& flags) {
   if (!flags.recipe.json) {
     say("{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
         parameter_count(model.graph), batch_text(*planned), trainer.steps(),
-        planned->plan.arena.count, to_string(planned->plan.arena));
+        planned->plan().arena.count, to_string(planned->plan().arena));
   }
   if (!trainer.weights_note().empty()) say("{}: {}\n", flags.weights, trainer.weights_note());
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
@@ -183,18 +184,18 @@ int run(const Flags& flags) {
     return kStoppedBySignal + signals.received();
   }
   if (flags.recipe.json) return kOk;
-  const std::string tested = result.test_count == 0
-                                 ? "not tested"
-                                 : fmt::format("test accuracy {:.2f}% on {} records",
-                                               100 * result.test_accuracy, result.test_count);
+  const std::string tested =
+      result.test_count == 0
+          ? "not tested"
+          : fmt::format("test {} on {} records", spelt_out(result.test), result.test_count);
   fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
-             result.train_loss, result.step_ms);
-  fmt::print("{}", memory_table(planned->plan));
+             result.train.loss, result.step_ms);
+  fmt::print("{}", memory_table(planned->plan()));
   const auto row = [](std::string_view what, Bytes size, std::string_view note) {
     fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
   };
   row("arena, measured", result.measured_arena,
-      result.measured_arena == planned->plan.arena ? "as planned" : "NOT as planned");
+      result.measured_arena == planned->plan().arena ? "as planned" : "NOT as planned");
   if (result.beside_arena) {
     row("on the card beside it", *result.beside_arena,
         "CUDA's context, libraries' code, other programs");

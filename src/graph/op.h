@@ -130,6 +130,11 @@ struct OpDef {
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
+  bool casts = false;        // output 0 is input 0 in another dtype
+  bool mixes_rows = false;   // what becomes of one row depends on the others
+  bool normalizes = false;   // brings a layer's numbers to a common scale
+  int filter = -1;           // of a convolution: the input that holds its weights
+  bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 

@@ -16,18 +16,21 @@ ValueId Layers::images() {
   const Shape& image = options_.image;
   const Shape batch = {options_.batch, image[0], image[1], image[2]};
   const TensorType channel = {{image[2]}, DType::f32};
-  model_.pixels = builder_.input("pixels", {batch, DType::u8});
-  model_.staging = builder_.input("staging", {image, DType::u8});
-  model_.pixel_mean = builder_.statistic("pixel.mean", channel);
-  model_.pixel_inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
-  return builder_.op("normalize_image",
-                     {model_.pixels, model_.pixel_mean, model_.pixel_inverse_deviation},
+  const ValueId pixels = builder_.input("pixels", {batch, DType::u8});
+  const ValueId staging = builder_.input("staging", {image, DType::u8});
+  const ValueId mean = builder_.statistic("pixel.mean", channel);
+  const ValueId inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
+  model_.feeds.push_back({.value = pixels, .field = "pixels", .staging = staging});
+  model_.from_data = {mean, inverse_deviation};
+  return builder_.op("normalize_image", {pixels, mean, inverse_deviation},
                      {{"dtype", std::string(name_of(options_.storage))}});
 }
 
-ValueId Layers::sequence(int64_t length, int64_t features) {
-  model_.sequence = builder_.input("sequence", {{length, options_.batch, features}, DType::f32});
-  return stored(model_.sequence);
+ValueId Layers::sequence(int64_t features) {
+  const ValueId sequence =
+      builder_.input("sequence", {{options_.length, options_.batch, features}, DType::f32});
+  model_.feeds.push_back({.value = sequence, .field = "sequence", .row_axis = 1});
+  return stored(sequence);
 }
 
 ValueId Layers::stored(ValueId value) {
@@ -108,15 +111,17 @@ ValueId Layers::dropout(ValueId x) {
 }
 
 Model Layers::finish(ValueId logits) {
-  model_.logits = logits;
-  model_.labels = builder_.input("labels", {{options_.batch}, DType::i32});
-  model_.normalizer = builder_.input("normalizer", {{1}, DType::f32});
-  model_.correct = builder_.op("count_correct", {logits, model_.labels});
+  const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
+  model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  model_.feeds.push_back({.value = labels, .field = "label", .limit = options_.classes});
+  const ValueId correct = builder_.op("count_correct", {logits, labels});
   model_.loss =
-      builder_.op("softmax_cross_entropy", {logits, model_.labels, model_.normalizer},
+      builder_.op("softmax_cross_entropy", {logits, labels, model_.weight_of_loss},
                   {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
                    {"ignore_index", int64_t{-1}}});
-  model_.graph.results = {model_.loss, model_.correct};
+  model_.metrics = {{.name = "accuracy", .brief = "acc", .sum = correct, .share = true}};
+  model_.outputs = {{"logits", logits}};
+  model_.graph.results = {model_.loss, correct};
   return std::move(model_);
 }
 

@@ -14,10 +14,49 @@ namespace {
 constexpr std::array<std::string_view, 3> kNorms = {"batch", "group", "carried"};
 
 constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+bool normalizes(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.op->normalizes; });
+}
 
 }  // namespace
 
 std::string_view name_of(Norm norm) { return kNorms[static_cast<size_t>(norm)]; }
+
+ModelOptions options_for(ModelOptions options, const VariantShape& shape) {
+  options.batch = shape.rows;
+  if (shape.length > 0) options.length = shape.length;
+  options.training = shape.purpose == Purpose::training;
+  return options;
+}
+
+int64_t Model::rows() const {
+  const Feed& first = feeds.front();
+  return graph[first.value].type.shape[first.row_axis];
+}
+
+const Feed& Model::feed(std::string_view field) const {
+  const auto found = std::ranges::find(feeds, field, &Feed::field);
+  if (found == feeds.end()) {
+    internal_check(false, fmt::format("{} reads no '{}'", options.name, field));
+  }
+  return *found;
+}
+
+std::vector<RecordField> fields_read(const Model& model) {
+  std::vector<RecordField> fields;
+  for (const Feed& feed : model.feeds) {
+    const TensorType& type = model.graph[feed.value].type;
+    std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
+    dims.erase(dims.begin() + feed.row_axis);
+    fields.push_back({.name = feed.field,
+                      .dtype = type.dtype,
+                      .shape = Shape(dims),
+                      .limit = feed.limit,
+                      .strided = feed.row_axis > 0});
+  }
+  return fields;
+}
 
 const ModelFamily& find_model_family(std::string_view name) {
   std::vector<std::string_view> patterns;
@@ -98,6 +137,9 @@ Model build_model(ModelOptions options) {
              options.classes);
   Model model =
       options.build ? options.build(options) : find_model_family(options.name).build(options);
+  user_check(options.norm == Norm::batch || normalizes(model.graph),
+             "{} has no layers that normalise; leave --norm out", options.name);
+  internal_check(!model.feeds.empty() && model.loss.valid(), "a model without ends");
   model.options = options;
   model.graph.name = options.name;
   verify_graph(model.graph);

@@ -1,13 +1,18 @@
-// A model is a forward graph with agreed entrances and exits. Families of models are one file each
-// in model/zoo; the file name is the registration (see cmake/tables.cmake).
+// A model is a forward graph with open ends: what it reads of a record, what it computes for others.
+// Families of models are one file each in model/zoo; the file name is the registration (see
+// cmake/tables.cmake). What a pixel, a label or a token is, only a family knows and the data sets
+// that go with it; all the rest matches names.
 #pragma once
 
 #include <any>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/record.h"
 #include "graph/graph.h"
 
 namespace thimble {
@@ -29,6 +34,7 @@ struct ModelOptions {
   int64_t batch = 0;  // rows of one microbatch
   Shape image;        // [H, W, C] of the data
   int64_t classes = 0;
+  int64_t length = 0;  // of records that have one; of those that families list it for
   double label_smoothing = 0;
   double dropout = 0;  // of Layers, where a net has such layers, as the next three
   Norm norm = Norm::batch;
@@ -41,6 +47,42 @@ struct ModelOptions {
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
   // name would pick. Batch, image and classes have no defaults then.
   std::function<Model(const ModelOptions& options)> build = nullptr;
+};
+
+// What one graph of a model is for. The same weights, under the same names, whatever the shape.
+enum class Purpose : uint8_t { training, evaluation };
+struct VariantShape {
+  int64_t rows = 0;    // computed at once
+  int64_t length = 0;  // of models that have one; 0: that of the options
+  Purpose purpose = Purpose::training;
+
+  bool operator==(const VariantShape&) const = default;
+};
+ModelOptions options_for(ModelOptions options, const VariantShape& shape);
+
+// An entrance: a graph input that a field of records fills, a row for each.
+struct Feed {
+  ValueId value;
+  std::string field;     // "pixels", "tokens", "label"
+  int row_axis = 0;      // of the value's shape; the others are the record's
+  int64_t limit = 0;     // whole numbers must be below; 0: no matter
+  ValueId staging = {};  // an input with room for one record that is changed on its way; or none
+};
+
+// What is reported beside the loss: sum / count, both added up over microbatches and batches.
+struct Metric {
+  std::string name;                     // "accuracy"; reports add "train_" or "test_"
+  std::string brief;                    // on a line of progress: "acc"
+  ValueId sum = {};                     // a result of the graph, f32 [1]; invalid: that of the loss
+  ValueId count = {};                   // likewise; invalid: what the loss is a mean over
+  bool share = false;                   // lies between 0 and 1, shown in percent
+  double (*of_mean)(double) = nullptr;  // what becomes of sum / count (perplexity: exp); null: it
+};
+
+// What others may read of a forward pass.
+struct Output {
+  std::string name;  // "logits"
+  ValueId value;
 };
 
 // The family's own settings, a struct of its file. The first makes usual ones where there are none.
@@ -58,24 +100,35 @@ Own own_of(const ModelOptions& options) {
 struct Model {
   Graph graph;
   ModelOptions options;  // with every default filled in
-  // Entrances. Image models read `pixels` u8 [N,H,W,C]; sequence models `sequence` f32 [T,N,I].
-  ValueId pixels;
-  ValueId staging;  // u8 [H,W,C]: room for one record while a batch is gathered
-  ValueId sequence;
-  ValueId labels;      // i32 [N]; -1 marks a row that does not count
-  ValueId normalizer;  // f32 [1]: 1 / rows that count
-  ValueId rng;         // i64 [3] = seed, step, microbatch; invalid when nothing is random
-  // Normalisation of the data, kept with the weights: f32 [C] each.
-  ValueId pixel_mean;
-  ValueId pixel_inverse_deviation;
+  // Entrances.
+  std::vector<Feed> feeds;
+  ValueId weight_of_loss;          // f32 [1]: one over all that the loss of a step is a mean over:
+  std::string loss_counts;         // entries of this field (tokens); empty: rows
+  ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
+  std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
   // Exits.
-  ValueId logits;   // [N, classes]
-  ValueId loss;     // f32 [1]
-  ValueId correct;  // f32 [1]: rows whose arg-max is the label
+  ValueId loss;  // f32 [1], a result
+  std::vector<Metric> metrics;
+  std::vector<Output> outputs;
+
+  int64_t rows() const;
+  // InternalError when the model reads no such field.
+  const Feed& feed(std::string_view field) const;
 };
 
 // Of one layer: more would be beyond any memory.
 inline constexpr int64_t kMostUnits = 1 << 24;
+// What the model reads of a record.
+std::vector<RecordField> fields_read(const Model& model);
+
+// What a family reads of records, before there is a model, and what follows from them.
+struct Intake {
+  // REQUIRES: the options are complete.
+  std::vector<RecordField> (*fields)(const ModelOptions& options) = nullptr;
+  // Sets the options that data with these fields decide.
+  void (*adopt)(std::span<const RecordField> data, ModelOptions& options) = nullptr;
+};
+extern const Intake kImageIntake;  // 'pixels' and 'label'
 
 struct ModelFamily {
   std::string_view pattern;  // for people: "wrn-D-K"
@@ -88,9 +141,10 @@ struct ModelFamily {
   // Lists what can be chosen about its models besides: members of `options` and of own_of().
   void (*fields)(ModelOptions& options, Fields& fields) = nullptr;
   std::function<Model(const ModelOptions& options)> build;
-  bool sequences = false;  // reads `sequence`, not `pixels`
-  // Fills in what its own settings leave to the device; may be null.
+  // Fills in what its own settings leave open, some by the device; may be null.
   void (*complete)(ModelOptions& options, bool on_gpu) = nullptr;
+  const Intake* intake = &kImageIntake;
+  std::string_view data = "digits";  // the data set that it is trained on where none is named
 
   std::string_view name() const { return pattern.substr(0, pattern.find_first_of("-,")); }
 };

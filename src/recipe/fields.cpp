@@ -545,7 +545,7 @@ std::vector<Field> fields_of(Recipe& recipe) {
   ModelOptions& model = recipe.model;
   split_name(model);
   const bool known = !model.name.empty() && !model.build;
-  const bool sequences = known && find_model_family(model.name).sequences;
+  const bool sequences = known && find_model_family(model.name).intake != &kImageIntake;
   list_fields(recipe, fields, sequences, [&](Fields& list) {
     if (known || model.build) list_own_fields(model, list);
   });

@@ -46,8 +46,11 @@ struct ScheduleSpec {
 };
 
 struct Recipe {
-  ModelOptions model;              // its batch is the whole one
-  int64_t microbatch = 0;          // rows computed at once; 0: the whole batch
+  ModelOptions model;      // its batch is the whole one
+  int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
+  // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest that
+  // holds it. Empty: the model's own. Set by code: no family of the zoo has several yet.
+  std::vector<int64_t> lengths = {};
   Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};

@@ -17,10 +17,11 @@ class Sweep {
  public:
   explicit Sweep(const Recipe& recipe)
       : backend_(make_backend(recipe.device, recipe.on)),
-        graphs_(make_step_graphs(recipe)),
+        microbatches_(microbatches_of(recipe)),
+        training_(make_graph(recipe, step_shapes(recipe).front())),
         costs_(costs_of(recipe, graph(), *backend_)) {}
 
-  const Graph& graph() const { return graphs_.full.model.graph; }
+  const Graph& graph() const { return training_.model.graph; }
   const Costs& costs() const { return costs_; }
 
   std::vector<FrontierPoint> run() {
@@ -48,7 +49,7 @@ class Sweep {
     return {.graph = graph(),
             .costs = costs_,
             .policy = std::string(policy),
-            .microbatches = graphs_.microbatches.count()};
+            .microbatches = microbatches_.count()};
   }
 
   void add(const Plan& plan, std::optional<Bytes> budget) {
@@ -64,7 +65,8 @@ class Sweep {
   }
 
   std::unique_ptr<Backend> backend_;
-  StepGraphs graphs_;  // a smaller last microbatch is planned into the arena of the others
+  Microbatches microbatches_;
+  TrainingGraph training_;  // other variants are planned into the arena of the first
   Costs costs_;
   std::vector<FrontierPoint> points_;
 };

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "report/frontier.h"
 
 namespace thimble {

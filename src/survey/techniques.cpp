@@ -86,10 +86,10 @@ Recipe with_technique(Recipe recipe, const Recipe& asked, const Technique& techn
   return recipe;
 }
 
-TechniqueRow row_of(std::string name, const PlannedStepProgram& planned) {
+TechniqueRow row_of(std::string name, const PlannedTraining& planned) {
   const Plan plan = priced_as_a_whole(planned);
   return {.name = std::move(name),
-          .terms = terms_of(planned.training->model.graph, plan),
+          .terms = terms_of(planned.graph(), plan),
           .arena = plan.arena,
           .flops = plan.flops,
           .tier = name_of(planned.tier)};
@@ -108,7 +108,7 @@ TechniqueRow plan_row(std::string name, Recipe recipe) {
     } else if (recipe.memory) {
       name += " in " + to_string(*recipe.memory);
     }
-    return row_of(std::move(name), std::get<PlannedStepProgram>(planned));
+    return row_of(std::move(name), std::get<PlannedTraining>(planned));
   } catch (const UserError& error) {
     return {.name = std::move(name), .refused = error.what()};
   }
@@ -139,7 +139,7 @@ Recipe second_example_of(const Recipe& recipe) {
 
 }  // namespace
 
-TechniqueReport compare_techniques(const Recipe& recipe, const PlannedStepProgram& planned) {
+TechniqueReport compare_techniques(const Recipe& recipe, const PlannedTraining& planned) {
   const bool asks = !techniques_of(recipe).empty();
   const Recipe together = asks ? recipe : example_of(recipe, planned.microbatches.batch);
   const Recipe besides = second_example_of(recipe);

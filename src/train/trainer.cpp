@@ -29,55 +29,31 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-int64_t steps_per_epoch(const Feeder& feeder, const PlannedStepProgram& planned) {
+int64_t steps_per_epoch(const Feeder& feeder, const PlannedTraining& planned) {
   return std::max<int64_t>(1, feeder.train_count() / planned.microbatches.batch);
 }
 
 }  // namespace
 
-// Running means of the current epoch.
-struct Trainer::Meter {
-  double loss_sum = 0;
-  double correct_sum = 0;
-  int64_t count = 0;  // steps in the sums
-  Clock::time_point started = Clock::now();
-
-  double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
-  double accuracy(int64_t batch) const {
-    return count == 0 ? 0 : correct_sum / static_cast<double>(count * batch);
-  }
-  nlohmann::json to_json() const {
-    return {{"loss_sum", loss_sum}, {"correct_sum", correct_sum}, {"count", count}};
-  }
-  // False when it is not what to_json() writes.
-  bool from_json(const nlohmann::json& json) {
-    for (const char* name : {"loss_sum", "correct_sum", "count"}) {
-      if (!json.is_object() || !json.contains(name) || !json[name].is_number()) return false;
-    }
-    loss_sum = json["loss_sum"].get<double>();
-    correct_sum = json["correct_sum"].get<double>();
-    count = json["count"].get<int64_t>();
-    return true;
-  }
-};
-
-Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options)
+Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options)
     : planned_(planned),
       feeder_(feeder),
       options_(std::move(options)),
       steps_per_epoch_(steps_per_epoch(feeder, planned)),
       steps_(planned.recipe.schedule.total_steps(steps_per_epoch_)),
       rate_(planned.recipe.schedule.in_steps(steps_per_epoch_)),
-      meter_(std::make_unique<Meter>()),
+      tally_(planned.full().model),
       scaler_(planned.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
   user_check(batch <= feeder_.train_count(), "a batch of {} is more than the {} training records",
              batch, feeder_.train_count());
-  evaluation_ = plan_evaluation(planned_);
-  arena_ = planned_.backend->allocate(planned_.plan.arena);
+  feeder_.check(planned_.full().model);
+  evaluations_ = plan_evaluation(planned_);
+  arena_ = planned_.backend->allocate(planned_.plan().arena);
   step_ = std::make_unique<TrainingStep>(planned_, feeder_, *arena_, recipe().seed);
-  evaluator_ = std::make_unique<Program>(evaluation_->model.graph, evaluation_->plan,
-                                         *planned_.backend, *arena_);
+  for (const auto& variant : evaluations_) {
+    evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
+  }
   start();
   if (!options_.out.empty()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
@@ -88,9 +64,8 @@ Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions optio
 Trainer::~Trainer() = default;
 
 void Trainer::start() {
-  const Model& model = planned_.training->model;
   initialize(program(), recipe().seed);
-  feeder_.describe(program(), model);
+  feeder_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) weights_note_ = load_weights(options_.weights, program());
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
@@ -100,7 +75,7 @@ void Trainer::start() {
         load_checkpoint(*folder, program(), bits_of(to_json(recipe())), options_.fingerprint);
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
-    user_check(meter_->from_json(position.progress),
+    user_check(tally_.from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(!scaler_.dynamic() ||
                    scaler_.from_json(position.progress.value("loss_scale", nlohmann::json())),
@@ -109,7 +84,7 @@ void Trainer::start() {
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, steps_);
   }
-  const SparsitySpec& sparsity = planned_.training->sparsity;
+  const SparsitySpec& sparsity = recipe().sparsity;
   if (sparsity.enabled() && sparsity.method != SparseMethod::fixed) {
     reallocator_ = std::make_unique<Reallocator>(program(), sparsity, recipe().seed);
     reallocations_ = reallocation_schedule(recipe().reallocate_every, steps_per_epoch_, steps_);
@@ -162,15 +137,15 @@ void Trainer::explain_non_finite() {
   if (const std::string value = non_finite_value(trained); !value.empty()) {
     name_fault(planned_.backend->remote() ? value + " (after its update)" : value);
   }
-  TrainingStep::Part& part = step_->part_of(which.number);
-  const Model& model = part.training->model;
+  TrainingStep::Part& part = step_->part_of(which);
+  const Model& model = part.model();
   step_->feed(which, rate_at(rate_, which.step));
-  part.program->run_until(part.program->calls_until(model.loss), [&](size_t s) {
-    const PlannedCall& planned = part.plan->calls[s];
+  part.program().run_until(part.program().calls_until(model.loss), [&](size_t s) {
+    const PlannedCall& planned = part.plan().calls[s];
     const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const DType dtype = model.graph[node.outputs[k]].type.dtype;
-      const Loan loan = part.program->output_of(s, k);
+      const Loan loan = part.program().output_of(s, k);
       const bool finite = all_finite(loan.bytes(), dtype);
       if (!finite) name_fault(fmt::format("the output of '{}'", node.name));
     }
@@ -182,39 +157,41 @@ void Trainer::step(int64_t step) {
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
   step_->run(step, rate_at(rate_, step));
   scaler_.step_done(step_->overflowed());
-  const double loss = static_cast<double>(step_->loss());
-  result_.losses.push_back(loss);
-  meter_->loss_sum += loss;
-  meter_->correct_sum += static_cast<double>(step_->correct());
-  ++meter_->count;
+  result_.losses.push_back(static_cast<double>(step_->loss()));
+  const TrainingStep::Part& done = step_->result();
+  tally_.add(done.program(), done.model(), step_->counted(), 1);
   if (reallocator_ && reallocations_.due(step + 1)) {
     reallocator_->run(step + 1);
     ++result_.reallocations;
   }
 }
 
+BoundVariant& Trainer::evaluator_of(int64_t first) {
+  BoundVariant* fitting = &evaluators_.front();
+  for (BoundVariant& evaluator : evaluators_) {
+    const VariantShape& shape = evaluator.variant().shape;
+    if (feeder_.longest_test(first, shape.rows) <= shape.length) fitting = &evaluator;
+  }
+  return *fitting;
+}
+
 bool Trainer::evaluate() {
   if (!recipe().evaluate) return true;
-  const Model& model = evaluation_->model;
-  // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
-  const Graph& trained = program().graph();
-  initialize(*evaluator_, recipe().seed,
-             [&](ValueId value) { return !trained.find(model.graph[value].name).valid(); });
-  double loss_sum = 0;
-  double correct = 0;
+  Tally tally(planned_.full().model);
   const int64_t count = feeder_.test_count();
   for (int64_t first = 0; first < count;) {
     if (asked_to_stop()) return false;
-    const int64_t rows = feeder_.fill_test(*evaluator_, model, first);
-    evaluator_->run();
-    loss_sum +=
-        static_cast<double>(evaluator_->view<float>(model.loss)[0]) * static_cast<double>(rows);
-    correct += static_cast<double>(evaluator_->view<float>(model.correct)[0]);
-    first += rows;
+    BoundVariant& evaluator = evaluator_of(first);
+    // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
+    evaluator.set_own_constants(recipe().seed);
+    const Feeder::TestRows filled =
+        feeder_.fill_test(evaluator.program(), evaluator.model(), first);
+    evaluator.program().run();
+    tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
+    first += filled.rows;
   }
   result_.test_count = count;
-  result_.test_loss = count == 0 ? 0 : loss_sum / static_cast<double>(count);
-  result_.test_accuracy = count == 0 ? 0 : correct / static_cast<double>(count);
+  result_.test = tally.figures();
   return true;
 }
 
@@ -229,7 +206,7 @@ void Trainer::save() {
   Position position;
   position.step = result_.steps;
   position.recipe = to_json(recipe());
-  position.progress = meter_->to_json();
+  position.progress = tally_.to_json();
   position.data = options_.fingerprint;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint = save_checkpoint(options_.out, program(), position);
@@ -254,10 +231,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   result_.seconds.reserve(todo);
   result_.losses.reserve(todo);
   result_.steps = first;
-  meter_->started = Clock::now();
+  const Clock::time_point started = Clock::now();
 
   for (int64_t step = first; step < steps_; ++step) {
-    if (step % per_epoch == 0) *meter_ = {.started = meter_->started};
+    if (step % per_epoch == 0) tally_.clear();
     const Clock::time_point before = Clock::now();
     this->step(step);
     result_.seconds.push_back(seconds_since(before));
@@ -273,34 +250,33 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.stopped = result_.stopped;
     if (last || result_.stopped || due(save_every)) save();
 
-    const double elapsed = seconds_since(meter_->started);
+    const double elapsed = seconds_since(started);
     const double done = static_cast<double>(step + 1 - first);
     progress.step = step + 1;
     progress.steps = steps_;
     progress.steps_per_epoch = per_epoch;
-    progress.loss = meter_->loss();
-    progress.accuracy = meter_->accuracy(batch);
+    progress.train = tally_.figures();
     progress.rate = rate_at(rate_, step);
     progress.rows_per_second = static_cast<double>(batch) * done / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(steps_ - step - 1);
     if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
     progress.skipped = scaler_.skipped();
-    progress.arena = planned_.plan.arena;
-    progress.test_loss = result_.test_loss;
-    progress.test_accuracy = result_.test_accuracy;
+    progress.arena = planned_.plan().arena;
+    progress.test = result_.test;
     if (show) show(progress);
     if (result_.stopped) break;
   }
   if (first == steps_) result_.stopped = !evaluate();
 
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
-  result_.train_loss = meter_->loss();
-  result_.train_accuracy = meter_->accuracy(batch);
+  result_.train = tally_.figures();
   // Where no step was left to run, nothing was touched: then it is what was allocated.
-  result_.measured_arena =
-      result_.seconds.empty() ? arena_->size() : std::max(step_->touched(), evaluator_->touched());
+  result_.measured_arena = result_.seconds.empty() ? arena_->size() : step_->touched();
+  for (const BoundVariant& evaluator : evaluators_) {
+    result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
+    result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
+  }
   result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
-  result_.evaluation_arena = evaluation_->plan.arena;
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
   result_.skipped = scaler_.skipped();

@@ -8,12 +8,13 @@
 #include <string>
 
 #include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "recipe/schedule.h"
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
 #include "train/step.h"
+#include "train/tally.h"
 
 namespace thimble {
 
@@ -34,8 +35,7 @@ struct Progress {
   int64_t step = 0;  // done
   int64_t steps = 0;
   int64_t steps_per_epoch = 1;
-  double loss = 0;        // mean since the last epoch began
-  double accuracy = 0;    // likewise, on training data
+  Figures train;          // since the last epoch began
   double rate = 0;        // learning rate
   double loss_scale = 0;  // 0: not dynamic
   int64_t skipped = 0;    // steps in all, because gradients overflowed
@@ -44,17 +44,14 @@ struct Progress {
   Bytes arena;
   bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
-  double test_loss = 0;
-  double test_accuracy = 0;
+  Figures test;
 };
 
 struct TrainResult {
   int64_t steps = 0;
   double epochs = 0;
-  double train_loss = 0;  // mean over the last epoch (or over the run, when shorter)
-  double train_accuracy = 0;
-  double test_loss = 0;
-  double test_accuracy = 0;
+  Figures train;  // over the last epoch (or over the run, when shorter)
+  Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
@@ -75,7 +72,7 @@ struct TrainResult {
 class Trainer {
  public:
   // REQUIRES: `planned`, which carries the recipe, outlives the trainer, as does the feeder.
-  Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions options = {});
+  Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options = {});
   ~Trainer();
 
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
@@ -90,33 +87,33 @@ class Trainer {
   TrainingStep& training_step() { return *step_; }
 
  private:
-  struct Meter;
-
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   const Recipe& recipe() const { return planned_.recipe; }
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
   bool evaluate();  // false: asked to stop meanwhile, and nothing is known
+  // The shortest that holds the test records from `first` on.
+  BoundVariant& evaluator_of(int64_t first);
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite();
 
-  PlannedStepProgram& planned_;
-  Feeder& feeder_;
+  PlannedTraining& planned_;
+  const Feeder& feeder_;
   const TrainOptions options_;
   const int64_t steps_per_epoch_;
   const int64_t steps_;  // total; counts from the start of the run, resumed or not
   const RateSchedule rate_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
-  std::unique_ptr<EvaluationPlan> evaluation_;
-  std::unique_ptr<Program> evaluator_;
+  std::vector<std::unique_ptr<Variant>> evaluations_;  // the longest first
+  std::vector<BoundVariant> evaluators_;
   std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
   ReallocationSchedule reallocations_;
-  std::unique_ptr<Meter> meter_;
+  Tally tally_;  // of the current epoch
   LossScaler scaler_;
   std::string weights_note_;
   TrainResult result_;

@@ -182,7 +182,7 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
   std::vector<ValueId> values;
   for (const ValueId w : weights) {
     const auto& nodes = readers[w.at()];
-    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->name == "cast";
+    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->casts;
     values.push_back(copied ? graph[nodes[0]].outputs[0] : w);
   }
   return values;

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 3> kNames = {"exact", "equivalent", "appr
 // Whether what becomes of one row depends on the others.
 bool mixes_rows(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const Node& node) { return node.op->name == "batch_norm_stats"; });
+                     [](const Node& node) { return node.op->mixes_rows; });
 }
 
 bool stores_sixteen_bits(const Graph& graph) {

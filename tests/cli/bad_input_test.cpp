@@ -199,7 +199,7 @@ TEST_F(BadInput, DataSets) {
   expect_refused(train({"--data", "imagenet"}), "'imagenet' is not a data set", "cifar10");
   expect_refused(train({"--data", "cifar10"}), "needs a folder");
   expect_refused(train({"--data", "cifar10", "--data-dir", folder_ / "none"}), folder_ / "none");
-  expect_refused({"train", "lstm", "--data", "digits"}, "sequences");
+  expect_refused({"train", "lstm", "--data", "digits"}, "there is no 'sequence'", "--data");
   expect_refused({"plan", "mlp", "--data", "imagenet"}, "imagenet");
 }
 

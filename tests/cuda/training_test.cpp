@@ -54,7 +54,7 @@ TEST(CudaTraining, LossesAreThoseOfTheCpu) {
       EXPECT_NEAR(gpu.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step])
           << run.model.name << " at step " << step;
     }
-    EXPECT_NEAR(gpu.test_loss, cpu.test_loss, 2e-3 * cpu.test_loss);
+    EXPECT_NEAR(gpu.test.loss, cpu.test.loss, 2e-3 * cpu.test.loss);
   }
 }
 
@@ -64,7 +64,7 @@ TEST(CudaTraining, SameSeedSameBits) {
     const TrainResult b = TrainingRun(on_gpu(run), {.steps = 6}).run();
     EXPECT_EQ(a.losses, b.losses);
     EXPECT_EQ(a.weights_sha256, b.weights_sha256);
-    EXPECT_EQ(a.test_loss, b.test_loss);
+    EXPECT_EQ(a.test.loss, b.test.loss);
   }
 }
 
@@ -81,7 +81,7 @@ TEST(CudaTraining, EveryTechniqueLearns) {
 TEST(CudaTraining, TheArenaIsThePlans) {
   TrainingRun run(on_gpu(wrn_run()), {.steps = 3});
   const TrainResult result = run.run();
-  EXPECT_EQ(result.measured_arena, run.planned().plan.arena);
+  EXPECT_EQ(result.measured_arena, run.planned().plan().arena);
   // CUDA's context at the least, and less than any card has.
   ASSERT_TRUE(result.beside_arena.has_value());
   EXPECT_GT(*result.beside_arena, Bytes(1 << 20));

@@ -11,7 +11,7 @@
 #include "execute/costs.h"
 #include "file_support.h"
 #include "graph/builder.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 namespace {

@@ -54,10 +54,10 @@ Resolved resolve_words(const Net& net, const Words& flags) {
 Attempt train(const Net& net, const Words& flags) {
   const Resolved resolved = resolve_words(net, flags);
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(resolved.recipe));
   Trainer trainer(planned, *feeder);
   const TrainResult result = trainer.run({});
-  return {.planned = planned.plan.arena,
+  return {.planned = planned.plan().arena,
           .measured = result.measured_arena,
           .losses = result.losses,
           .skipped = result.skipped,

@@ -30,7 +30,7 @@ bool are_refused(const std::string& a, const std::string& b);
 
 struct Net {
   std::string name;
-  Words words;                              // as typed
+  Words words;                               // as typed
   decltype(ModelOptions::build) build = {};  // empty: the model named first
 };
 // A residual block of a wrn: all its kinds of ops in few enough nodes for the planner's searches to

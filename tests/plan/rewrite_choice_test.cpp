@@ -122,8 +122,8 @@ TEST(RewriteChoice, HarmIsDoneOnlyWhereItPays) {
 // Every way of keeping a few activations (whole, in any codec of the ladder, or computed again), laid
 // out for real. What is chosen from the ladder's few is hardly slower than the best of all.
 TEST(RewriteChoice, IsNearBruteForce) {
-  const Recipe recipe = recipe_of(
-      {.name = "mlp:layers=3,hidden=64", .batch = 128, .image = {8, 8, 1}}, "auto:int8");
+  const Recipe recipe =
+      recipe_of({.name = "mlp:layers=3,hidden=64", .batch = 128, .image = {8, 8, 1}}, "auto:int8");
   Problem problem(recipe);
   const Graph& plain = problem.calls[0].training->model.graph;
   const std::vector<Encodable> encodable = find_encodable(plain, recipe.codec);

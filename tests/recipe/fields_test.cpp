@@ -7,7 +7,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "execute/costs.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "plan/verify/verify_plan.h"
 #include "recipe/plan_file.h"
 #include "recipe/samples.h"
@@ -217,14 +217,14 @@ TEST(Fields, RandomRecipesPlanSaveAndVerify) {
     const std::optional<Recipe> recipe = random_recipe(random);
     if (!recipe) continue;
     SCOPED_TRACE(to_toml(settings_of(*recipe)));
-    std::variant<PlannedStepProgram, Infeasible> planned;
+    std::variant<PlannedTraining, Infeasible> planned;
     try {
       planned = plan_training(*recipe);
     } catch (const UserError&) {
       continue;  // does not go together
     }
     if (std::holds_alternative<Infeasible>(planned)) continue;
-    const auto& step = std::get<PlannedStepProgram>(planned);
+    const auto& step = std::get<PlannedTraining>(planned);
     save_plan(folder / "plan", step.recipe, step.plan, step.rest ? &step.rest->plan : nullptr);
     const PlanFile file = load_plan(folder / "plan");
     ASSERT_EQ(to_json(file.recipe), to_json(step.recipe));

@@ -25,7 +25,7 @@ void run(const Settings& settings, const TrainOptions& options) {
   Digits digits;
   const auto feeder = make_image_feeder(digits, {.seed = recipe.seed});
   auto planned = plan_training(recipe);
-  Trainer trainer(std::get<PlannedStepProgram>(planned), *feeder, options);
+  Trainer trainer(std::get<PlannedTraining>(planned), *feeder, options);
   if (!options.resume) trainer.run({});
 }
 

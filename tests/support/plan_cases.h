@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "graph/builder.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/place_updates.h"
 #include "plan/verify/verify_plan.h"

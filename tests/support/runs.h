@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "data/digits.h"
+#include "data/dataset.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -108,11 +108,15 @@ class TrainingRun {
     recipe.seed = run.seed;
     options.put_into(recipe);
     recipe.schedule.rate = run.rate;
-    planned_ =
-        std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
+    planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
-    feeder_ = run.model.name.starts_with("lstm") ? make_sequence_feeder(feed, 320, 50)
-                                                 : make_image_feeder(digits_, feed);
+    const bool sequences = run.model.name.starts_with("lstm");
+    data_ = open_dataset(sequences ? "sequences" : "digits",
+                         {.wanted = fields_read(planned_->full().model),
+                          .train_count = 320,
+                          .test_count = 50,
+                          .seed = run.seed});
+    feeder_ = std::make_unique<Feeder>(*data_, feed);
     trainer_ = std::make_unique<Trainer>(
         *planned_, *feeder_,
         TrainOptions{options.out, options.resume, options.weights, options.fingerprint,
@@ -123,12 +127,12 @@ class TrainingRun {
   Trainer& trainer() { return *trainer_; }
   Program& program() { return trainer_->program(); }
   TrainingStep& step() { return trainer_->training_step(); }
-  const PlannedStepProgram& planned() const { return *planned_; }
-  Feeder& feeder() { return *feeder_; }
+  const PlannedTraining& planned() const { return *planned_; }
+  const Feeder& feeder() { return *feeder_; }
 
  private:
-  Digits digits_;
-  std::unique_ptr<PlannedStepProgram> planned_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<PlannedTraining> planned_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<Trainer> trainer_;
 };

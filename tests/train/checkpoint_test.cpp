@@ -116,8 +116,8 @@ TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
   for (const int copies : {0, 1, 7}) {  // among the weights, and among the moments
     LostDevice device(*run.planned().backend);
     device.lose_after(copies);
-    const auto arena = device.allocate(run.planned().plan.arena);
-    Program program(run.program().graph(), run.planned().plan, device, *arena);
+    const auto arena = device.allocate(run.planned().plan().arena);
+    Program program(run.program().graph(), run.planned().plan(), device, *arena);
     EXPECT_TRUE(throws_saying<DeviceError>(
         [&] { save_checkpoint(folder.path(), program, {.step = 5, .recipe = kRecipe}); }, "lost"));
     EXPECT_EQ(latest_checkpoint(folder.path()), fs::canonical(good).string());
@@ -152,7 +152,7 @@ TEST(Checkpoint, WhatAKilledSaveLeavesIsRemovedAtTheNextStart) {
 TEST(Checkpoint, OfOtherDataIsRefused) {
   const TemporaryFolder folder;
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
-  const nlohmann::json data = fingerprint_of(Digits().info());
+  const nlohmann::json data = fingerprint_of(open_dataset("digits")->info());
   const std::string path =
       save_checkpoint(folder.path(), run.program(), {.step = 1, .recipe = kRecipe, .data = data});
   EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).data, data);
@@ -388,10 +388,10 @@ TEST_P(Resume, ContinuesToTheSameBits) {
     EXPECT_EQ(result.steps, steps);
     EXPECT_EQ(result.weights_sha256, expected.weights_sha256);
     EXPECT_EQ(persistent_bytes(resumed.program()), persistent_bytes(whole.program()));
-    EXPECT_EQ(result.train_loss, expected.train_loss);
-    EXPECT_EQ(result.train_accuracy, expected.train_accuracy);
-    EXPECT_EQ(result.test_loss, expected.test_loss);
-    EXPECT_EQ(result.test_accuracy, expected.test_accuracy);
+    EXPECT_EQ(result.train.loss, expected.train.loss);
+    EXPECT_EQ(result.train["accuracy"], expected.train["accuracy"]);
+    EXPECT_EQ(result.test.loss, expected.test.loss);
+    EXPECT_EQ(result.test["accuracy"], expected.test["accuracy"]);
     EXPECT_EQ(result.losses,
               std::vector<double>(expected.losses.begin() + k, expected.losses.end()));
   }

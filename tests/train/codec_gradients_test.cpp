@@ -58,14 +58,17 @@ class Gradients {
     for (const ValueId weight : weights) names_.push_back(graph[weight].name);
     rng_ = encode_activations(graph, parse_codec_spec(codec), model_.rng);
     run_.emplace(graph, backend_.get(), 7);
-    fill(model_.pixels, {Fill::Kind::bytes});
-    fill(model_.sequence, {Fill::Kind::normal});
-    fill(model_.labels,
-         {Fill::Kind::labels, 0, static_cast<double>(graph[model_.logits].type.shape.back())});
-    (*run_)[model_.normalizer].set(0, 1.0 / static_cast<double>(model_.options.batch));
-    for (const ValueId norm : {model_.pixel_mean, model_.pixel_inverse_deviation}) {
-      for (int64_t i = 0; norm.valid() && i < (*run_)[norm].elements(); ++i) {
-        (*run_)[norm].set(i, norm == model_.pixel_mean ? 128 : 1.0 / 64);
+    for (const Feed& feed : model_.feeds) {
+      const Fill labels = {Fill::Kind::labels, 0, static_cast<double>(feed.limit)};
+      const bool bytes = graph[feed.value].type.dtype == DType::u8;
+      fill_tensor((*run_)[feed.value],
+                  feed.limit > 0 ? labels : Fill{bytes ? Fill::Kind::bytes : Fill::Kind::normal},
+                  11);
+    }
+    (*run_)[model_.weight_of_loss].set(0, 1.0 / static_cast<double>(model_.options.batch));
+    for (const ValueId norm : model_.from_data) {
+      for (int64_t i = 0; i < (*run_)[norm].elements(); ++i) {
+        (*run_)[norm].set(i, graph[norm].name == "pixel.mean" ? 128 : 1.0 / 64);
       }
     }
   }
@@ -89,10 +92,6 @@ class Gradients {
   const Graph& graph() const { return model_.graph; }
 
  private:
-  void fill(ValueId value, const Fill& how) {
-    if (value.valid()) fill_tensor((*run_)[value], how, 11);
-  }
-
   std::unique_ptr<Backend> backend_;
   Model model_;
   std::vector<ValueId> wanted_;

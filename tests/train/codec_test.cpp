@@ -29,13 +29,13 @@ double mean_of(const std::vector<double>& losses, size_t first, size_t count) {
 }
 
 TEST(Codecs, TakeLessAndLessAndStillLearn) {
-  Bytes before = TrainingRun(coded_wrn("none"), {.steps = 1}).planned().plan.arena;
+  Bytes before = TrainingRun(coded_wrn("none"), {.steps = 1}).planned().plan().arena;
   for (const char* codec : {"fp16", "int8", "int4", "int2"}) {
     SCOPED_TRACE(codec);
     TrainingRun training(coded_wrn(codec), {.steps = 60, .evaluate = false});
     const TrainResult result = training.run();
-    EXPECT_LT(training.planned().plan.arena, before);
-    before = training.planned().plan.arena;
+    EXPECT_LT(training.planned().plan().arena, before);
+    before = training.planned().plan().arena;
     EXPECT_EQ(result.measured_arena, before);
     EXPECT_EQ(training.planned().tier, Tier::approximate);
     for (const double loss : result.losses) ASSERT_TRUE(std::isfinite(loss));
@@ -50,7 +50,7 @@ TEST(Codecs, MasksChangeNoBit) {
   TrainingRun masked(run, {.steps = 5, .evaluate = false});
   EXPECT_EQ(masked.run().weights_sha256, plain.run().weights_sha256);
   EXPECT_EQ(masked.planned().tier, Tier::exact);
-  const Graph& graph = masked.planned().training->model.graph;
+  const Graph& graph = masked.planned().graph();
   EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(),
                           [](const Node& node) { return node.op->name == "encode_signs"; }));
 }
@@ -62,7 +62,7 @@ TEST(Codecs, LeaveCopiesOfWeightsAlone) {
   expanded.sparsity = {.density = 0.5};
   for (const RunSetup& run : {cast, expanded}) {
     const TrainingRun training(run, {.steps = 1, .evaluate = false});
-    const Graph& graph = training.planned().training->model.graph;
+    const Graph& graph = training.planned().graph();
     int encoded = 0;
     for (const Node& node : graph.nodes) {
       if (node.op->name != "encode_groups") continue;
@@ -96,9 +96,9 @@ TEST(Codecs, GoWhereThePatternsSay) {
   RunSetup run = coded_wrn("int8");
   run.codec.only = {"*conv2d#*"};
   const TrainingRun some(run, {.steps = 1});
-  for (const Node& node : some.planned().training->model.graph.nodes) {
+  for (const Node& node : some.planned().graph().nodes) {
     if (node.op->name != "encode_groups") continue;
-    const Graph& graph = some.planned().training->model.graph;
+    const Graph& graph = some.planned().graph();
     EXPECT_EQ(graph[graph[node.inputs[0]].producer].op->name, "conv2d");
   }
   run.codec.only = {"nothing*"};
@@ -110,7 +110,7 @@ TEST(Codecs, GoWhereThePatternsSay) {
 // A budget chooses; what it chose is the plan's, holds for every planner, and survives being written down.
 TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   RunSetup run = coded_wrn("int8");
-  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan().arena;
   run.codec = parse_codec_spec("auto:int8");
   EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().recipe.codec.chosen->empty());
 
@@ -119,8 +119,8 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   const CodecSpec codec = chosen.planned().recipe.codec;
   ASSERT_FALSE(codec.chosen->empty());
   EXPECT_EQ(chosen.planned().tier, Tier::approximate);
-  EXPECT_LE(chosen.planned().plan.arena, *run.memory);
-  const Graph& graph = chosen.planned().training->model.graph;
+  EXPECT_LE(chosen.planned().plan().arena, *run.memory);
+  const Graph& graph = chosen.planned().graph();
   std::vector<ValueCodec> found;
   for (const Encoded& encoded : find_encoded(graph)) {
     const ValueCodec entry = {graph[encoded.value].name, encoded.codec};
@@ -138,7 +138,7 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
     run.planner = planner;
     TrainingRun again(run, {.steps = 3, .evaluate = false});
-    EXPECT_EQ(print_graph(again.planned().training->model.graph), print_graph(graph));
+    EXPECT_EQ(print_graph(again.planned().graph()), print_graph(graph));
     EXPECT_EQ(again.run().weights_sha256, expected) << planner;
   }
   run.codec.chosen->push_back({"no such value", parse_codec("int8")});
@@ -157,9 +157,9 @@ TEST(AutomaticCodec, HeedsTheTierAllowed) {
   recipe.memory = Bytes(1);
   recipe.memory = std::get<Infeasible>(plan_training(recipe)).min_bytes;
   const auto planned = plan_training(recipe);
-  ASSERT_TRUE(std::holds_alternative<PlannedStepProgram>(planned));
-  EXPECT_EQ(std::get<PlannedStepProgram>(planned).tier, Tier::exact);
-  for (const ValueCodec& entry : *std::get<PlannedStepProgram>(planned).recipe.codec.chosen) {
+  ASSERT_TRUE(std::holds_alternative<PlannedTraining>(planned));
+  EXPECT_EQ(std::get<PlannedTraining>(planned).tier, Tier::exact);
+  for (const ValueCodec& entry : *std::get<PlannedTraining>(planned).recipe.codec.chosen) {
     EXPECT_EQ(name_of(entry.codec), "mask");
   }
   recipe.memory = *recipe.memory - Bytes(1);

@@ -20,9 +20,9 @@ inline double mean_of_last(const TrainResult& result, size_t count) {
          static_cast<double>(count);
 }
 
-inline Bytes state_bytes(const PlannedStepProgram& planned) {
+inline Bytes state_bytes(const PlannedTraining& planned) {
   Bytes sum;
-  for (const Value& value : planned.training->model.graph.values) {
+  for (const Value& value : planned.graph().values) {
     const bool state = value.role == Role::optimizer_state && !value.producer.valid();
     if (state) sum += value.type.bytes();
   }

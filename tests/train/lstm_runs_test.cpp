@@ -64,7 +64,7 @@ TEST(LstmRuns, TrainAsTheCellsDo) {
       for (size_t step = 0; step < 12; ++step) {
         EXPECT_NEAR(result.losses[step], expected.losses[step], 1e-5 * expected.losses[step]);
       }
-      EXPECT_NEAR(result.test_loss, expected.test_loss, 1e-5 * expected.test_loss);
+      EXPECT_NEAR(result.test.loss, expected.test.loss, 1e-5 * expected.test.loss);
     }
   }
 }

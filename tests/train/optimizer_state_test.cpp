@@ -101,7 +101,7 @@ TEST(Adafactor, LearnsTheDigitsWithNextToNoState) {
   TrainingRun factored(digits_mlp("adafactor"), {.steps = kSteps});
   TrainingRun adam(digits_mlp("adam"), {.steps = 1});
   const TrainResult result = factored.run();
-  EXPECT_GT(result.test_accuracy, 0.95);
+  EXPECT_GT(result.test["accuracy"], 0.95);
   EXPECT_LT(mean_of_last(result, 20), 0.1 * result.losses.front());
   EXPECT_LT(20 * state_bytes(factored.planned()).count, state_bytes(adam.planned()).count);
 }
@@ -265,9 +265,9 @@ TEST(Clipping, InTwoPassesKeepsNoGradients) {
   run.model.batch = 4;  // weights are what takes memory here
   run.model.name += ",layers=6";
   run.clip_norm = 1;
-  const Bytes once = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  const Bytes once = TrainingRun(run, {.steps = 1}).planned().plan().arena;
   run.clip_two_pass = true;
-  const Bytes twice = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  const Bytes twice = TrainingRun(run, {.steps = 1}).planned().plan().arena;
   // Six layers of 64 x 64 and their neighbours, of which one is alive at a time.
   EXPECT_LT(twice, once - Bytes(4 * 64 * 64 * 4));
 }

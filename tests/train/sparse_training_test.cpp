@@ -132,7 +132,7 @@ TEST(SparseTraining, KeepsItsNonzerosToTheElement) {
     EXPECT_EQ(ones(masks()), sparsity_of(graph).nonzeros);
     EXPECT_EQ(masks() == before, method == SparseMethod::fixed);
     EXPECT_EQ(result.reallocations, method == SparseMethod::fixed ? 0 : 38);
-    EXPECT_EQ(result.measured_arena, run.planned().plan.arena);
+    EXPECT_EQ(result.measured_arena, run.planned().plan().arena);
   }
 }
 
@@ -183,7 +183,7 @@ TEST(SparseTraining, ResumesToTheBit) {
 // Seeds are fixed, so these are figures of this machine's rounding: 0.98 to 1.0 are seen.
 TEST(SparseTraining, LearnsTheDigitsWithThreeTenths) {
   const auto accuracy = [](const RunSetup& run) {
-    return TrainingRun(run, {.steps = 170, .reallocate_every = 20}).run().test_accuracy;
+    return TrainingRun(run, {.steps = 170, .reallocate_every = 20}).run().test["accuracy"];
   };
   RunSetup run = {.model = {.name = "wrn-10-1", .batch = 32, .image = {8, 8, 1}}, .rate = 0.1};
   const double dense = accuracy(run);

@@ -11,7 +11,7 @@ double seconds_of(const ModelOptions& model, int64_t microbatch = 0) {
   recipe.microbatch = microbatch;
   recipe.on.threads = 1;
   const auto planned = plan_training(recipe);
-  return seconds_of_step(std::get<PlannedStepProgram>(planned));
+  return seconds_of_step(std::get<PlannedTraining>(planned));
 }
 
 // Images, sequences, microbatches of two sizes: they run, and take some time.

@@ -16,7 +16,6 @@ constexpr int64_t kFeatures = 50;
 struct Lstm {
   int64_t layers = 2;
   int64_t hidden = 128;
-  int64_t length = 64;
   int64_t steps_at_once = 0;  // 0: by device
 };
 
@@ -29,8 +28,8 @@ void fields(ModelOptions& options, Fields& list) {
              {.help = "layers", .matters = kAll});
   list.whole("hidden", lstm.hidden, {.least = 1, .most = kMostUnits},
              {.help = "units of a layer", .matters = kAll});
-  list.whole("length", lstm.length, {.least = 1, .most = 100'000},
-             {.help = "time steps", .matters = kAll});
+  list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
+             {.help = "time steps", .usual = "64", .matters = kAll});
   // Weights are the same, and the maths, so that a run goes on with another.
   list.whole("steps-at-once", lstm.steps_at_once, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps of a layer that are one node of the step",
@@ -44,15 +43,30 @@ void fields(ModelOptions& options, Fields& list) {
 // On a GPU, one time step is too little work for the launches that it takes.
 void complete(ModelOptions& options, bool on_gpu) {
   Lstm& lstm = own_of<Lstm>(options);
+  if (options.length == 0) options.length = 64;
   if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
-  lstm.steps_at_once = std::min(lstm.steps_at_once, lstm.length);
+  lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
   constexpr int64_t kMostNodes = 1'000'000;  // beyond, the graph itself would not fit in memory
-  const int64_t runs = (lstm.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
+  const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
   user_check(lstm.layers * runs <= kMostNodes,
              "an lstm of {} layers by {} time steps has more than {} nodes; choose fewer --layers, "
              "a shorter --length or more --steps-at-once",
-             lstm.layers, lstm.length, kMostNodes);
+             lstm.layers, options.length, kMostNodes);
 }
+
+std::vector<RecordField> records(const ModelOptions& options) {
+  return {{.name = "sequence",
+           .dtype = DType::f32,
+           .shape = {options.length, kFeatures},
+           .strided = true},
+          {.name = "label", .dtype = DType::i32, .limit = options.classes}};
+}
+
+void adopt(std::span<const RecordField> data, ModelOptions& options) {
+  if (const RecordField* label = find_field(data, "label")) options.classes = label->limit;
+}
+
+constexpr Intake kIntake = {records, adopt};
 
 struct Cell {
   ValueId input_weight;      // [4H, I]
@@ -87,9 +101,7 @@ void add_step(Builder& b, const ModelOptions& options, ValueId sequence, int64_t
 }
 
 // The run of time steps from `begin` on, of all layers.
-void add_run(Builder& b, const Lstm& lstm, ValueId sequence, int64_t begin,
-             std::vector<Cell>& cells) {
-  const int64_t end = std::min(lstm.length, begin + lstm.steps_at_once);
+void add_run(Builder& b, ValueId sequence, int64_t begin, int64_t end, std::vector<Cell>& cells) {
   ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", begin}, {"end", end}});
   for (Cell& cell : cells) {
     const auto next = b.apply(
@@ -104,18 +116,18 @@ Model build(const ModelOptions& options) {
   const Lstm lstm = own_of<Lstm>(options);
   Layers net(options);
   Builder& b = net.build();
-  const ValueId sequence = net.sequence(lstm.length, kFeatures);
+  const ValueId sequence = net.sequence(kFeatures);
   std::vector<Cell> cells;
   for (int64_t layer = 0; layer < lstm.layers; ++layer) {
     cells.push_back(
         make_cell(net, options, lstm.hidden, layer, layer == 0 ? kFeatures : lstm.hidden));
   }
-  for (int64_t t = 0; t < lstm.length; t += lstm.steps_at_once) {
+  for (int64_t t = 0; t < options.length; t += lstm.steps_at_once) {
     const Builder::Scope scope(b, fmt::format("t{}", t));
     if (lstm.steps_at_once == 1) {
       add_step(b, options, sequence, t, cells);
     } else {
-      add_run(b, lstm, sequence, t, cells);
+      add_run(b, sequence, t, std::min(options.length, t + lstm.steps_at_once), cells);
     }
   }
   return net.finish(net.linear("classifier", cells.back().h, options.classes));
@@ -130,7 +142,8 @@ const ModelFamily family_lstm{.pattern = "lstm",
                               .batch = 64,
                               .fields = fields,
                               .build = build,
-                              .sequences = true,
-                              .complete = complete};
+                              .complete = complete,
+                              .intake = &kIntake,
+                              .data = "sequences"};
 
 }  // namespace thimble

@@ -103,6 +103,7 @@ const ModelFamily family_resnet{
     .image = {224, 224, 3},
     .classes = 1000,
     .fields = fields,
-    .build = build};
+    .build = build,
+    .data = "generated"};
 
 }  // namespace thimble

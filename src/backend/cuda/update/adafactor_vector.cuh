@@ -6,8 +6,8 @@
 namespace thimble {
 namespace {
 
-__global__ void average_vector(Numbers g, Numbers v, Numbers next_v, int64_t count, AdafactorStep adafactor,
-                        double* parts) {
+__global__ void average_vector(Numbers g, Numbers v, Numbers next_v, int64_t count,
+                               AdafactorStep adafactor, double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const float taken = adafactor.take();
@@ -33,7 +33,7 @@ __global__ void average_vector(Numbers g, Numbers v, Numbers next_v, int64_t cou
 }
 
 __global__ void move_vector(Numbers w, Numbers g, Numbers v, Numbers next_w, int64_t count,
-                     AdafactorStep adafactor, const double* parts) {
+                            AdafactorStep adafactor, const double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const UpdateRounding rounding = adafactor.extras.rounding();
@@ -65,10 +65,10 @@ std::unique_ptr<Kernel> make_adafactor_vector(const Signature& s, CudaDevice& de
         auto* const parts = reinterpret_cast<double*>(args.workspace);
         const Numbers w = numbers_of(args.inputs[0]), g = numbers_of(args.inputs[1]);
         const Numbers next_v = numbers_of(args.outputs[1]);
-        average_vector<<<blocks, kBlockThreads, 0, device.stream>>>(g, numbers_of(args.inputs[2]), next_v,
-                                                             count, adafactor, parts);
-        move_vector<<<blocks, kBlockThreads, 0, device.stream>>>(w, g, next_v, numbers_of(args.outputs[0]),
-                                                          count, adafactor, parts);
+        average_vector<<<blocks, kBlockThreads, 0, device.stream>>>(
+            g, numbers_of(args.inputs[2]), next_v, count, adafactor, parts);
+        move_vector<<<blocks, kBlockThreads, 0, device.stream>>>(
+            w, g, next_v, numbers_of(args.outputs[0]), count, adafactor, parts);
         check_launch("adafactor_update");
       },
       adafactor_workspace(blocks));

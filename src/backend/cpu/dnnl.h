@@ -62,10 +62,18 @@ dnnl::primitive_attr dnnl_attributes(bool add);
 DnnlCall dnnl_reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                       const dnnl::memory::desc& to, bool add);
 
-// The first implementation that takes no memory of its own (the gemm based ones call malloc),
-// unless only the plain loops are left then. `make` builds a fresh primitive descriptor.
-template <class Make>
-auto pick_implementation(Make make) {
+// The first implementation of `operation` that takes no memory of its own (the gemm based ones call
+// malloc), unless only the plain loops are left then. next_impl() reads the operation and the hint
+// (the forward primitive, for backward ones) where they lie, so both have to outlive the search: the
+// caller holds them.
+template <class Primitive, class... Hint>
+typename Primitive::primitive_desc pick_implementation(const typename Primitive::desc& operation,
+                                                       const dnnl::primitive_attr& attributes,
+                                                       const dnnl::engine& engine,
+                                                       const Hint&... hint) {
+  const auto make = [&] {
+    return typename Primitive::primitive_desc(operation, attributes, engine, hint...);
+  };
   auto pick = make();
   const auto has = [&](std::string_view word) {
     return std::string_view(pick.impl_info_str()).find(word) != std::string_view::npos;
@@ -73,7 +81,7 @@ auto pick_implementation(Make make) {
   while (has("gemm")) {
     if (!pick.next_impl()) return make();
   }
-  return has("ref") ? make() : std::move(pick);
+  return has("ref") ? make() : pick;
 }
 
 // A new K, or null when oneDNN cannot do what it needs.

@@ -12,7 +12,7 @@
 #include "plan/make_plan.h"
 #include "plan/schedule/chain.h"
 #include "plan/schedule/recompute.h"
-#include "plan/search/dear_groups.h"
+#include "plan/search/recompute_groups.h"
 #include "plan/search/rewrite_choice.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_step.h"
@@ -48,7 +48,7 @@ Residents persistent_residents(const Graph& graph, const Plan& plan) {
 // Those, and what is carried from microbatch to microbatch.
 Residents step_residents(const Graph& graph, const Plan& plan) {
   Residents residents = persistent_residents(graph, plan);
-  for (const PlannedStep& step : plan.steps) {
+  for (const PlannedCall& step : plan.calls) {
     const Node& node = graph[step.node];
     if (node.phase != Phase::begin) continue;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
@@ -320,8 +320,9 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
       3'000;  // in all graphs together, so that large ones are planned in time
   const size_t most = std::clamp<size_t>(kNodes / graph.nodes.size(), 6, 16);
   std::vector<EncodedStep> steps;
-  for (Encoding& encoding : encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
-                                             dear_groups(graph, plain.costs, values), most)) {
+  for (Encoding& encoding :
+       encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
+                        groups_by_recompute_time(graph, plain.costs, values), most)) {
     coded.codec.chosen = std::move(encoding.values);
     steps.push_back(make());
     steps.back().harm = encoding.harm;

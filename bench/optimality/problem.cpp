@@ -48,7 +48,7 @@ class Maker {
   void add_node(NodeId id) {
     const Node& node = graph_[id];
     internal_check(node.phase == Phase::each && !is_update(node),
-                   "a step without updates is wanted");
+                   "a call without updates is wanted");
     if (node.op->view) {
       shown_[node.outputs[0].at()] = shown_[node.inputs[0].at()];
       const int value = index_of(node.inputs[0]);
@@ -149,12 +149,12 @@ double seconds_of(const Problem& problem, const Runs& runs) {
 Schedule to_schedule(const Problem& problem, const Runs& runs) {
   Schedule schedule;
   std::vector<bool> ran(problem.tasks.size(), false);
-  for (const NodeId view : problem.source_views) schedule.steps.push_back({view, false});
+  for (const NodeId view : problem.source_views) schedule.calls.push_back({view, false});
   for (const int run : runs) {
     const Problem::Task& task = problem.tasks[static_cast<size_t>(run)];
     const bool again = ran[static_cast<size_t>(run)];
-    schedule.steps.push_back({task.node, again});
-    for (const NodeId view : task.views) schedule.steps.push_back({view, again});
+    schedule.calls.push_back({task.node, again});
+    for (const NodeId view : task.views) schedule.calls.push_back({view, again});
     ran[static_cast<size_t>(run)] = true;
   }
   return schedule;

@@ -43,9 +43,9 @@ void print_kernels(const PlannedStepProgram& planned) {
 void print_explanation(const PlannedStepProgram& planned) {
   const Graph& graph = planned.training->model.graph;
   const std::vector<LiveValue> live = live_at_peak(graph, planned.costs, planned.plan);
-  const auto step = static_cast<size_t>(planned.plan.peak_step);
-  fmt::print("  fullest at step {} of {} ('{}'), {} values\n", step + 1, planned.plan.steps.size(),
-             graph[planned.plan.steps[step].node].name, live.size());
+  const auto call = static_cast<size_t>(planned.plan.peak_call);
+  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1, planned.plan.calls.size(),
+             graph[planned.plan.calls[call].node].name, live.size());
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
     const Value& value = graph[live[i].value];
@@ -125,8 +125,8 @@ int run(const Flags& flags) {
              batch_text(*planned), planned->backend->name(), parameter_count(model.graph),
              model.graph.nodes.size(), plan.policy, plan.packer);
   fmt::print("{}", memory_table(plan));
-  fmt::print("  {} steps, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
-             plan.steps.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
+  fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
+             plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->costs.source, planned->plan_seconds);
   if (flags.explain) {
     print_explanation(*planned);

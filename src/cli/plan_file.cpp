@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kFormat = "thimble-plan-6";
+constexpr const char* kFormat = "thimble-plan-7";
 
 nlohmann::json to_json(const Recipe& recipe) {
   const ModelOptions& m = recipe.model;

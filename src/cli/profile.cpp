@@ -74,8 +74,8 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   for (const TrainingStep::Part& part : training.parts()) {
     const Graph& graph = part.training->model.graph;
     const bool whole = &part == &training.parts().front();
-    for (size_t s = 0; s < part.plan->steps.size(); ++s) {
-      const NodeId id = part.plan->steps[s].node;
+    for (size_t s = 0; s < part.plan->calls.size(); ++s) {
+      const NodeId id = part.plan->calls[s].node;
       const bool each = graph[id].phase == Phase::each;
       if (!whole && !each) continue;
       const int runs = each ? part.runs : 1;
@@ -83,7 +83,7 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
       kind.count += runs;
       // Measured one by one here, so predicted so, too.
       kind.predicted += runs * part.costs->nodes[id.at()].seconds / part.costs->share;
-      kind.measured += part.trace.step_seconds[s];
+      kind.measured += part.trace.call_seconds[s];
     }
   }
   return kinds;

@@ -125,8 +125,6 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
 nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult& result,
                            const Flags& flags) {
   nlohmann::json json = summary_of(planned);
-  // `steps` is the plan's in `plan --json`; here it is the training steps done.
-  json["plan_steps"] = json["steps"];
   json.update({{"steps", result.steps},
                {"epochs", result.epochs},
                {"train_loss", result.train_loss},

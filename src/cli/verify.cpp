@@ -49,7 +49,7 @@ int verify_file(const std::string& path, bool json) {
   }
   user_check(!fault.has_value(), "the plan in '{}' is unsound: {}", path, fault.value_or(""));
   if (!json) {
-    fmt::print("{}: sound; {} steps of {} in {} bytes ({})\n", path, file.plan.steps.size(),
+    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path, file.plan.calls.size(),
                file.recipe.model.name, file.plan.arena.count, to_string(file.plan.arena));
   }
   return kOk;

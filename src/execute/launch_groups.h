@@ -12,7 +12,7 @@ namespace thimble {
 struct LaunchGroup {
   Kernel* kernel = nullptr;
   std::vector<const KernelArgs*> calls;  // of more than one: the kernel is a JoinableKernel
-  StepUse use;                           // of all of them
+  CallUse use;                           // of all of them
 
   void run() const;
 };

@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// Bytes [at, end) from the step that first wrote them to the last that read them.
+// Bytes [at, end) from the call that first wrote them to the last that read them.
 struct Extent {
   int64_t end = 0;
   int first = 0;
@@ -16,16 +16,16 @@ struct Extent {
 
 class Meter {
  public:
-  explicit Meter(size_t steps) : change_(steps + 1) {}
+  explicit Meter(size_t calls) : change_(calls + 1) {}
 
-  void write(int64_t at, int64_t size, int step, Role role) {
+  void write(int64_t at, int64_t size, int call, Role role) {
     const int64_t end = at + align_up(Bytes(size)).count;
     auto it = extents_.lower_bound(at);
     if (it != extents_.begin() && std::prev(it)->second.end > at) --it;
     bool continues = false;
     while (it != extents_.end() && it->first < end) {
       // Written over while still in use, at the very same bytes: in place, and the use goes on.
-      if (it->first == at && it->second.end == end && it->second.last >= step) {
+      if (it->first == at && it->second.end == end && it->second.last >= call) {
         continues = true;
         ++it;
         continue;
@@ -33,12 +33,12 @@ class Meter {
       retire(it->first, it->second);
       it = extents_.erase(it);
     }
-    if (!continues) extents_[at] = {end, step, step, role};
+    if (!continues) extents_[at] = {end, call, call, role};
   }
 
-  void read(int64_t at, int step) {
+  void read(int64_t at, int call) {
     Extent& extent = extents_.at(at);
-    extent.last = std::max(extent.last, step);
+    extent.last = std::max(extent.last, call);
   }
 
   Measurement finish(Bytes arena) {
@@ -72,12 +72,12 @@ class Meter {
 Measurement measure(const Program& program) {
   const Graph& graph = program.graph();
   const Plan& plan = program.plan();
-  const int last = static_cast<int>(plan.steps.size()) - 1;
-  const auto each = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlannedStep& s) {
+  const int last = static_cast<int>(plan.calls.size()) - 1;
+  const auto each = std::find_if(plan.calls.begin(), plan.calls.end(), [&](const PlannedCall& s) {
     return graph[s.node].phase == Phase::each;
   });
-  const int each_begin = static_cast<int>(each - plan.steps.begin());
-  Meter meter(plan.steps.size());
+  const int each_begin = static_cast<int>(each - plan.calls.begin());
+  Meter meter(plan.calls.size());
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.producer.valid()) continue;
@@ -87,20 +87,20 @@ Measurement measure(const Program& program) {
     else if (plan.microbatches > 1)
       meter.read(plan.sources[v].count, each_begin);
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
-    const Node& node = graph[step.node];
+  for (size_t s = 0; s < plan.calls.size(); ++s) {
+    const PlannedCall& call = plan.calls[s];
+    const Node& node = graph[call.node];
     const int now = static_cast<int>(s);
-    for (const Bytes at : step.inputs) meter.read(at.count, now);
+    for (const Bytes at : call.inputs) meter.read(at.count, now);
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (node.added_into(k).valid()) meter.read(step.outputs[k].count, now);
+      if (node.added_into(k).valid()) meter.read(call.outputs[k].count, now);
     }
-    if (step.workspace_size.count > 0) {
-      meter.write(step.workspace_at.count, step.workspace_size.count, now, Role::workspace);
+    if (call.workspace_size.count > 0) {
+      meter.write(call.workspace_at.count, call.workspace_size.count, now, Role::workspace);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const Value& value = graph[node.outputs[k]];
-      meter.write(step.outputs[k].count, value.type.bytes().count, now, value.role);
+      meter.write(call.outputs[k].count, value.type.bytes().count, now, value.role);
     }
   }
   for (const ValueId result : graph.results) meter.read(program.address_of(result).count, last);

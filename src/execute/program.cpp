@@ -26,14 +26,14 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
     : graph_(graph), plan_(plan), backend_(backend), arena_(arena) {
   internal_check(arena.size() >= plan.arena, "the arena is smaller than the plan");
   size_t tensors = 0;
-  for (const PlannedStep& step : plan.steps) tensors += step.inputs.size() + step.outputs.size();
+  for (const PlannedCall& call : plan.calls) tensors += call.inputs.size() + call.outputs.size();
   tensors_.reserve(tensors);  // spans below point into it
   homes_ = plan.sources;
 
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     Bound bound{};
-    bound.kernel = &backend.kernel(signature_of(graph, step.node));
+    bound.kernel = &backend.kernel(signature_of(graph, call.node));
     bound.args.attrs = &node.attrs;
     const auto bind = [&](const std::vector<ValueId>& values, const std::vector<Bytes>& at) {
       const size_t first = tensors_.size();
@@ -43,21 +43,21 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
       }
       return std::span<const TensorRef>(tensors_.data() + first, values.size());
     };
-    bound.args.inputs = bind(node.inputs, step.inputs);
-    bound.args.outputs = bind(node.outputs, step.outputs);
+    bound.args.inputs = bind(node.inputs, call.inputs);
+    bound.args.outputs = bind(node.outputs, call.outputs);
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.added_into(k).valid()) bound.args.accumulate |= 1u << k;
-      homes_[node.outputs[k].at()] = step.outputs[k];
+      homes_[node.outputs[k].at()] = call.outputs[k];
     }
-    internal_check(step.workspace_size >= bound.kernel->workspace,
+    internal_check(call.workspace_size >= bound.kernel->workspace,
                    "a kernel wants more scratch than was planned for it");
-    if (step.workspace_size.count > 0) {
-      bound.args.workspace = arena.base() + step.workspace_at.count;
-      bound.end = std::max(bound.end, align_up(step.workspace_at + step.workspace_size));
+    if (call.workspace_size.count > 0) {
+      bound.args.workspace = arena.base() + call.workspace_at.count;
+      bound.end = std::max(bound.end, align_up(call.workspace_at + call.workspace_size));
     }
-    steps_.push_back(bound);
-    if (node.phase == Phase::begin) each_begin_ = steps_.size();
-    if (node.phase != Phase::end) each_end_ = steps_.size();
+    calls_.push_back(bound);
+    if (node.phase == Phase::begin) each_begin_ = calls_.size();
+    if (node.phase != Phase::end) each_end_ = calls_.size();
   }
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (plan.sources[v].count < 0) continue;
@@ -69,37 +69,37 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
 void Program::run_range(size_t begin, size_t end) {
   const InsideStep inside(backend_);
   for (size_t s = begin; s < end; ++s) {
-    Bound& step = steps_[s];
-    step.kernel->run(step.args);
-    touched_ = std::max(touched_, step.end);
+    Bound& call = calls_[s];
+    call.kernel->run(call.args);
+    touched_ = std::max(touched_, call.end);
     if (s + 1 == watched_ && !mirror_) check_();
   }
 }
 
-StepUse Program::use_of(size_t s) const {
-  const KernelArgs& args = steps_[s].args;
+CallUse Program::use_of(size_t s) const {
+  const KernelArgs& args = calls_[s].args;
   const auto range = [&](const void* data, Bytes size) {
     const int64_t at = static_cast<const std::byte*>(data) - arena_.base();
     return ByteRange{at, at + size.count};
   };
-  StepUse use;
+  CallUse use;
   for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
   for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
-  if (args.workspace) use.writes.push_back(range(args.workspace, steps_[s].kernel->workspace));
-  use.seconds = backend_.seconds(signature_of(graph_, plan_.steps[s].node));
+  if (args.workspace) use.writes.push_back(range(args.workspace, calls_[s].kernel->workspace));
+  use.seconds = backend_.seconds(signature_of(graph_, plan_.calls[s].node));
   return use;
 }
 
 std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
-  std::vector<LaunchGroup> steps;
+  std::vector<LaunchGroup> calls;
   for (size_t s = begin; s < end; ++s) {
-    if (graph_[plan_.steps[s].node].op->view) continue;  // nothing runs
-    steps.push_back({steps_[s].kernel, {&steps_[s].args}, use_of(s)});
+    if (graph_[plan_.calls[s].node].op->view) continue;  // nothing runs
+    calls.push_back({calls_[s].kernel, {&calls_[s].args}, use_of(s)});
   }
-  const std::vector<LaunchGroup> groups = group_launches(std::move(steps));
-  std::vector<StepUse> uses;
+  const std::vector<LaunchGroup> groups = group_launches(std::move(calls));
+  std::vector<CallUse> uses;
   for (const LaunchGroup& group : groups) uses.push_back(group.use);
-  const std::vector<StreamStep> order = spread_over_streams(uses, backend_.streams());
+  const std::vector<StreamCall> order = spread_over_streams(uses, backend_.streams());
   std::vector<Launch> launches;
   for (size_t i = 0; i < order.size(); ++i) {
     launches.push_back(
@@ -123,12 +123,12 @@ void Program::run_or_replay(Phase phase, size_t begin, size_t end) {
   ran = true;
 }
 
-size_t Program::steps_until(ValueId value) const {
+size_t Program::calls_until(ValueId value) const {
   const NodeId producer = graph_[value].producer;
-  for (size_t s = 0; s < plan_.steps.size(); ++s) {
-    if (plan_.steps[s].node == producer) return s + 1;
+  for (size_t s = 0; s < plan_.calls.size(); ++s) {
+    if (plan_.calls[s].node == producer) return s + 1;
   }
-  internal_check(false, "no step makes the value");
+  internal_check(false, "no call makes the value");
   return 0;
 }
 
@@ -137,22 +137,22 @@ void Program::run_until(size_t count, const std::function<void(size_t)>& after) 
     for (const Phase phase : {Phase::begin, Phase::each}) mirror_->upload(phase);
   }
   for (size_t s = 0; s < count; ++s) {
-    steps_[s].kernel->run(steps_[s].args);
+    calls_[s].kernel->run(calls_[s].args);
     backend_.synchronise();
     after(s);
   }
 }
 
 void Program::watch(ValueId value, std::function<void()> check) {
-  watched_ = steps_until(value);
+  watched_ = calls_until(value);
   check_ = std::move(check);
 }
 
 void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
-  trace.step_seconds.resize(steps_.size(), 0);
+  trace.call_seconds.resize(calls_.size(), 0);
   for (size_t s = begin; s < end; ++s) {
     const double seconds = backend_.seconds_for([&] { run_range(s, s + 1); });
-    trace.step_seconds[s] += seconds;
+    trace.call_seconds[s] += seconds;
     trace.seconds += seconds;
   }
   trace.touched = touched_;
@@ -162,7 +162,7 @@ void Program::run_phase(Phase phase, Trace* trace) {
   const size_t begin = phase == Phase::begin ? 0 : phase == Phase::each ? each_begin_ : each_end_;
   const size_t end = phase == Phase::begin  ? each_begin_
                      : phase == Phase::each ? each_end_
-                                            : steps_.size();
+                                            : calls_.size();
   if (mirror_) mirror_->upload(phase);
   if (trace != nullptr) {
     run_range_traced(begin, end, *trace);
@@ -226,8 +226,8 @@ void Program::write(ValueId value, int64_t offset, std::span<const std::byte> in
   backend_.copy_in(home_of(value) + offset, in);
 }
 
-Loan Program::output_of(size_t step, size_t output) {
-  const TensorRef& tensor = steps_[step].args.outputs[output];
+Loan Program::output_of(size_t call, size_t output) {
+  const TensorRef& tensor = calls_[call].args.outputs[output];
   return {backend_, static_cast<std::byte*>(tensor.data), tensor.type.bytes(), Loan::Use::read};
 }
 

@@ -28,7 +28,7 @@ class Program {
   // before every microbatch to put its inputs in place: of several, each may overwrite those it has
   // read.
   void run(const std::function<void(int microbatch)>& fill = {});
-  // The same, timing every step. Slower, same bits.
+  // The same, timing every call. Slower, same bits.
   void run_traced(Trace& trace);
   // One of the three, once; timed when there is a trace. For steps whose microbatches are of two
   // sizes, hence of two programs. On a remote device it returns while the phase is still under way.
@@ -55,14 +55,14 @@ class Program {
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // Steps of the plan up to and including the one that first makes `value`.
-  size_t steps_until(ValueId value) const;
-  // Runs only the first `count` steps of the plan, calling `after(step)` behind each: for finding
+  // Calls of the plan up to and including the one that first makes `value`.
+  size_t calls_until(ValueId value) const;
+  // Runs only the first `count` calls of the plan, calling `after(call)` behind each: for finding
   // out where a number went wrong.
-  void run_until(size_t count, const std::function<void(size_t step)>& after);
-  // What that step has just written.
-  Loan output_of(size_t step, size_t output);
-  // Called right after the step that first makes `value`, in the middle of run(); by throwing, it
+  void run_until(size_t count, const std::function<void(size_t call)>& after);
+  // What that call has just written.
+  Loan output_of(size_t call, size_t output);
+  // Called right after the call that first makes `value`, in the middle of run(); by throwing, it
   // leaves the step before anything later (updates) has happened. On a remote device, which has no
   // middle, it is called by finish().
   void watch(ValueId value, std::function<void()> check);
@@ -85,20 +85,20 @@ class Program {
   // The phase as a recording, where the device keeps such: made when the phase is run again.
   void run_or_replay(Phase phase, size_t begin, size_t end);
   std::unique_ptr<Recording> record(size_t begin, size_t end);
-  StepUse use_of(size_t step) const;  // what it reads and writes
+  CallUse use_of(size_t call) const;  // what it reads and writes
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;
   const Plan& plan_;
   Backend& backend_;
   Memory& arena_;
-  std::vector<TensorRef> tensors_;  // backing store of the spans in steps_
-  std::vector<Bound> steps_;
+  std::vector<TensorRef> tensors_;  // backing store of the spans in calls_
+  std::vector<Bound> calls_;
   std::vector<Bytes> homes_;  // by value: where the caller finds it, or -1
   size_t each_begin_ = 0;
   size_t each_end_ = 0;
   Bytes touched_;
-  size_t watched_ = 0;  // steps before the check; 0: none
+  size_t watched_ = 0;  // calls before the check; 0: none
   std::function<void()> check_;
   std::unique_ptr<HostMirror> mirror_;                    // on a remote device
   std::array<std::unique_ptr<Recording>, 3> recordings_;  // by phase

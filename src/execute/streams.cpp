@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// By stream: the latest step of it. -1: none.
+// By stream: the latest call of it. -1: none.
 using Latest = std::vector<int>;
 
 void raise(Latest& to, const Latest& other) {
@@ -28,13 +28,13 @@ class History {
       raise(needs, use.readers);
     });
   }
-  void read(const ByteRange& range, size_t stream, int step) {
-    for_each(range, [&](Use& use) { use.readers[stream] = step; });
+  void read(const ByteRange& range, size_t stream, int call) {
+    for_each(range, [&](Use& use) { use.readers[stream] = call; });
   }
-  void write(const ByteRange& range, size_t stream, int step) {
+  void write(const ByteRange& range, size_t stream, int call) {
     for_each(range, [&](Use& use) {
       use = fresh();
-      use.writer[stream] = step;
+      use.writer[stream] = call;
     });
     join(range);
   }
@@ -83,37 +83,37 @@ bool overlap(const std::vector<ByteRange>& a, const std::vector<ByteRange>& b) {
 
 }  // namespace
 
-bool conflict(const StepUse& a, const StepUse& b) {
+bool conflict(const CallUse& a, const CallUse& b) {
   return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
 }
 
-void join(StepUse& step, const StepUse& other) {
-  step.reads.insert(step.reads.end(), other.reads.begin(), other.reads.end());
-  step.writes.insert(step.writes.end(), other.writes.begin(), other.writes.end());
-  step.seconds += other.seconds;
+void join(CallUse& call, const CallUse& other) {
+  call.reads.insert(call.reads.end(), other.reads.begin(), other.reads.end());
+  call.writes.insert(call.writes.end(), other.writes.begin(), other.writes.end());
+  call.seconds += other.seconds;
 }
 
-std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, int streams) {
+std::vector<StreamCall> spread_over_streams(const std::vector<CallUse>& calls, int streams) {
   const auto count = static_cast<size_t>(streams);
   History history(count);
-  std::vector<StreamStep> result(steps.size());
-  std::vector<double> finish(steps.size(), 0);
+  std::vector<StreamCall> result(calls.size());
+  std::vector<double> finish(calls.size(), 0);
   std::vector<double> free_at(count, 0);  // by stream, in a run as the estimates have it
   std::vector<Latest> known(count, Latest(count, -1));  // what each stream has waited for so far
-  std::vector<Latest> known_at(steps.size());           // likewise, by step: with itself
+  std::vector<Latest> known_at(calls.size());           // likewise, by call: with itself
 
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const StepUse& step = steps[i];
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const CallUse& call = calls[i];
     Latest needs(count, -1);
-    for (const ByteRange& range : step.reads) history.before_read(range, needs);
-    for (const ByteRange& range : step.writes) history.before_write(range, needs);
+    for (const ByteRange& range : call.reads) history.before_read(range, needs);
+    for (const ByteRange& range : call.writes) history.before_write(range, needs);
 
     double ready = 0;
     for (const int need : needs) {
       if (need >= 0) ready = std::max(ready, finish[static_cast<size_t>(need)]);
     }
     // A stream that is free in time, the latest of them, so that the others stay free; preferably
-    // one that it needs a step of, which spares a wait. Else the one that is free first.
+    // one that it needs a call of, which spares a wait. Else the one that is free first.
     size_t chosen = 0;
     const auto rank = [&](size_t s) {
       const bool in_time = free_at[s] <= ready;
@@ -122,7 +122,7 @@ std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, i
     for (size_t s = 1; s < count; ++s) {
       if (rank(s) > rank(chosen)) chosen = s;
     }
-    StreamStep& placed = result[i];
+    StreamCall& placed = result[i];
     placed.stream = static_cast<int>(chosen);
     for (size_t s = 0; s < count; ++s) {
       if (s == chosen || needs[s] <= known[chosen][s]) continue;
@@ -131,10 +131,10 @@ std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, i
     }
     known[chosen][chosen] = static_cast<int>(i);
     known_at[i] = known[chosen];
-    finish[i] = std::max(ready, free_at[chosen]) + step.seconds;
+    finish[i] = std::max(ready, free_at[chosen]) + call.seconds;
     free_at[chosen] = finish[i];
-    for (const ByteRange& range : step.reads) history.read(range, chosen, static_cast<int>(i));
-    for (const ByteRange& range : step.writes) history.write(range, chosen, static_cast<int>(i));
+    for (const ByteRange& range : call.reads) history.read(range, chosen, static_cast<int>(i));
+    for (const ByteRange& range : call.writes) history.write(range, chosen, static_cast<int>(i));
   }
   return result;
 }

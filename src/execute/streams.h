@@ -1,7 +1,7 @@
-// Which steps of a program can run at the same time: those that touch no byte the other writes.
+// Which calls of a program can run at the same time: those that touch no byte the other writes.
 //
 // A plan's order is one of many that give the same bits. A device with several queues ("streams")
-// runs steps of different queues as it likes, unless one is told to wait for another:
+// runs calls of different queues as it likes, unless one is told to wait for another:
 //
 //   stream 0   conv backward data ────────────▶ batch norm backward ─▶ ...
 //   stream 1   conv backward weights ─▶ update ─▶ ...
@@ -16,23 +16,23 @@ struct ByteRange {
   int64_t begin = 0, end = 0;
 };
 
-struct StepUse {
+struct CallUse {
   std::vector<ByteRange> reads, writes;
   double seconds = 0;  // about how long it takes
 };
 
 // Whether one writes what the other reads or writes.
-bool conflict(const StepUse& a, const StepUse& b);
-// Both as one step.
-void join(StepUse& step, const StepUse& other);
+bool conflict(const CallUse& a, const CallUse& b);
+// Both as one call.
+void join(CallUse& call, const CallUse& other);
 
-struct StreamStep {
+struct StreamCall {
   int stream = 0;
-  std::vector<int> waits_for;  // steps of other streams, before which it may not begin
+  std::vector<int> waits_for;  // calls of other streams, before which it may not begin
 };
 
-// In the order of the steps; what a stream has waited for once, directly or through another's wait,
+// In the order of the calls; what a stream has waited for once, directly or through another's wait,
 // it does not wait for again.
-std::vector<StreamStep> spread_over_streams(const std::vector<StepUse>& steps, int streams);
+std::vector<StreamCall> spread_over_streams(const std::vector<CallUse>& calls, int streams);
 
 }  // namespace thimble

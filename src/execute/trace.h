@@ -8,7 +8,7 @@
 namespace thimble {
 
 struct Trace {
-  std::vector<double> step_seconds;  // by step of the plan, summed over microbatches
+  std::vector<double> call_seconds;  // by call of the plan, summed over microbatches
   double seconds = 0;
   Bytes touched;  // highest byte handed to a kernel
 };

@@ -30,11 +30,11 @@ void place_fixed(const PlanRequest& request, const Schedule& schedule, const Buf
   for (size_t v = 0; v < buffers.sources.size(); ++v) {
     if (buffers.sources[v] >= 0) fix(make_id<ValueId>(v), buffers.sources[v]);
   }
-  for (size_t s = 0; s < schedule.steps.size(); ++s) {
-    const Node& node = request.graph[schedule.steps[s].node];
+  for (size_t s = 0; s < schedule.calls.size(); ++s) {
+    const Node& node = request.graph[schedule.calls[s].node];
     if (node.phase != Phase::begin) break;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      fix(node.outputs[k], buffers.steps[s].outputs[k]);
+      fix(node.outputs[k], buffers.calls[s].outputs[k]);
     }
   }
 }
@@ -61,11 +61,11 @@ Placement place(const PlanRequest& request, const Schedule& schedule, const Buff
     }
   }
   placement.arena = floor;
-  const int last_step = static_cast<int>(buffers.steps.size()) - 1;
+  const int last_call = static_cast<int>(buffers.calls.size()) - 1;
   std::vector<BufferUse> uses;
   for (const size_t b : loose) {
     const bool shares = request.sharing == Sharing::sharing || buffers.roles[b] == Role::workspace;
-    uses.push_back(shares ? buffers.uses[b] : BufferUse{buffers.uses[b].size, 0, last_step});
+    uses.push_back(shares ? buffers.uses[b] : BufferUse{buffers.uses[b].size, 0, last_call});
   }
   const Packed packed = pack_smallest(uses);
   placement.packer = packed.packer;
@@ -79,35 +79,35 @@ Placement place(const PlanRequest& request, const Schedule& schedule, const Buff
 void measure_peak(const Buffers& buffers, Plan& plan) {
   const LivePeak peak = live_peak(buffers.uses);
   plan.peak_live = peak.bytes;
-  plan.peak_step = peak.step;
+  plan.peak_call = peak.call;
   for (size_t b = 0; b < buffers.uses.size(); ++b) {
     const BufferUse& use = buffers.uses[b];
-    const bool live = buffers.persistent[b] || (use.first <= peak.step && peak.step <= use.last);
+    const bool live = buffers.persistent[b] || (use.first <= peak.call && peak.call <= use.last);
     if (live) plan.peak_by_role[static_cast<size_t>(buffers.roles[b])] += align_up(use.size);
   }
 }
 
-// Of one run of a phase; of a plan's steps or of a schedule's.
-template <class Steps>
-PhaseCost cost_of_steps(const Graph& graph, const Costs& costs, const Steps& steps, Phase phase) {
+// Of one run of a phase; of a plan's calls or of a schedule's.
+template <class Calls>
+PhaseCost cost_of_calls(const Graph& graph, const Costs& costs, const Calls& calls, Phase phase) {
   PhaseCost sum;
-  for (const auto& step : steps) {
-    if (graph[step.node].phase != phase) continue;
-    const NodeCost& cost = costs.nodes[step.node.at()];
+  for (const auto& call : calls) {
+    if (graph[call.node].phase != phase) continue;
+    const NodeCost& cost = costs.nodes[call.node.at()];
     sum.seconds += cost.seconds;
     sum.flops += cost.flops;
-    if (step.recompute) sum.extra_flops += cost.flops;
+    if (call.recompute) sum.extra_flops += cost.flops;
   }
   return sum;
 }
 
 // Of a step, all microbatches.
-template <class Steps>
-PhaseCost cost_of_all(const PlanRequest& request, const Steps& steps) {
+template <class Calls>
+PhaseCost cost_of_all(const PlanRequest& request, const Calls& calls) {
   PhaseCost sum;
   for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) {
     const double times = phase == Phase::each ? request.microbatches : 1;
-    const PhaseCost cost = cost_of_steps(request.graph, request.costs, steps, phase);
+    const PhaseCost cost = cost_of_calls(request.graph, request.costs, calls, phase);
     sum.seconds += times * cost.seconds;
     sum.flops += times * cost.flops;
     sum.extra_flops += times * cost.extra_flops;
@@ -134,9 +134,9 @@ std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& pla
     if (is_persistent(graph[live.value].role) || tensors.size() == kShown) continue;
     tensors.push_back(fmt::format("'{}' {}", graph[live.value].name, to_string(live.bytes)));
   }
-  const NodeId fullest = plan.steps[static_cast<size_t>(plan.peak_step)].node;
-  return fmt::format("most is held at step {} of {} ('{}'): {}; in the way stand {}",
-                     plan.peak_step + 1, plan.steps.size(), graph[fullest].name,
+  const NodeId fullest = plan.calls[static_cast<size_t>(plan.peak_call)].node;
+  return fmt::format("most is held at call {} of {} ('{}'): {}; in the way stand {}",
+                     plan.peak_call + 1, plan.calls.size(), graph[fullest].name,
                      fmt::join(shown, ", "), fmt::join(tensors, ", "));
 }
 
@@ -153,23 +153,23 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
   plan.packer = placement.packer;
   plan.microbatches = request.microbatches;
   plan.arena = placement.arena;
-  for (size_t s = 0; s < schedule.steps.size(); ++s) {
-    PlannedStep step;
-    step.node = schedule.steps[s].node;
-    step.recompute = schedule.steps[s].recompute;
-    for (const int buffer : buffers.steps[s].inputs) step.inputs.push_back(address(buffer));
-    for (const int buffer : buffers.steps[s].outputs) step.outputs.push_back(address(buffer));
-    if (buffers.steps[s].workspace >= 0) {
-      step.workspace_at = address(buffers.steps[s].workspace);
-      step.workspace_size = request.costs.nodes[step.node.at()].workspace;
+  for (size_t s = 0; s < schedule.calls.size(); ++s) {
+    PlannedCall call;
+    call.node = schedule.calls[s].node;
+    call.recompute = schedule.calls[s].recompute;
+    for (const int buffer : buffers.calls[s].inputs) call.inputs.push_back(address(buffer));
+    for (const int buffer : buffers.calls[s].outputs) call.outputs.push_back(address(buffer));
+    if (buffers.calls[s].workspace >= 0) {
+      call.workspace_at = address(buffers.calls[s].workspace);
+      call.workspace_size = request.costs.nodes[call.node.at()].workspace;
     }
-    plan.steps.push_back(std::move(step));
+    plan.calls.push_back(std::move(call));
   }
   for (const int buffer : buffers.sources) {
     plan.sources.push_back(buffer < 0 ? kNowhere : address(buffer));
   }
   measure_peak(buffers, plan);
-  const PhaseCost cost = cost_of_all(request, plan.steps);
+  const PhaseCost cost = cost_of_all(request, plan.calls);
   plan.costs = request.costs.source;
   plan.predicted_seconds = cost.seconds;
   plan.flops = cost.flops;
@@ -184,7 +184,7 @@ ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
 }
 
 double predicted_seconds(const PlanRequest& request, const Schedule& schedule) {
-  return cost_of_all(request, schedule.steps).seconds;
+  return cost_of_all(request, schedule.calls).seconds;
 }
 
 PlanResult make_plan(const PlanRequest& asked) {
@@ -203,12 +203,12 @@ Infeasible infeasible(const PlanRequest& request, const Plan& smallest) {
 }
 
 PhaseCost cost_of(const Graph& graph, const Costs& costs, const Plan& plan, Phase phase) {
-  return cost_of_steps(graph, costs, plan.steps, phase);
+  return cost_of_calls(graph, costs, plan.calls, phase);
 }
 
 Schedule schedule_of(const Plan& plan) {
   Schedule schedule;
-  for (const PlannedStep& step : plan.steps) schedule.steps.push_back({step.node, step.recompute});
+  for (const PlannedCall& call : plan.calls) schedule.calls.push_back({call.node, call.recompute});
   return schedule;
 }
 

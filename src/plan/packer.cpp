@@ -13,7 +13,7 @@ constexpr int64_t kNegligible = 1000;
 }  // namespace
 
 LivePeak live_peak(std::span<const BufferUse> buffers) {
-  // At a step, what is born comes before what dies: `last` is inclusive.
+  // At a call, what is born comes before what dies: `last` is inclusive.
   std::vector<std::pair<int64_t, int64_t>> changes;
   changes.reserve(2 * buffers.size());
   for (const BufferUse& use : buffers) {
@@ -28,7 +28,7 @@ LivePeak live_peak(std::span<const BufferUse> buffers) {
     live += changes[i].second;
     const bool step_complete = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
     if (step_complete && live > peak.bytes.count) {
-      peak = {.bytes = Bytes(live), .step = int(changes[i].first)};
+      peak = {.bytes = Bytes(live), .call = int(changes[i].first)};
     }
   }
   return peak;

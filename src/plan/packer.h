@@ -23,10 +23,10 @@ struct Packer {
 
 std::span<const Packer* const> all_packers();
 
-// The largest sum of (aligned) sizes live at one step, and that step: no layout can be smaller.
+// The largest sum of (aligned) sizes live at one call, and that call: no layout can be smaller.
 struct LivePeak {
   Bytes bytes;
-  int step = 0;
+  int call = 0;
 };
 LivePeak live_peak(std::span<const BufferUse> buffers);
 

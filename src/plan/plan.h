@@ -30,19 +30,19 @@ struct Costs {
 // When: node numbers in order, `begin` nodes first, then `each`, then `end`. A node that stands
 // here a second time is computed again; its readers see the latest copy. A value is dropped after
 // the last reader of its latest copy.
-struct Step {
+struct Call {
   NodeId node;
   bool recompute = false;  // not the first time
 
-  bool operator==(const Step&) const = default;
+  bool operator==(const Call&) const = default;
 };
 
 struct Schedule {
-  std::vector<Step> steps;
+  std::vector<Call> calls;
   bool operator==(const Schedule&) const = default;
 };
 
-// Where: one buffer, live from step `first` to step `last` inclusive.
+// Where: one buffer, live from call `first` to call `last` inclusive.
 struct BufferUse {
   Bytes size;
   int first = 0;
@@ -54,8 +54,8 @@ struct Layout {
   Bytes arena;                 // the highest end
 };
 
-// One step of a finished plan, with every address (offset in the arena) spelt out.
-struct PlannedStep {
+// One call of a finished plan, with every address (offset in the arena) spelt out.
+struct PlannedCall {
   NodeId node;
   bool recompute = false;
   std::vector<Bytes> inputs;
@@ -63,18 +63,18 @@ struct PlannedStep {
   Bytes workspace_at;
   Bytes workspace_size;
 
-  bool operator==(const PlannedStep&) const = default;
+  bool operator==(const PlannedCall&) const = default;
 };
 
 struct Plan {
   std::string policy;
   std::string packer;  // whose layout won
-  std::vector<PlannedStep> steps;
+  std::vector<PlannedCall> calls;
   std::vector<Bytes> sources;  // by ValueId: address of values present at the start, or -1
   int microbatches = 1;        // how often the `each` phase runs
-  Bytes arena;                 // exact: the highest byte any step touches
+  Bytes arena;                 // exact: the highest byte any call touches
   Bytes peak_live;             // largest sum of live buffers: no layout can beat it
-  int peak_step = 0;           // where that is
+  int peak_call = 0;           // where that is
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
   std::string costs;                         // Costs::source of what follows
   double predicted_seconds = 0;              // of one step, all microbatches

@@ -20,15 +20,15 @@ std::vector<Bytes> bytes_from(const nlohmann::json& json) {
 }  // namespace
 
 nlohmann::json to_json(const Plan& plan) {
-  nlohmann::json steps = nlohmann::json::array();
-  for (const PlannedStep& step : plan.steps) {
+  nlohmann::json calls = nlohmann::json::array();
+  for (const PlannedCall& call : plan.calls) {
     nlohmann::json entry = {
-        {"node", step.node.index}, {"in", counts(step.inputs)}, {"out", counts(step.outputs)}};
-    if (step.recompute) entry["recompute"] = true;
-    if (step.workspace_size.count > 0) {
-      entry["scratch"] = {step.workspace_at.count, step.workspace_size.count};
+        {"node", call.node.index}, {"in", counts(call.inputs)}, {"out", counts(call.outputs)}};
+    if (call.recompute) entry["recompute"] = true;
+    if (call.workspace_size.count > 0) {
+      entry["scratch"] = {call.workspace_at.count, call.workspace_size.count};
     }
-    steps.push_back(std::move(entry));
+    calls.push_back(std::move(entry));
   }
   std::vector<int64_t> roles;
   for (const Bytes b : plan.peak_by_role) roles.push_back(b.count);
@@ -37,14 +37,14 @@ nlohmann::json to_json(const Plan& plan) {
           {"microbatches", plan.microbatches},
           {"arena_bytes", plan.arena.count},
           {"peak_live_bytes", plan.peak_live.count},
-          {"peak_step", plan.peak_step},
+          {"peak_call", plan.peak_call},
           {"peak_by_role", roles},
           {"costs", plan.costs},
           {"predicted_seconds", plan.predicted_seconds},
           {"flops", plan.flops},
           {"extra_flops", plan.extra_flops},
           {"sources", counts(plan.sources)},
-          {"steps", std::move(steps)}};
+          {"calls", std::move(calls)}};
 }
 
 Plan plan_from_json(const nlohmann::json& json) {
@@ -55,7 +55,7 @@ Plan plan_from_json(const nlohmann::json& json) {
     plan.microbatches = json.at("microbatches").get<int>();
     plan.arena = Bytes(json.at("arena_bytes").get<int64_t>());
     plan.peak_live = Bytes(json.at("peak_live_bytes").get<int64_t>());
-    plan.peak_step = json.at("peak_step").get<int>();
+    plan.peak_call = json.at("peak_call").get<int>();
     const auto roles = json.at("peak_by_role").get<std::array<int64_t, kRoles>>();
     for (size_t r = 0; r < roles.size(); ++r) plan.peak_by_role[r] = Bytes(roles[r]);
     plan.costs = json.at("costs").get<std::string>();
@@ -63,18 +63,18 @@ Plan plan_from_json(const nlohmann::json& json) {
     plan.flops = json.at("flops").get<double>();
     plan.extra_flops = json.at("extra_flops").get<double>();
     plan.sources = bytes_from(json.at("sources"));
-    for (const nlohmann::json& entry : json.at("steps")) {
-      PlannedStep step;
-      step.node = NodeId{entry.at("node").get<int32_t>()};
-      step.inputs = bytes_from(entry.at("in"));
-      step.outputs = bytes_from(entry.at("out"));
-      step.recompute = entry.value("recompute", false);
+    for (const nlohmann::json& entry : json.at("calls")) {
+      PlannedCall call;
+      call.node = NodeId{entry.at("node").get<int32_t>()};
+      call.inputs = bytes_from(entry.at("in"));
+      call.outputs = bytes_from(entry.at("out"));
+      call.recompute = entry.value("recompute", false);
       if (entry.contains("scratch")) {
         const auto scratch = entry.at("scratch").get<std::array<int64_t, 2>>();
-        step.workspace_at = Bytes(scratch[0]);
-        step.workspace_size = Bytes(scratch[1]);
+        call.workspace_at = Bytes(scratch[0]);
+        call.workspace_size = Bytes(scratch[1]);
       }
-      plan.steps.push_back(std::move(step));
+      plan.calls.push_back(std::move(call));
     }
     return plan;
   } catch (const nlohmann::json::exception& error) {

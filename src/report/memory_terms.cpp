@@ -23,12 +23,12 @@ bool is_left_by_forward(const Graph& graph, ValueId value) {
   return graph[v.producer].phase == Phase::each && !graph[v.producer].backward;
 }
 
-// What is read of the forward pass by steps in order, none of it made again by one of them before.
+// What is read of the forward pass by calls in order, none of it made again by one of them before.
 class Saved {
  public:
   explicit Saved(const Graph& graph) : graph_(graph), known_(graph.values.size(), false) {}
 
-  void step(const Node& node) {
+  void call(const Node& node) {
     for (const ValueId input : node.inputs) keep(storage_of(graph_, input));
     for (const ValueId output : node.outputs) known_[output.at()] = true;
   }
@@ -75,7 +75,7 @@ MemoryTerms terms_on_paper(const Graph& graph) {
   const Bytes weights = persistent_bytes(graph, Role::weight);
   Saved saved(graph);
   for (const Node& node : graph.nodes) {
-    if (starts_backward(node)) saved.step(node);
+    if (starts_backward(node)) saved.call(node);
     if (!node.backward && node.attrs.text("act", "none") != "none") saved.keep(node.outputs[0]);
   }
   return {weights, weights + persistent_bytes(graph, Role::optimizer_state), saved.bytes()};
@@ -84,9 +84,9 @@ MemoryTerms terms_on_paper(const Graph& graph) {
 MemoryTerms terms_of(const Graph& graph, const Plan& plan) {
   Saved saved(graph);
   const auto first =
-      std::find_if(plan.steps.begin(), plan.steps.end(),
-                   [&](const PlannedStep& step) { return starts_backward(graph[step.node]); });
-  for (auto step = first; step != plan.steps.end(); ++step) saved.step(graph[step->node]);
+      std::find_if(plan.calls.begin(), plan.calls.end(),
+                   [&](const PlannedCall& call) { return starts_backward(graph[call.node]); });
+  for (auto call = first; call != plan.calls.end(); ++call) saved.call(graph[call->node]);
   return {persistent_bytes(graph, Role::weight) + places_of_nonzeros(graph),
           persistent_bytes(graph, Role::optimizer_state) +
               plan.peak_by_role[static_cast<size_t>(Role::gradient)],

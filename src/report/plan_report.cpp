@@ -48,8 +48,8 @@ std::string bar(double share) {
 nlohmann::json plan_summary(const StepFacts& facts, const Graph& graph, const Plan& plan) {
   nlohmann::json bytes;
   for (const Row& row : rows()) bytes[std::string(row.key)] = sum_of(plan.peak_by_role, row).count;
-  const auto recomputed = std::count_if(plan.steps.begin(), plan.steps.end(),
-                                        [](const PlannedStep& s) { return s.recompute; });
+  const auto recomputed = std::count_if(plan.calls.begin(), plan.calls.end(),
+                                        [](const PlannedCall& s) { return s.recompute; });
   const double once = plan.flops - plan.extra_flops;
   return {{"model", graph.name},
           {"device", facts.device},
@@ -64,8 +64,8 @@ nlohmann::json plan_summary(const StepFacts& facts, const Graph& graph, const Pl
           {"peak_live_bytes", plan.peak_live.count},
           {"bytes", bytes},
           {"nodes", graph.nodes.size()},
-          {"steps", plan.steps.size()},
-          {"recomputed_steps", recomputed},
+          {"calls", plan.calls.size()},
+          {"recomputed_calls", recomputed},
           {"flops", plan.flops},
           {"extra_flops_ratio", once > 0 ? plan.extra_flops / once : 0.0},
           {"predicted_step_ms", plan.predicted_seconds * 1000},

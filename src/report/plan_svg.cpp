@@ -16,7 +16,7 @@ constexpr double kSmallest = 0.25;  // of a pixel: anything thinner would only b
 constexpr std::array<std::string_view, kRoles> kColours = {
     "#8c8c8c", "#2b6cb0", "#d69e2e", "#2c5282", "#68b0ab", "#a0aec0", "#c05640", "#cbd5e0"};
 
-// Bytes [at, at + size) from the step that writes them to the last that reads them.
+// Bytes [at, at + size) from the call that writes them to the last that reads them.
 struct Stay {
   int64_t at = 0;
   int64_t size = 0;
@@ -27,7 +27,7 @@ struct Stay {
 
 class Stays {
  public:
-  void write(int64_t at, int64_t size, int step, Role role) {
+  void write(int64_t at, int64_t size, int call, Role role) {
     // Whoever held these bytes is gone.
     auto it = current_.lower_bound(at);
     if (it != current_.begin() && std::prev(it)->second.at + std::prev(it)->second.size > at) --it;
@@ -35,12 +35,12 @@ class Stays {
       done_.push_back(it->second);
       it = current_.erase(it);
     }
-    current_[at] = {at, size, step, step, role};
+    current_[at] = {at, size, call, call, role};
   }
 
-  void read(int64_t at, int step) {
+  void read(int64_t at, int call) {
     const auto it = current_.find(at);
-    if (it != current_.end()) it->second.last = std::max(it->second.last, step);
+    if (it != current_.end()) it->second.last = std::max(it->second.last, call);
   }
 
   std::vector<Stay> finish() {
@@ -55,26 +55,26 @@ class Stays {
 
 std::vector<Stay> stays_of(const Graph& graph, const Plan& plan) {
   Stays stays;
-  const int last = static_cast<int>(plan.steps.size()) - 1;
+  const int last = static_cast<int>(plan.calls.size()) - 1;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (plan.sources[v].count < 0) continue;
     stays.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
     if (is_persistent(value.role)) stays.read(plan.sources[v].count, last);
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlannedStep& step = plan.steps[s];
-    const Node& node = graph[step.node];
+  for (size_t s = 0; s < plan.calls.size(); ++s) {
+    const PlannedCall& call = plan.calls[s];
+    const Node& node = graph[call.node];
     const int now = static_cast<int>(s);
-    for (const Bytes at : step.inputs) stays.read(at.count, now);
-    if (step.workspace_size.count > 0) {
-      stays.write(step.workspace_at.count, step.workspace_size.count, now, Role::workspace);
+    for (const Bytes at : call.inputs) stays.read(at.count, now);
+    if (call.workspace_size.count > 0) {
+      stays.write(call.workspace_at.count, call.workspace_size.count, now, Role::workspace);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const Value& value = graph[node.outputs[k]];
       const bool lasts = is_persistent(value.role);
-      stays.write(step.outputs[k].count, value.type.bytes().count, now, value.role);
-      if (lasts) stays.read(step.outputs[k].count, last);
+      stays.write(call.outputs[k].count, value.type.bytes().count, now, value.role);
+      if (lasts) stays.read(call.outputs[k].count, last);
     }
   }
   return stays.finish();
@@ -105,9 +105,9 @@ std::string legend(const std::vector<Stay>& stays) {
 
 std::string plan_svg(const Graph& graph, const Plan& plan) {
   const std::vector<Stay> stays = stays_of(graph, plan);
-  const double steps = static_cast<double>(std::max<size_t>(1, plan.steps.size()));
+  const double calls = static_cast<double>(std::max<size_t>(1, plan.calls.size()));
   const double bytes = static_cast<double>(std::max<int64_t>(1, plan.arena.count));
-  const auto x = [&](int step) { return kLeft + kWidth * step / steps; };
+  const auto x = [&](int call) { return kLeft + kWidth * call / calls; };
   const auto y = [&](int64_t at) { return kTop + kHeight * (1 - static_cast<double>(at) / bytes); };
 
   std::string svg = fmt::format(
@@ -133,9 +133,9 @@ std::string plan_svg(const Graph& graph, const Plan& plan) {
       kLeft, kTop, kWidth, kHeight);
   svg += text(kLeft - 6, kTop + 10, "end", to_string(plan.arena));
   svg += text(kLeft - 6, kTop + kHeight, "end", "0");
-  svg += text(kLeft, kTop + kHeight + 18, "start", "step 1");
+  svg += text(kLeft, kTop + kHeight + 18, "start", "call 1");
   svg +=
-      text(kLeft + kWidth, kTop + kHeight + 18, "end", fmt::format("step {}", plan.steps.size()));
+      text(kLeft + kWidth, kTop + kHeight + 18, "end", fmt::format("call {}", plan.calls.size()));
   svg += legend(stays);
   return svg + "</svg>\n";
 }

@@ -203,8 +203,8 @@ void Trainer::explain_non_finite() {
   TrainingStep::Part& part = step_->part_of(which.number);
   const Model& model = part.training->model;
   step_->feed(which, rate_at(options_.rate, which.step));
-  part.program->run_until(part.program->steps_until(model.loss), [&](size_t s) {
-    const PlannedStep& planned = part.plan->steps[s];
+  part.program->run_until(part.program->calls_until(model.loss), [&](size_t s) {
+    const PlannedCall& planned = part.plan->calls[s];
     const Node& node = model.graph[planned.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const DType dtype = model.graph[node.outputs[k]].type.dtype;

@@ -18,7 +18,7 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
   const nlohmann::json plan = plan_json(GetParam());
   for (const char* key :
        {"model", "device", "batch", "microbatch", "planner", "tier", "arena_bytes",
-        "peak_live_bytes", "bytes", "nodes", "steps", "recomputed_steps", "flops",
+        "peak_live_bytes", "bytes", "nodes", "calls", "recomputed_calls", "flops",
         "extra_flops_ratio", "predicted_step_ms", "plan_seconds"}) {
     EXPECT_TRUE(plan.contains(key)) << key;
   }
@@ -33,8 +33,8 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
   EXPECT_EQ(sum, plan["peak_live_bytes"].get<int64_t>());
   EXPECT_GE(plan["arena_bytes"], plan["peak_live_bytes"]);
   EXPECT_EQ(plan["arena_bytes"].get<int64_t>() % 64, 0);
-  EXPECT_EQ(plan["steps"], plan["nodes"]);  // keep_all runs each node once
-  EXPECT_EQ(plan["recomputed_steps"], 0);
+  EXPECT_EQ(plan["calls"], plan["nodes"]);  // keep_all runs each node once
+  EXPECT_EQ(plan["recomputed_calls"], 0);
   EXPECT_EQ(plan["extra_flops_ratio"], 0);
   EXPECT_EQ(plan["planner"], "keep_all");
   EXPECT_EQ(plan["tier"], "exact");
@@ -212,14 +212,14 @@ TEST_F(SavedPlan, TamperedWithIsUnsound) {
   unsound("arena",
           [](auto& p) { p["arena_bytes"] = p["arena_bytes"].template get<int64_t>() + 64; });
   unsound("peak", [](auto& p) { p["peak_live_bytes"] = 64; });
-  unsound("dropped step", [](auto& p) { p["steps"].erase(3); });
-  unsound("moved output", [](auto& p) { p["steps"][2]["out"][0] = 0; });
-  unsound("moved input", [](auto& p) { p["steps"][2]["in"][0] = 64; });
-  unsound("unknown node", [](auto& p) { p["steps"][2]["node"] = 100000; });
-  unsound("negative node", [](auto& p) { p["steps"][2]["node"] = -1; });
-  unsound("no steps", [](auto& p) { p["steps"] = nlohmann::json::array(); });
-  unsound("huge offset", [](auto& p) { p["steps"][2]["out"][0] = 9223372036854775744; });
-  unsound("huge scratch", [](auto& p) { p["steps"][2]["scratch"] = {0, 9223372036854775744}; });
+  unsound("dropped call", [](auto& p) { p["calls"].erase(3); });
+  unsound("moved output", [](auto& p) { p["calls"][2]["out"][0] = 0; });
+  unsound("moved input", [](auto& p) { p["calls"][2]["in"][0] = 64; });
+  unsound("unknown node", [](auto& p) { p["calls"][2]["node"] = 100000; });
+  unsound("negative node", [](auto& p) { p["calls"][2]["node"] = -1; });
+  unsound("no calls", [](auto& p) { p["calls"] = nlohmann::json::array(); });
+  unsound("huge offset", [](auto& p) { p["calls"][2]["out"][0] = 9223372036854775744; });
+  unsound("huge scratch", [](auto& p) { p["calls"][2]["scratch"] = {0, 9223372036854775744}; });
   unsound("negative arena", [](auto& p) { p["arena_bytes"] = -64; });
   unsound("microbatches", [](auto& p) { p["microbatches"] = 0; });
 }
@@ -232,7 +232,7 @@ TEST_F(SavedPlan, WhatIsNoPlanFileIsAMistake) {
   mistake("format", [](auto& f) { f["format"] = 1; });
   mistake("no plan", [](auto& f) { f.erase("plan"); });
   mistake("no recipe", [](auto& f) { f.erase("recipe"); });
-  mistake("steps", [](auto& f) { f["plan"]["steps"] = "none"; });
+  mistake("calls", [](auto& f) { f["plan"]["calls"] = "none"; });
   mistake("model", [](auto& f) { f["recipe"]["model"] = "unheard-of"; });
   mistake("model type", [](auto& f) { f["recipe"]["model"] = 5; });
   mistake("batch", [](auto& f) { f["recipe"]["batch"] = -1; });
@@ -278,7 +278,7 @@ TEST(Plan, APlanOfMicrobatchesIsSavedWhole) {
   refused([](auto& f) { f.erase("rest"); });
   refused([](auto& f) { f["rest"] = f["plan"]; });
   refused([](auto& f) { f["plan"]["microbatches"] = 2; });
-  refused([](auto& f) { f["rest"]["steps"].erase(f["rest"]["steps"].size() / 2); });
+  refused([](auto& f) { f["rest"]["calls"].erase(f["rest"]["calls"].size() / 2); });
   refused([](auto& f) { f["recipe"]["fold"] = false; });
   refused([](auto& f) { f["recipe"]["norm"] = "group"; });
 }
@@ -336,7 +336,7 @@ TEST(PlanOfSparseWeights, CountsNonzerosAndCanBeVerified) {
   EXPECT_EQ(plan["nonzeros"], 435'457);
   EXPECT_NEAR(plan["density"].get<double>(), 0.3, 1e-6);
   EXPECT_EQ(plan["tier"], "approximate");
-  EXPECT_GT(plan["recomputed_steps"], 0);  // dense weights, again for the backward pass
+  EXPECT_GT(plan["recomputed_calls"], 0);  // dense weights, again for the backward pass
   const Outcome verified = thimble_says({"verify", folder / "plan", "--json"});
   EXPECT_EQ(verified.code, 0) << verified.err;
   EXPECT_EQ(verified.json()["arena_bytes"], plan["arena_bytes"]);

@@ -68,15 +68,15 @@ TEST(Planners, NumbersThatDoNotExistAreRefused) {
 
 TEST(Marks, AreFlagsAndRecipeKeys) {
   const TemporaryFolder folder;
-  EXPECT_EQ(plan_json(kSmallWrn)["recomputed_steps"], 0);
+  EXPECT_EQ(plan_json(kSmallWrn)["recomputed_calls"], 0);
   const nlohmann::json typed = plan_json(kSmallWrn + Words{"--recompute", "*bn2.batch_norm#*"});
-  EXPECT_GT(typed["recomputed_steps"], 0);
+  EXPECT_GT(typed["recomputed_calls"], 0);
 
   const std::string recipe = folder / "marked.toml";
   spill(recipe,
         "model = \"wrn-10-1\"\nimage = [8, 8, 1]\nbatch = 4\nthreads = 2\n"
         "recompute = [\"*bn2.batch_norm#*\"]\nkeep = [\"*conv1*\", \"*conv2*\"]\n");
-  EXPECT_EQ(plan_json({recipe})["recomputed_steps"], typed["recomputed_steps"]);
+  EXPECT_EQ(plan_json({recipe})["recomputed_calls"], typed["recomputed_calls"]);
   EXPECT_EQ(plan_json({recipe})["arena_bytes"], typed["arena_bytes"]);
 }
 
@@ -141,17 +141,17 @@ TEST_F(PlanOfMirror, TamperedWithIsUnsound) {
     expect_mistake(verify(changed), "unsound");
   };
   unsound("roles", [](auto& p) { std::swap(p["peak_by_role"][0], p["peak_by_role"][1]); });
-  unsound("peak step", [](auto& p) { p["peak_step"] = 0; });
+  unsound("peak step", [](auto& p) { p["peak_call"] = 0; });
   unsound("seconds", [](auto& p) { p["predicted_seconds"] = 1; });
   unsound("flops", [](auto& p) { p["flops"] = 1; });
   unsound("extra flops", [](auto& p) { p["extra_flops"] = 0; });
   unsound("missing recomputation", [](auto& p) {
-    for (size_t s = 0; s < p["steps"].size(); ++s) {
-      if (p["steps"][s].contains("recompute")) return void(p["steps"].erase(s));
+    for (size_t s = 0; s < p["calls"].size(); ++s) {
+      if (p["calls"][s].contains("recompute")) return void(p["calls"].erase(s));
     }
   });
   unsound("hidden recomputation", [](auto& p) {
-    for (auto& step : p["steps"]) step.erase("recompute");
+    for (auto& step : p["calls"]) step.erase("recompute");
   });
 }
 

@@ -33,7 +33,7 @@ TEST_F(TrainCommand, SaysEverythingTheDesignPromises) {
                             "peak_live_bytes",
                             "bytes",
                             "nodes",
-                            "recomputed_steps",
+                            "recomputed_calls",
                             "flops",
                             "extra_flops_ratio",
                             "predicted_step_ms",

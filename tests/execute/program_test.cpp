@@ -145,10 +145,10 @@ TEST_P(Programs, TracingChangesNoBits) {
   Trace trace;
   running.program().run_traced(trace);
   EXPECT_EQ(running.digest(), plain);
-  EXPECT_EQ(trace.step_seconds.size(), running.plan().steps.size());
+  EXPECT_EQ(trace.call_seconds.size(), running.plan().steps.size());
   EXPECT_EQ(trace.touched, running.plan().arena);
   double sum = 0;
-  for (const double seconds : trace.step_seconds) {
+  for (const double seconds : trace.call_seconds) {
     EXPECT_GE(seconds, 0);
     sum += seconds;
   }
@@ -185,7 +185,7 @@ TEST_P(Programs, AWatchLeavesTheStepBeforeAnyUpdateOfWeights) {
 TEST_P(Programs, RunsOnlyAsFarAsAsked) {
   Running running(GetParam());
   running.fill(1);
-  const size_t count = running.program().steps_until(running.model().loss);
+  const size_t count = running.program().calls_until(running.model().loss);
   EXPECT_LT(count, running.plan().steps.size());
   EXPECT_EQ(running.graph()[running.plan().steps[count - 1].node].outputs[0], running.model().loss);
   std::vector<size_t> seen;
@@ -234,7 +234,7 @@ TEST(Program, EvaluationSharesTheArenaAndReadsTheSameWeights) {
   }
   EXPECT_GT(shared, 10);
   // Nothing that evaluation writes lies where training keeps what it needs for the next step.
-  for (const PlannedStep& step : evaluation->plan.steps) {
+  for (const PlannedCall& step : evaluation->plan.calls) {
     const Node& node = evaluation->model.graph[step.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.op->view) continue;

@@ -10,7 +10,7 @@ Buffers buffers_of(const Graph& graph, Sharing sharing = Sharing::sharing, int m
                    Bytes workspace = {}) {
   verify_graph(graph);
   Schedule schedule;
-  for (size_t n = 0; n < graph.nodes.size(); ++n) schedule.steps.push_back({make_id<NodeId>(n)});
+  for (size_t n = 0; n < graph.nodes.size(); ++n) schedule.calls.push_back({make_id<NodeId>(n)});
   return assign_buffers(graph, schedule, flat_costs(graph, workspace), sharing, microbatches);
 }
 
@@ -30,13 +30,13 @@ TEST(Buffers, ALastReaderOverwritesItsInput) {
   const ValueId late = b.op("tanh", {y});                   // 2: now it is not
   graph.results = {b.op("add", {early, late})};             // 3
   const Buffers buffers = buffers_of(graph);
-  EXPECT_EQ(buffers.steps[0].outputs[0], buffers.sources[x.at()]);  // inputs are nobody's to keep
-  EXPECT_NE(buffers.steps[1].outputs[0], buffers.steps[1].inputs[0]);
-  EXPECT_EQ(buffers.steps[2].outputs[0], buffers.steps[2].inputs[0]);
-  EXPECT_EQ(buffers.steps[3].outputs[0], buffers.steps[3].inputs[0]);
+  EXPECT_EQ(buffers.calls[0].outputs[0], buffers.sources[x.at()]);  // inputs are nobody's to keep
+  EXPECT_NE(buffers.calls[1].outputs[0], buffers.calls[1].inputs[0]);
+  EXPECT_EQ(buffers.calls[2].outputs[0], buffers.calls[2].inputs[0]);
+  EXPECT_EQ(buffers.calls[3].outputs[0], buffers.calls[3].inputs[0]);
   ASSERT_EQ(buffers.uses.size(), 2u);
   expect_use(buffers, buffers.sources[x.at()], 256, 0, 3);
-  expect_use(buffers, buffers.steps[1].outputs[0], 256, 1, 3);
+  expect_use(buffers, buffers.calls[1].outputs[0], 256, 1, 3);
 }
 
 TEST(Buffers, NothingIsOverwrittenWithoutSharing) {
@@ -45,8 +45,8 @@ TEST(Buffers, NothingIsOverwrittenWithoutSharing) {
   graph.results = {b.op("relu", {b.op("tanh", {b.input("x", kSquare)})})};
   const Buffers buffers = buffers_of(graph, Sharing::none);
   ASSERT_EQ(buffers.uses.size(), 3u);
-  EXPECT_NE(buffers.steps[0].outputs[0], buffers.steps[0].inputs[0]);
-  EXPECT_NE(buffers.steps[1].outputs[0], buffers.steps[1].inputs[0]);
+  EXPECT_NE(buffers.calls[0].outputs[0], buffers.calls[0].inputs[0]);
+  EXPECT_NE(buffers.calls[1].outputs[0], buffers.calls[1].inputs[0]);
   EXPECT_EQ(buffers_of(graph, Sharing::in_place).uses.size(), 1u);
 }
 
@@ -57,7 +57,7 @@ TEST(Buffers, AnInputOfAnotherSizeIsNotOverwritten) {
   const ValueId x = b.input("x", kSquare);
   graph.results = {b.op("add", {bias, x})};  // broadcasts: only x has the size of the sum
   const Buffers buffers = buffers_of(graph);
-  EXPECT_EQ(buffers.steps[1].outputs[0], buffers.sources[x.at()]);
+  EXPECT_EQ(buffers.calls[1].outputs[0], buffers.sources[x.at()]);
 }
 
 TEST(Buffers, AnInputTheOpReadsTwiceMayGoOnlyIfBothPlacesAllowIt) {
@@ -67,8 +67,8 @@ TEST(Buffers, AnInputTheOpReadsTwiceMayGoOnlyIfBothPlacesAllowIt) {
   const ValueId product = b.op("matmul", {x, x});  // never in place
   graph.results = {b.op("mul", {product, product})};
   const Buffers buffers = buffers_of(graph);
-  EXPECT_NE(buffers.steps[1].outputs[0], buffers.steps[1].inputs[0]);
-  EXPECT_EQ(buffers.steps[2].outputs[0], buffers.steps[2].inputs[0]);  // both places allow it
+  EXPECT_NE(buffers.calls[1].outputs[0], buffers.calls[1].inputs[0]);
+  EXPECT_EQ(buffers.calls[2].outputs[0], buffers.calls[2].inputs[0]);  // both places allow it
 }
 
 TEST(Buffers, TwoOutputsNeverTakeOverTheSameInput) {
@@ -82,10 +82,10 @@ TEST(Buffers, TwoOutputsNeverTakeOverTheSameInput) {
                b.weight("wh", {{16, 4}, DType::f32}, {}), b.weight("b", {{16}, DType::f32}, {})});
   graph.results = {cell[0], cell[1]};
   const Buffers buffers = buffers_of(graph);
-  const std::vector<int>& outputs = buffers.steps[1].outputs;
+  const std::vector<int>& outputs = buffers.calls[1].outputs;
   EXPECT_NE(outputs[0], outputs[1]);
   // The state stands in place of input 1 as well, which no output may overwrite.
-  EXPECT_EQ(std::count(outputs.begin(), outputs.end(), buffers.steps[1].inputs[1]), 0);
+  EXPECT_EQ(std::count(outputs.begin(), outputs.end(), buffers.calls[1].inputs[1]), 0);
 }
 
 TEST(Buffers, ViewsShareTheBytesAndKeepThemAlive) {
@@ -97,12 +97,12 @@ TEST(Buffers, ViewsShareTheBytesAndKeepThemAlive) {
   const ValueId z = b.op("tanh", {flat});  // 3
   graph.results = {y, z};
   const Buffers buffers = buffers_of(graph);
-  const int shared = buffers.steps[0].outputs[0];
-  EXPECT_EQ(buffers.steps[1].outputs[0], shared);
-  EXPECT_NE(buffers.steps[2].outputs[0], shared);
-  EXPECT_EQ(buffers.steps[3].outputs[0], shared);
-  EXPECT_EQ(buffers_of(graph, Sharing::none).steps[1].outputs[0],
-            buffers_of(graph, Sharing::none).steps[0].outputs[0]);
+  const int shared = buffers.calls[0].outputs[0];
+  EXPECT_EQ(buffers.calls[1].outputs[0], shared);
+  EXPECT_NE(buffers.calls[2].outputs[0], shared);
+  EXPECT_EQ(buffers.calls[3].outputs[0], shared);
+  EXPECT_EQ(buffers_of(graph, Sharing::none).calls[1].outputs[0],
+            buffers_of(graph, Sharing::none).calls[0].outputs[0]);
 }
 
 TEST(Buffers, SumsTakeOverWhatTheyAreAddedInto) {
@@ -114,8 +114,8 @@ TEST(Buffers, SumsTakeOverWhatTheyAreAddedInto) {
   graph.results = {b.op("relu", {sum})};                                      // 2
   for (const Sharing sharing : {Sharing::none, Sharing::in_place, Sharing::sharing}) {
     const Buffers buffers = buffers_of(graph, sharing);
-    EXPECT_EQ(buffers.steps[1].outputs[0], buffers.steps[0].outputs[0]);
-    expect_use(buffers, buffers.steps[0].outputs[0], 256, 0, 2);
+    EXPECT_EQ(buffers.calls[1].outputs[0], buffers.calls[0].outputs[0]);
+    expect_use(buffers, buffers.calls[0].outputs[0], 256, 0, 2);
   }
 }
 
@@ -129,8 +129,8 @@ TEST(Buffers, UpdatesHappenAtTheWeightsOwnBytes) {
           {{"momentum", 0.9}, {"nesterov", int64_t{0}}, {"weight_decay", 0.0}});
   for (const Sharing sharing : {Sharing::none, Sharing::in_place, Sharing::sharing}) {
     const Buffers buffers = buffers_of(graph, sharing);
-    EXPECT_EQ(buffers.steps[1].outputs[0], buffers.sources[w.at()]);
-    EXPECT_EQ(buffers.steps[1].outputs[1], buffers.sources[m.at()]);
+    EXPECT_EQ(buffers.calls[1].outputs[0], buffers.sources[w.at()]);
+    EXPECT_EQ(buffers.calls[1].outputs[1], buffers.sources[m.at()]);
   }
 }
 
@@ -149,8 +149,8 @@ TEST(Buffers, PersistentValuesAreNeverOverwritten) {
     EXPECT_TRUE(buffers.persistent[static_cast<size_t>(buffer)]);
     expect_use(buffers, buffer, 256, 0, 2);
   }
-  EXPECT_NE(buffers.steps[1].outputs[0], buffers.sources[w.at()]);
-  EXPECT_NE(buffers.steps[2].outputs[0], buffers.sources[one.at()]);
+  EXPECT_NE(buffers.calls[1].outputs[0], buffers.sources[w.at()]);
+  EXPECT_NE(buffers.calls[2].outputs[0], buffers.sources[one.at()]);
 }
 
 TEST(Buffers, ScratchLivesForItsStepOnly) {
@@ -158,10 +158,10 @@ TEST(Buffers, ScratchLivesForItsStepOnly) {
   Builder b(graph);
   graph.results = {b.op("relu", {b.op("matmul", {b.input("x", kSquare), b.input("y", kSquare)})})};
   const Buffers buffers = buffers_of(graph, Sharing::sharing, 1, Bytes(1000));
-  for (const int step : {0, 1}) {
-    const int scratch = buffers.steps[static_cast<size_t>(step)].workspace;
+  for (const int call : {0, 1}) {
+    const int scratch = buffers.calls[static_cast<size_t>(call)].workspace;
     ASSERT_GE(scratch, 0);
-    expect_use(buffers, scratch, 1000, step, step);
+    expect_use(buffers, scratch, 1000, call, call);
     EXPECT_EQ(buffers.roles[static_cast<size_t>(scratch)], Role::workspace);
   }
 }
@@ -175,8 +175,8 @@ TEST(Buffers, ResultsStayToTheEnd) {
   b.op("scale", {other}, {{"factor", 2.0}});   // 2
   graph.results = {loss};
   const Buffers buffers = buffers_of(graph);
-  EXPECT_NE(buffers.steps[1].outputs[0], buffers.steps[0].outputs[0]);
-  expect_use(buffers, buffers.steps[0].outputs[0], 256, 0, 2);
+  EXPECT_NE(buffers.calls[1].outputs[0], buffers.calls[0].outputs[0]);
+  expect_use(buffers, buffers.calls[0].outputs[0], 256, 0, 2);
 }
 
 TEST(Buffers, EveryCopyOfARecomputedValueHasItsOwnLife) {
@@ -191,12 +191,12 @@ TEST(Buffers, EveryCopyOfARecomputedValueHasItsOwnLife) {
   const Schedule schedule = {
       {{NodeId{0}}, {NodeId{1}}, {NodeId{2}}, {NodeId{0}, true}, {NodeId{3}}}};
   const Buffers buffers = assign_buffers(graph, schedule, flat_costs(graph), Sharing::sharing, 1);
-  const int first = buffers.steps[0].outputs[0], second = buffers.steps[3].outputs[0];
+  const int first = buffers.calls[0].outputs[0], second = buffers.calls[3].outputs[0];
   EXPECT_NE(first, second);
   expect_use(buffers, first, 256, 0, 1);
   expect_use(buffers, second, 256, 3, 4);
-  EXPECT_EQ(buffers.steps[1].inputs[0], first);
-  EXPECT_EQ(buffers.steps[4].inputs[1], second);
+  EXPECT_EQ(buffers.calls[1].inputs[0], first);
+  EXPECT_EQ(buffers.calls[4].inputs[1], second);
   expect_use(buffers, buffers.sources[x.at()], 256, 0, 3);  // the repetition reads it again
 }
 
@@ -219,7 +219,7 @@ Loop make_loop() {
   b.set_phase(Phase::each);
   const ValueId h = b.op("matmul", {loop.x, loop.table});
   loop.sum = b.accumulate("matmul", {h, loop.x}, {}, {loop.zero})[0];
-  loop.last = b.op("relu", {loop.table});  // the last step of a turn; the next turn reads the table
+  loop.last = b.op("relu", {loop.table});  // the last call of a turn; the next turn reads the table
   b.set_phase(Phase::end);
   loop.updated = b.op("sgd_plain_update", {loop.w, loop.sum, loop.rate}, {{"weight_decay", 0.0}});
   loop.graph.results = {loop.last};
@@ -231,8 +231,8 @@ TEST(Buffers, WhatTheLoopReadsOutlivesTheLoop) {
   const Loop loop = make_loop();
   const Buffers once = buffers_of(loop.graph, Sharing::sharing, 1);
   const Buffers many = buffers_of(loop.graph, Sharing::sharing, 4);
-  const auto made = [](const Buffers& b, int step) {
-    return b.steps[static_cast<size_t>(step)].outputs[0];
+  const auto made = [](const Buffers& b, int call) {
+    return b.calls[static_cast<size_t>(call)].outputs[0];
   };
   // One turn: the table's last reader takes its bytes. Several: the next turn wants them.
   EXPECT_EQ(made(once, Loop::read_table), made(once, Loop::make_table));
@@ -259,14 +259,14 @@ TEST(Buffers, WhatIsCarriedLiesRightAboveTheWeights) {
   const Plan plan =
       std::get<Plan>(make_plan({.graph = loop.graph, .costs = costs, .microbatches = 4}));
   EXPECT_EQ(plan.sources[loop.w.at()], Bytes(0));
-  EXPECT_EQ(plan.steps[Loop::fill].outputs[0], Bytes(256));
-  EXPECT_EQ(plan.steps[Loop::make_table].outputs[0], Bytes(512));
+  EXPECT_EQ(plan.calls[Loop::fill].outputs[0], Bytes(256));
+  EXPECT_EQ(plan.calls[Loop::make_table].outputs[0], Bytes(512));
 }
 
 TEST(Buffers, PhaseRangesSplitASchedule) {
   const Loop loop = make_loop();
   Schedule schedule;
-  for (int32_t n = 0; n < 6; ++n) schedule.steps.push_back({NodeId{n}});
+  for (int32_t n = 0; n < 6; ++n) schedule.calls.push_back({NodeId{n}});
   const auto range = [&](Phase phase) {
     const PhaseRange r = phase_range(loop.graph, schedule, phase);
     return std::pair(r.begin, r.end);

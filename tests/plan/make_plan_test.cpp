@@ -85,7 +85,7 @@ TEST(MakePlan, BytesOfASmallStep) {
   };
   EXPECT_EQ(plan(Sharing::sharing).arena, Bytes(256 + 256 + 256 + 128));
   EXPECT_EQ(plan(Sharing::sharing).peak_live, Bytes(256 + 256 + 256 + 128));
-  EXPECT_EQ(plan(Sharing::sharing).peak_step, 0);
+  EXPECT_EQ(plan(Sharing::sharing).peak_call, 0);
   EXPECT_EQ(plan(Sharing::in_place).arena, Bytes(256 + 256 + 256 + 128));
   EXPECT_EQ(plan(Sharing::none).arena, Bytes(256 + 256 + 256 + 256 + 128));
   const Plan shared = plan(Sharing::sharing);
@@ -109,10 +109,10 @@ TEST(MakePlan, SharingSavesAndRecomputationCosts) {
   EXPECT_LT(arena(Sharing::sharing), arena(Sharing::in_place));
   const Case again = recomputed(c, 3, 0.2);
   double extra = 0, all = 0;
-  for (const PlannedStep& step : again.plan.steps) {
-    const double flops = c.costs.nodes[step.node.at()].flops;
+  for (const PlannedCall& call : again.plan.calls) {
+    const double flops = c.costs.nodes[call.node.at()].flops;
     all += flops;
-    extra += step.recompute ? flops : 0;
+    extra += call.recompute ? flops : 0;
   }
   EXPECT_GT(extra, 0);
   EXPECT_DOUBLE_EQ(again.plan.extra_flops, extra);
@@ -135,7 +135,7 @@ TEST(MakePlan, DroppingEarlyAndRecomputingSavesBytes) {
   const Costs costs = flat_costs(graph);
   const Plan kept = std::get<Plan>(make_plan({.graph = graph, .costs = costs}));
   Schedule schedule = schedule_of(kept);
-  schedule.steps.insert(schedule.steps.end() - 1, {NodeId{0}, true});
+  schedule.calls.insert(schedule.calls.end() - 1, {NodeId{0}, true});
   const Plan dropped = lay_out({.graph = graph, .costs = costs}, schedule);
   EXPECT_EQ(find_fault(graph, costs, dropped), std::nullopt);
   // One of the wide ones goes; x, a unit of 64 bytes, has to stay for it.

@@ -35,10 +35,10 @@ struct Chain {
   // The backward pass: forward nodes run again by number, gradients as G<number>.
   std::string backward_of(const Schedule& schedule) const {
     std::string text;
-    for (size_t s = values.size(); s < schedule.steps.size(); ++s) {
-      const size_t node = schedule.steps[s].node.at();
+    for (size_t s = values.size(); s < schedule.calls.size(); ++s) {
+      const size_t node = schedule.calls[s].node.at();
       const bool gradient = node >= values.size();
-      EXPECT_EQ(schedule.steps[s].recompute, !gradient);
+      EXPECT_EQ(schedule.calls[s].recompute, !gradient);
       text +=
           gradient ? fmt::format("G{} ", 2 * values.size() - 1 - node) : fmt::format("{} ", node);
     }
@@ -82,18 +82,18 @@ TEST(Mirror, ThreeLevels) {
 
 TEST(Mirror, CountsOfZeroAndOneAreWhatKeepingMeans) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
-    const RandomStep step = random_step(seed);
-    const ForwardPass pass(step.graph);
+    const RandomStep call = random_step(seed);
+    const ForwardPass pass(call.graph);
     std::mt19937 random(seed);
-    MirrorCounts counts(step.graph.values.size());
-    std::vector<bool> kept(step.graph.values.size());
+    MirrorCounts counts(call.graph.values.size());
+    std::vector<bool> kept(call.graph.values.size());
     for (size_t v = 0; v < counts.size(); ++v) {
       counts[v] = static_cast<int>(random() % 2);
       kept[v] = counts[v] == 0;
     }
     // A view stays with what it shows, whatever was drawn for it.
     for (const NodeId id : pass.nodes) {
-      const Node& node = step.graph[id];
+      const Node& node = call.graph[id];
       if (node.op->view) kept[node.outputs[0].at()] = true;
     }
     EXPECT_EQ(schedule_mirrored(pass, counts), schedule_keeping(pass, kept)) << seed;
@@ -102,15 +102,15 @@ TEST(Mirror, CountsOfZeroAndOneAreWhatKeepingMeans) {
 
 TEST(Mirror, AnyCountsGiveSoundPlans) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
-    const RandomStep step = random_step(seed);
-    const Costs costs = flat_costs(step.graph, Bytes(100));
-    const ForwardPass pass(step.graph);
+    const RandomStep call = random_step(seed);
+    const Costs costs = flat_costs(call.graph, Bytes(100));
+    const ForwardPass pass(call.graph);
     std::mt19937 random(seed);
-    MirrorCounts counts(step.graph.values.size());
+    MirrorCounts counts(call.graph.values.size());
     for (int& count : counts) count = static_cast<int>(random() % 5);
     const Plan plan =
-        lay_out({.graph = step.graph, .costs = costs}, schedule_mirrored(pass, counts));
-    EXPECT_EQ(find_fault(step.graph, costs, plan), std::nullopt) << seed;
+        lay_out({.graph = call.graph, .costs = costs}, schedule_mirrored(pass, counts));
+    EXPECT_EQ(find_fault(call.graph, costs, plan), std::nullopt) << seed;
   }
 }
 

@@ -118,7 +118,7 @@ TEST(EvictionSearch, KnowsWhatItsPlansTake) {
       const ScheduleCost real = cost_of(request, schedule_dropping(pass, point.drops));
       EXPECT_LE(static_cast<double>(real.live_peak.count),
                 1.005 * static_cast<double>(point.peak.count));
-      // Copies that keep no trifle repeat trifles: each is below 0.2 % of the forward pass.
+      // Lean copies repeat what is quickly made: each is below 0.2 % of the forward pass.
       EXPECT_NEAR(real.seconds - all.seconds, point.seconds, 5e-3 * all.seconds);
     }
   }

@@ -45,7 +45,7 @@ std::string fault(const Uses& uses, const Layout& layout) {
 
 // As above, for problems too large to compare pairs: replays time over 64-byte units.
 std::string fault_by_replay(const Uses& uses, const Layout& layout) {
-  std::vector<std::pair<int, int>> events;  // (2 * step + dies, buffer)
+  std::vector<std::pair<int, int>> events;  // (2 * call + dies, buffer)
   int64_t highest = 0;
   for (int b = 0; b < int(uses.size()); ++b) {
     if (layout.offsets[b].count < 0 || layout.offsets[b].count % 64 != 0) return "alignment";
@@ -119,13 +119,13 @@ TEST(LivePeak, CountsBothEndsOfALife) {
   const Uses uses = {{Bytes(64), 0, 3}, {Bytes(1), 3, 5}, {Bytes(128), 4, 4}, {Bytes(64), 6, 6}};
   const LivePeak peak = live_peak(uses);
   EXPECT_EQ(peak.bytes, Bytes(192));
-  EXPECT_EQ(peak.step, 4);
+  EXPECT_EQ(peak.call, 4);
   EXPECT_EQ(live_peak({}).bytes, Bytes(0));
 }
 
 TEST(LivePeak, IsTheFirstOfEqualPeaks) {
   const Uses uses = {{Bytes(64), 2, 2}, {Bytes(64), 9, 9}};
-  EXPECT_EQ(live_peak(uses).step, 2);
+  EXPECT_EQ(live_peak(uses).call, 2);
 }
 
 class EveryPacker : public testing::TestWithParam<const Packer*> {
@@ -212,7 +212,7 @@ TEST(BranchAndBound, FindsTheOptimumOfSmallInstances) {
   EXPECT_GT(others_missed, 0) << "the instances are too easy to tell the packers apart";
 }
 
-// Sizes of a few units, lives of a few steps: greedy layouts leave holes.
+// Sizes of a few units, lives of a few calls: greedy layouts leave holes.
 Uses short_lives(int buffers, int births, int longest, int largest, uint64_t seed) {
   Uses uses;
   for (int b = 0; b < buffers; ++b) {
@@ -268,7 +268,7 @@ TEST_P(TrainingStep, FitsWithinAThousandthOfThePeak) {
   const struct {
     const char* name;
     Uses uses;
-  } steps[] = {
+  } calls[] = {
       {"residual, everything kept", residual_net(n, 0)},
       {"residual, square-root segments", residual_net(n, root)},
       {"residual, segments of three", residual_net(n, 3)},
@@ -278,7 +278,7 @@ TEST_P(TrainingStep, FitsWithinAThousandthOfThePeak) {
       {"encoder-decoder", encoder_decoder(n, 1)},
       {"encoder-decoder, other sizes", encoder_decoder(n, 2)},
   };
-  for (const auto& [name, uses] : steps) {
+  for (const auto& [name, uses] : calls) {
     const Packed packed = pack_smallest(uses);
     EXPECT_EQ(fault_by_replay(uses, packed.layout), "") << name;
     EXPECT_LE(ratio(uses, packed.layout.arena), 1.001) << name << ", " << packed.packer;

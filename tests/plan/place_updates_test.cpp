@@ -10,7 +10,7 @@ const Attrs kPlain = {{"weight_decay", 0.0}};
 // Nodes of a schedule, in order.
 std::vector<int32_t> order_of(const Schedule& schedule) {
   std::vector<int32_t> order;
-  for (const Step& step : schedule.steps) order.push_back(step.node.index);
+  for (const Call& call : schedule.calls) order.push_back(call.node.index);
   return order;
 }
 
@@ -51,9 +51,9 @@ TEST(PlaceUpdates, RightBehindTheLastHazard) {
 
 TEST(PlaceUpdates, BehindRecomputationThatReadsTheOldWeight) {
   const TwoLayers net = make_two_layers();
-  std::vector<Step> steps = forward_order(net.graph);
-  steps.push_back({NodeId{TwoLayers::forward2}, true});  // reads w2 once more, at the very end
-  const std::vector<int32_t> order = order_of(place_updates(net.graph, steps));
+  std::vector<Call> calls = forward_order(net.graph);
+  calls.push_back({NodeId{TwoLayers::forward2}, true});  // reads w2 once more, at the very end
+  const std::vector<int32_t> order = order_of(place_updates(net.graph, calls));
   EXPECT_EQ(order,
             (std::vector<int32_t>{TwoLayers::forward1, TwoLayers::forward2, TwoLayers::back_w2,
                                   TwoLayers::back_x, TwoLayers::back_w1, TwoLayers::update1,
@@ -79,10 +79,10 @@ TEST(PlaceUpdates, BehindReadersOfAViewOfTheWeight) {
 TEST(PlaceUpdates, StatisticsRunOnceDuringTheForwardPass) {
   const Case wrn = planned_model(small_wrn());
   std::vector<int> times(wrn.graph.nodes.size(), 0);
-  size_t loss_at = 0, first_optimizer = wrn.plan.steps.size(), last_statistic = 0;
-  for (size_t s = 0; s < wrn.plan.steps.size(); ++s) {
-    const Node& node = wrn.graph[wrn.plan.steps[s].node];
-    ++times[wrn.plan.steps[s].node.at()];
+  size_t loss_at = 0, first_optimizer = wrn.plan.calls.size(), last_statistic = 0;
+  for (size_t s = 0; s < wrn.plan.calls.size(); ++s) {
+    const Node& node = wrn.graph[wrn.plan.calls[s].node];
+    ++times[wrn.plan.calls[s].node.at()];
     if (node.op->name == "softmax_cross_entropy") loss_at = s;
     if (node.op->name == "sgd_update") first_optimizer = std::min(first_optimizer, s);
     if (node.op->name == "running_stats_update") last_statistic = s;
@@ -102,8 +102,8 @@ void expect_earliest(const Graph& graph, const Schedule& schedule) {
     const bool view = producer.valid() && graph[producer].op->view;
     bytes[v] = view ? bytes[graph[producer].inputs[0].at()] : make_id<ValueId>(v);
   }
-  for (size_t u = 0; u < schedule.steps.size(); ++u) {
-    const Node& update = graph[schedule.steps[u].node];
+  for (size_t u = 0; u < schedule.calls.size(); ++u) {
+    const Node& update = graph[schedule.calls[u].node];
     if (!is_update(update)) continue;
     size_t earliest = 0;
     for (size_t i = 0; i < update.inputs.size(); ++i) {
@@ -111,8 +111,8 @@ void expect_earliest(const Graph& graph, const Schedule& schedule) {
           std::any_of(update.op->updates.begin(), update.op->updates.end(),
                       [&](const Alias& a) { return a.input == static_cast<int>(i); });
       bool made = false;
-      for (size_t s = 0; s < schedule.steps.size(); ++s) {
-        const Node& node = graph[schedule.steps[s].node];
+      for (size_t s = 0; s < schedule.calls.size(); ++s) {
+        const Node& node = graph[schedule.calls[s].node];
         if (s == u) continue;
         const auto touches = [&](ValueId v) {
           return v.valid() && bytes[v.at()] == bytes[update.inputs[i].at()];
@@ -128,8 +128,8 @@ void expect_earliest(const Graph& graph, const Schedule& schedule) {
       }
     }
     for (size_t s = earliest; s < u; ++s) {
-      EXPECT_TRUE(is_update(graph[schedule.steps[s].node]))
-          << update.name << " could run before " << graph[schedule.steps[s].node].name;
+      EXPECT_TRUE(is_update(graph[schedule.calls[s].node]))
+          << update.name << " could run before " << graph[schedule.calls[s].node].name;
     }
   }
 }

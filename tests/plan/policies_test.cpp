@@ -24,7 +24,7 @@ TEST(AllocationLevels, EachSharesMoreThanTheOneBefore) {
     const Plan sharing = plan_with(c, "sharing");
     EXPECT_GT(none.arena, in_place.arena);
     EXPECT_GT(in_place.arena, sharing.arena);
-    EXPECT_EQ(sharing.steps, c.plan.steps);  // keep_all by another name
+    EXPECT_EQ(sharing.calls, c.plan.calls);  // keep_all by another name
     EXPECT_EQ(sharing.arena, c.plan.arena);
     for (const Plan& plan : {none, in_place, sharing}) {
       EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt);
@@ -102,10 +102,10 @@ TEST(LogRecursive, AHigherFanOutRepeatsLess) {
   const auto blocks_run = [&](std::string_view policy) {
     const Plan plan = plan_with(c, policy);
     EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt);
-    return std::count_if(plan.steps.begin(), plan.steps.end(),
-                         [](const PlannedStep& step) { return step.recompute; });
+    return std::count_if(plan.calls.begin(), plan.calls.end(),
+                         [](const PlannedCall& call) { return call.recompute; });
   };
-  EXPECT_EQ(plan_with(c, "log_recursive").steps, plan_with(c, "log_recursive:1").steps);
+  EXPECT_EQ(plan_with(c, "log_recursive").calls, plan_with(c, "log_recursive:1").calls);
   EXPECT_GT(blocks_run("log_recursive"), blocks_run("log_recursive:3"));
   EXPECT_GT(blocks_run("log_recursive:3"), blocks_run("log_recursive:20"));
   EXPECT_LT(plan_with(c, "log_recursive").arena, plan_with(c, "log_recursive:100").arena);
@@ -119,9 +119,9 @@ class Marked : public testing::TestWithParam<const Policy*> {
     ASSERT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt);
     std::vector<int> runs(c.graph.nodes.size(), 0);
     bool backward = false;
-    for (const PlannedStep& step : plan.steps) {
-      const Node& node = c.graph[step.node];
-      ++runs[step.node.at()];
+    for (const PlannedCall& call : plan.calls) {
+      const Node& node = c.graph[call.node];
+      ++runs[call.node.at()];
       if (!node.backward || is_update(node)) continue;
       backward = true;
       for (const ValueId input : node.inputs) {

@@ -32,17 +32,17 @@ Recipe recipe_of(const ModelOptions& model, std::string_view codec,
 // All that an automatic codec chooses from, planned for any budget.
 struct Problem {
   explicit Problem(const Recipe& recipe)
-      : backend(make_backend(recipe.device, 1)), steps(encoded_steps(recipe, *backend)) {
-    for (const EncodedStep& step : steps) {
+      : backend(make_backend(recipe.device, 1)), calls(encoded_steps(recipe, *backend)) {
+    for (const EncodedStep& call : calls) {
       rewrites.push_back(
-          {{.graph = step.training->model.graph, .costs = step.costs, .policy = recipe.planner},
-           step.harm});
+          {{.graph = call.training->model.graph, .costs = call.costs, .policy = recipe.planner},
+           call.harm});
     }
     choice = std::make_unique<RewriteChoice>(rewrites);
   }
 
   std::unique_ptr<Backend> backend;
-  std::vector<EncodedStep> steps;
+  std::vector<EncodedStep> calls;
   std::vector<RewriteChoice::Rewrite> rewrites;
   std::unique_ptr<RewriteChoice> choice;
 };
@@ -126,7 +126,7 @@ TEST(RewriteChoice, IsNearBruteForce) {
   const Recipe recipe = recipe_of(
       {.name = "mlp", .batch = 128, .image = {8, 8, 1}, .layers = 3, .hidden = 64}, "auto:int8");
   Problem problem(recipe);
-  const Graph& plain = problem.steps[0].training->model.graph;
+  const Graph& plain = problem.calls[0].training->model.graph;
   const std::vector<Encodable> encodable = find_encodable(plain, recipe.codec);
   ASSERT_GE(encodable.size(), 3U);
   ASSERT_LE(encodable.size(), 5U);

@@ -22,20 +22,20 @@ TEST(SharedStep, TheLastMicrobatchFitsIntoTheArenaOfTheOthers) {
   for (const ModelOptions& model : {small_mlp(), small_wrn(), small_lstm()}) {
     for (const bool fold : {false, true}) {
       for (const char* planner : {"keep_all", "sqrt_segments", "log_recursive"}) {
-        const PlannedStepProgram step = uneven(model, 10, 4, fold, planner);
-        ASSERT_NE(step.rest, nullptr);
-        EXPECT_EQ(step.microbatches, (Microbatches{10, 4, 2, 2}));
-        EXPECT_LE(step.rest->plan.arena, step.plan.arena) << model.name;
-        EXPECT_EQ(step.plan.microbatches, 3);
+        const PlannedStepProgram call = uneven(model, 10, 4, fold, planner);
+        ASSERT_NE(call.rest, nullptr);
+        EXPECT_EQ(call.microbatches, (Microbatches{10, 4, 2, 2}));
+        EXPECT_LE(call.rest->plan.arena, call.plan.arena) << model.name;
+        EXPECT_EQ(call.plan.microbatches, 3);
       }
     }
   }
 }
 
 TEST(SharedStep, OneFullMicrobatchAndARestAreALoop) {
-  const PlannedStepProgram step = uneven(small_wrn(), 10, 9, false);
-  EXPECT_EQ(step.microbatches, (Microbatches{10, 9, 1, 1}));
-  EXPECT_EQ(step.plan.microbatches, 2);
+  const PlannedStepProgram call = uneven(small_wrn(), 10, 9, false);
+  EXPECT_EQ(call.microbatches, (Microbatches{10, 9, 1, 1}));
+  EXPECT_EQ(call.plan.microbatches, 2);
 }
 
 TEST(SharedStep, TheStepIsPricedWithTheSmallerOne) {
@@ -52,23 +52,23 @@ TEST(SharedStep, TheStepIsPricedWithTheSmallerOne) {
 TEST(SharedStep, PlansThatCarryElsewhereAreFound) {
   for (const ModelOptions& model : {small_wrn(), small_lstm()}) {
     for (const bool fold : {false, true}) {
-      const PlannedStepProgram step = uneven(model, 10, 4, fold);
-      const Graph& full = step.training->model.graph;
-      const Graph& rest = step.rest->training.model.graph;
-      EXPECT_EQ(find_disagreement(full, step.plan, rest, step.rest->plan), std::nullopt);
-      for (size_t s = 0; s < step.plan.steps.size(); ++s) {
-        if (full[step.plan.steps[s].node].phase != Phase::begin) continue;
-        Plan moved = step.plan;
-        moved.steps[s].outputs[0] += Bytes(64);
-        EXPECT_TRUE(find_disagreement(full, moved, rest, step.rest->plan).has_value());
+      const PlannedStepProgram call = uneven(model, 10, 4, fold);
+      const Graph& full = call.training->model.graph;
+      const Graph& rest = call.rest->training.model.graph;
+      EXPECT_EQ(find_disagreement(full, call.plan, rest, call.rest->plan), std::nullopt);
+      for (size_t s = 0; s < call.plan.calls.size(); ++s) {
+        if (full[call.plan.calls[s].node].phase != Phase::begin) continue;
+        Plan moved = call.plan;
+        moved.calls[s].outputs[0] += Bytes(64);
+        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest->plan).has_value());
       }
       for (size_t v = 0; v < full.values.size(); ++v) {
         const Value& value = full.values[v];
         if (value.producer.valid() || !is_persistent(value.role)) continue;
         if (value.role == Role::constant) continue;
-        Plan moved = step.plan;
+        Plan moved = call.plan;
         moved.sources[v] += Bytes(64);
-        EXPECT_TRUE(find_disagreement(full, moved, rest, step.rest->plan).has_value())
+        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest->plan).has_value())
             << value.name;
       }
     }
@@ -76,21 +76,21 @@ TEST(SharedStep, PlansThatCarryElsewhereAreFound) {
 }
 
 TEST(SharedStep, ConstantsOfTheOthersAreLeftAlone) {
-  const PlannedStepProgram step = uneven(small_lstm(), 10, 4, false);
-  const Graph& full = step.training->model.graph;
-  const Graph& rest = step.rest->training.model.graph;
+  const PlannedStepProgram call = uneven(small_lstm(), 10, 4, false);
+  const Graph& full = call.training->model.graph;
+  const Graph& rest = call.rest->training.model.graph;
   // The first state of 4 rows has no twin among those of 2.
   const auto own = std::find_if(full.values.begin(), full.values.end(), [&](const Value& value) {
     return value.role == Role::constant && !rest.find(value.name).valid();
   });
   ASSERT_NE(own, full.values.end());
-  Plan plan = step.rest->plan;
-  for (PlannedStep& planned : plan.steps) {
+  Plan plan = call.rest->plan;
+  for (PlannedCall& planned : plan.calls) {
     if (rest[planned.node].phase != Phase::each) continue;
-    planned.outputs[0] = step.plan.sources[static_cast<size_t>(own - full.values.begin())];
+    planned.outputs[0] = call.plan.sources[static_cast<size_t>(own - full.values.begin())];
     break;
   }
-  EXPECT_TRUE(find_disagreement(full, step.plan, rest, plan).has_value());
+  EXPECT_TRUE(find_disagreement(full, call.plan, rest, plan).has_value());
 }
 
 }  // namespace

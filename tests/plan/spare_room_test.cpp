@@ -14,18 +14,18 @@ void expect_better(const PlanRequest& request, const Schedule& plain, const Sche
   EXPECT_LE(after.live_peak, before.live_peak);
   EXPECT_LE(after.seconds, before.seconds * (1 + 1e-12));
   EXPECT_EQ(after.seconds, predicted_seconds(request, fuller));
-  EXPECT_LE(fuller.steps.size(), plain.steps.size());
+  EXPECT_LE(fuller.calls.size(), plain.calls.size());
   EXPECT_EQ(find_fault(request.graph, request.costs, lay_out(request, fuller)), std::nullopt);
 }
 
 TEST(LiveBytes, AreThoseOfAPlainTable) {
   std::mt19937 random(3);
-  for (const size_t steps : {1, 2, 7, 64, 100}) {
+  for (const size_t calls : {1, 2, 7, 64, 100}) {
     std::vector<Bytes> table;
-    for (size_t s = 0; s < steps; ++s) table.emplace_back(int64_t(random() % 100));
+    for (size_t s = 0; s < calls; ++s) table.emplace_back(int64_t(random() % 100));
     LiveBytes live(table);
     for (int i = 0; i < 300; ++i) {
-      size_t first = random() % steps, last = random() % steps;
+      size_t first = random() % calls, last = random() % calls;
       if (first > last) std::swap(first, last);
       const auto begin = table.begin() + int64_t(first), end = table.begin() + int64_t(last) + 1;
       ASSERT_EQ(live.most(int(first), int(last)), *std::max_element(begin, end));
@@ -46,7 +46,7 @@ TEST(LiveBytes, OfBuffersAreInclusiveAndAligned) {
 
 // Squares; the last reads `early`, which is made again for it.
 //
-//   step     0       1       2       3       4       5
+//   call     0       1       2       3       4       5
 //            early   first   second  third   early   last
 //   live     1       1       1       1       2       2       and the weight; results overwrite
 //   inputs
@@ -64,9 +64,9 @@ struct Valley {
   }
   Schedule repeating_in_front_of(NodeId reader) const {
     Schedule schedule;
-    for (const Step& step : forward_order(graph)) {
-      if (step.node == reader) schedule.steps.push_back({graph[early].producer, true});
-      schedule.steps.push_back(step);
+    for (const Call& call : forward_order(graph)) {
+      if (call.node == reader) schedule.calls.push_back({graph[early].producer, true});
+      schedule.calls.push_back(call);
     }
     return schedule;
   }
@@ -80,16 +80,16 @@ TEST(SpareRoom, KeepsWhatFitsBelowThePeak) {
   Valley valley;
   const NodeId reader = valley.graph[valley.graph.results[0]].producer;
   const Schedule plain = valley.repeating_in_front_of(reader);
-  ASSERT_EQ(plain.steps.size(), valley.graph.nodes.size() + 1);
+  ASSERT_EQ(plain.calls.size(), valley.graph.nodes.size() + 1);
   const PlanRequest request{.graph = valley.graph, .costs = valley.costs};
   const Schedule fuller = using_spare_room(request, plain);
-  EXPECT_EQ(fuller.steps.size(), valley.graph.nodes.size());
+  EXPECT_EQ(fuller.calls.size(), valley.graph.nodes.size());
   expect_better(request, plain, fuller);
 }
 
 TEST(SpareRoom, KeepsNothingAtThePeak) {
   Valley valley;
-  // Scratch makes the step in between the fullest, with no room for another square.
+  // Scratch makes the call in between the fullest, with no room for another square.
   valley.costs.nodes[2].workspace = Bytes(4096);
   const NodeId reader = valley.graph[valley.graph.results[0]].producer;
   const Schedule plain = valley.repeating_in_front_of(reader);
@@ -110,18 +110,18 @@ TEST(SpareRoom, RepeatsWhatIsMarkedToBeRepeated) {
 double least_seconds(const PlanRequest& request, const Schedule& plain) {
   const ScheduleCost cost = cost_of(request, plain);
   std::vector<size_t> repeated;
-  for (size_t s = 0; s < plain.steps.size(); ++s) {
-    if (plain.steps[s].recompute) repeated.push_back(s);
+  for (size_t s = 0; s < plain.calls.size(); ++s) {
+    if (plain.calls[s].recompute) repeated.push_back(s);
   }
   double least = cost.seconds;
   for (uint32_t subset = 1; subset < (1u << repeated.size()); ++subset) {
-    std::vector<Step> steps;
-    for (size_t s = 0, r = 0; s < plain.steps.size(); ++s) {
-      const bool left_out = plain.steps[s].recompute && (subset >> r++ & 1) != 0;
-      const bool update = is_update(request.graph[plain.steps[s].node]);
-      if (!left_out && !update) steps.push_back(plain.steps[s]);
+    std::vector<Call> calls;
+    for (size_t s = 0, r = 0; s < plain.calls.size(); ++s) {
+      const bool left_out = plain.calls[s].recompute && (subset >> r++ & 1) != 0;
+      const bool update = is_update(request.graph[plain.calls[s].node]);
+      if (!left_out && !update) calls.push_back(plain.calls[s]);
     }
-    const Schedule some = place_updates(request.graph, steps);
+    const Schedule some = place_updates(request.graph, calls);
     const ScheduleCost now = cost_of(request, some);
     if (now.live_peak <= cost.live_peak) least = std::min(least, now.seconds);
   }
@@ -133,14 +133,14 @@ TEST(SpareRoom, SavesNearlyAllThatCanBeSavedInSmallSteps) {
   double saved = 0, possible = 0;
   int compared = 0;
   for (uint32_t seed = 0; seed < 150; ++seed) {
-    const RandomStep step = random_step(seed);
-    Costs costs = gather_costs(step.graph, *backend);
+    const RandomStep call = random_step(seed);
+    Costs costs = gather_costs(call.graph, *backend);
     std::mt19937 random(seed);
     for (NodeCost& cost : costs.nodes) cost.seconds = static_cast<double>(1 + random() % 5);
-    const PlanRequest request{.graph = step.graph, .costs = costs};
-    const Schedule plain = with_recomputation(step.graph, random, 0.15, 3);
-    const auto repeats = std::count_if(plain.steps.begin(), plain.steps.end(),
-                                       [](const Step& each) { return each.recompute; });
+    const PlanRequest request{.graph = call.graph, .costs = costs};
+    const Schedule plain = with_recomputation(call.graph, random, 0.15, 3);
+    const auto repeats = std::count_if(plain.calls.begin(), plain.calls.end(),
+                                       [](const Call& each) { return each.recompute; });
     SCOPED_TRACE(seed);
     const Schedule fuller = using_spare_room(request, plain);
     expect_better(request, plain, fuller);
@@ -180,7 +180,7 @@ TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
         const Schedule fuller = using_spare_room(request, plain);
         expect_better(request, plain, fuller);
         expect_better(request, plain, using_spare_room(request, plain, 1));
-        faster |= fuller.steps.size() < plain.steps.size();
+        faster |= fuller.calls.size() < plain.calls.size();
       }
     }
   }

@@ -46,36 +46,36 @@ TEST(Spread, PlansOfTheZooStaySound) {
 TEST(Spread, RandomPlansStaySound) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const RandomStep step = random_step(seed);
+    const RandomStep call = random_step(seed);
     const Costs costs =
-        with_scratch({.nodes = std::vector<NodeCost>(step.graph.nodes.size())}, 64 * (seed % 7));
+        with_scratch({.nodes = std::vector<NodeCost>(call.graph.nodes.size())}, 64 * (seed % 7));
     for (const char* policy : {"keep_all", "sqrt_segments"}) {
-      const PlanResult made = make_plan({.graph = step.graph, .costs = costs, .policy = policy});
-      expect_sound(step.graph, costs, std::get<Plan>(made));
+      const PlanResult made = make_plan({.graph = call.graph, .costs = costs, .policy = policy});
+      expect_sound(call.graph, costs, std::get<Plan>(made));
     }
   }
 }
 
-// How long the steps take, one second each, on so many streams.
+// How long the calls take, one second each, on so many streams.
 double seconds_of(const Graph& graph, const Plan& plan, int streams) {
-  std::vector<StepUse> uses;
+  std::vector<CallUse> uses;
   const auto range = [](Bytes at, Bytes size) {
     return ByteRange{at.count, at.count + size.count};
   };
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     if (node.op->view) continue;
-    StepUse& use = uses.emplace_back();
+    CallUse& use = uses.emplace_back();
     use.seconds = 1;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      use.reads.push_back(range(step.inputs[i], graph[node.inputs[i]].type.bytes()));
+      use.reads.push_back(range(call.inputs[i], graph[node.inputs[i]].type.bytes()));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      use.writes.push_back(range(step.outputs[k], graph[node.outputs[k]].type.bytes()));
+      use.writes.push_back(range(call.outputs[k], graph[node.outputs[k]].type.bytes()));
     }
-    use.writes.push_back(range(step.workspace_at, step.workspace_size));
+    use.writes.push_back(range(call.workspace_at, call.workspace_size));
   }
-  const std::vector<StreamStep> order = spread_over_streams(uses, streams);
+  const std::vector<StreamCall> order = spread_over_streams(uses, streams);
   std::vector<double> over(uses.size()), free_at(static_cast<size_t>(streams));
   for (size_t i = 0; i < uses.size(); ++i) {
     double& stream = free_at[static_cast<size_t>(order[i].stream)];

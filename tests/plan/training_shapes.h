@@ -11,17 +11,17 @@
 
 namespace thimble {
 
-// A tape: values are born at the step that computes them and die at their last use.
+// A tape: values are born at the call that computes them and die at their last use.
 class Tape {
  public:
-  int step() { return now_++; }
+  int call() { return now_++; }
   int now() const { return now_; }
   int value(int64_t size) {
     uses.push_back({Bytes(size), now_, now_});
     return int(uses.size()) - 1;
   }
   void use(int value) { uses[value].last = now_; }
-  // Alive from the first step to the last.
+  // Alive from the first call to the last.
   void persistent(int64_t size) { persistent_.push_back(Bytes(size)); }
   std::vector<BufferUse> finish() {
     for (const Bytes size : persistent_) uses.push_back({size, 0, now_});
@@ -56,7 +56,7 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
   struct Kept {
     int input, conv1, norm1, conv2, norm2, stat1, stat2, mask;
   };
-  // The block's forward steps; returns its output. Keeps what `kept` names.
+  // The block's forward calls; returns its output. Keeps what `kept` names.
   const auto forward = [&](int block, int input, Kept& kept) {
     const int64_t bytes = act(block), statistic = 256 << stage(block);
     kept.input = input;
@@ -64,14 +64,14 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
       const int out = tape.value(bytes);
       tape.value(bytes / 3 + 1000);  // workspace
       tape.use(from);
-      tape.step();
+      tape.call();
       return out;
     };
     const auto norm = [&](int from, int& saved) {
       const int out = tape.value(bytes);
       saved = tape.value(statistic);
       tape.use(from);
-      tape.step();
+      tape.call();
       return out;
     };
     kept.conv1 = conv(input);
@@ -81,7 +81,7 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
     const int out = tape.value(bytes);
     kept.mask = tape.value(bytes / 32);
     tape.use(kept.norm2), tape.use(input);
-    tape.step();
+    tape.call();
     return out;
   };
   const auto backward = [&](int block, int gradient, const Kept& kept) {
@@ -90,30 +90,30 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
       const int out = tape.value(bytes);
       tape.value(statistic ? 2048 : 1024);
       tape.use(from), tape.use(conv), tape.use(statistic);
-      tape.step();
+      tape.call();
       return out;
     };
     const auto conv = [&](int from, int input, int64_t size) {
       const int to_weight = tape.value(weight(block));
       tape.value(bytes / 2 + 4096);  // workspace
       tape.use(from), tape.use(input);
-      tape.step();
+      tape.call();
       tape.use(to_weight);  // the update
-      tape.step();
+      tape.call();
       const int out = tape.value(size);
       tape.value(bytes / 3 + 1000);
       tape.use(from);
-      tape.step();
+      tape.call();
       return out;
     };
     const int masked = tape.value(bytes);
     tape.use(gradient), tape.use(kept.mask);
-    tape.step();
+    tape.call();
     const int g2 = conv(norm(masked, kept.conv2, kept.stat2), kept.norm1, bytes);
     const int g1 = conv(norm(g2, kept.conv1, kept.stat1), kept.input, act(std::max(0, block - 1)));
     const int sum = tape.value(act(std::max(0, block - 1)));
     tape.use(g1), tape.use(masked);
-    tape.step();
+    tape.call();
     return sum;
   };
   for (int b = 0; b < blocks; ++b) {
@@ -125,7 +125,7 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
     for (int b = 0; b < blocks; ++b) inputs.push_back(forward(b, inputs.back(), kept[b]));
     int gradient = tape.value(act(blocks - 1));
     tape.use(inputs.back());
-    tape.step();
+    tape.call();
     for (int end = blocks; end > 0;) {
       const int begin = segment ? (end - 1) / segment * segment : end - 1;
       if (segment) {
@@ -138,9 +138,9 @@ inline std::vector<BufferUse> residual_net(int buffers, int segment, int microba
   return tape.finish();
 }
 
-// One recurrent layer unrolled: gates, cell and hidden state per step, all nearly the same size.
+// One recurrent layer unrolled: gates, cell and hidden state per time step, all nearly the same size.
 inline std::vector<BufferUse> recurrent_net(int buffers) {
-  const int steps = std::max(2, buffers / 9);
+  const int calls = std::max(2, buffers / 9);
   const int64_t hidden = 20 * 512 * 4;
   Tape tape;
   tape.persistent(4 * 512 * 1024 * 4), tape.persistent(4 * 512 * 1024 * 4);
@@ -148,33 +148,33 @@ inline std::vector<BufferUse> recurrent_net(int buffers) {
     int gates, cell, tanh, hidden;
   };
   std::vector<Kept> kept;
-  for (int s = 0; s < steps; ++s) {
+  for (int s = 0; s < calls; ++s) {
     Kept k{};
     const int raw = tape.value(4 * hidden);
     if (s) tape.use(kept.back().hidden);
-    tape.step();
+    tape.call();
     k.gates = tape.value(4 * hidden), k.cell = tape.value(hidden);
     tape.use(raw);
     if (s) tape.use(kept.back().cell);
-    tape.step();
+    tape.call();
     k.tanh = tape.value(hidden), k.hidden = tape.value(hidden + 64);
     tape.use(k.cell), tape.use(k.gates);
-    tape.step();
+    tape.call();
     kept.push_back(k);
   }
   int to_hidden = tape.value(hidden), to_cell = tape.value(hidden);
-  tape.step();
-  for (int s = steps - 1; s >= 0; --s) {
+  tape.call();
+  for (int s = calls - 1; s >= 0; --s) {
     const Kept& k = kept[s];
     const int to_gates = tape.value(4 * hidden), cell = tape.value(hidden);
     tape.use(to_hidden), tape.use(to_cell), tape.use(k.gates), tape.use(k.tanh), tape.use(k.cell);
     if (s) tape.use(kept[s - 1].cell);
-    tape.step();
+    tape.call();
     to_hidden = tape.value(hidden), to_cell = cell;
     tape.value(4096);
     tape.use(to_gates), tape.use(cell);
     if (s) tape.use(kept[s - 1].hidden);
-    tape.step();
+    tape.call();
   }
   return tape.finish();
 }
@@ -196,35 +196,35 @@ inline std::vector<BufferUse> encoder_decoder(int buffers, uint64_t seed) {
     if (layer) tape.use(kept.back());
     if (layer > layers / 2) tape.use(kept[layers - layer]), tape.use(kept[layers / 2]);
     kept.push_back(out);
-    tape.step();
+    tape.call();
   }
   std::vector<int> skip(layers, -1);
   int gradient = tape.value(size(layers - 1)), shared = tape.value(size(layers / 2));
-  tape.step();
+  tape.call();
   for (int layer = layers - 1; layer >= 0; --layer) {
     const int next = tape.value(size(layer)), hidden = tape.value(4 * size(layer));
     tape.value(size(layer) * 3 / 2);
     tape.use(gradient), tape.use(kept[layer]), tape.use(wide[layer]);
-    tape.step();
+    tape.call();
     if (layer > layers / 2) {
       skip[layers - layer] = tape.value(size(layers - layer));
       tape.use(shared);
     }
     if (skip[layer] >= 0) tape.use(skip[layer]);
     tape.use(hidden), tape.use(next);
-    tape.step();
+    tape.call();
     gradient = next;
   }
   return tape.finish();
 }
 
 // Independent sizes and lifetimes, most of them short.
-inline std::vector<BufferUse> random_uses(int buffers, int steps, int64_t largest, uint64_t seed) {
+inline std::vector<BufferUse> random_uses(int buffers, int calls, int64_t largest, uint64_t seed) {
   std::vector<BufferUse> uses;
   for (int b = 0; b < buffers; ++b) {
-    const int first = int(next_random(seed) % steps);
-    const int longest = next_random(seed) % 4 == 0 ? steps : std::max(2, steps / 10);
-    const int last = std::min(steps - 1, first + int(next_random(seed) % longest));
+    const int first = int(next_random(seed) % calls);
+    const int longest = next_random(seed) % 4 == 0 ? calls : std::max(2, calls / 10);
+    const int last = std::min(calls - 1, first + int(next_random(seed) % longest));
     uses.push_back({Bytes(int64_t(1 + next_random(seed) % largest)), first, last});
   }
   return uses;

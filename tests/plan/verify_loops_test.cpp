@@ -45,12 +45,12 @@ TEST(VerifyLoops, ThatLoseWhatTheyCarryDoNot) {
   const LoopCase c = loop_case();
   // A turn's matmul writes where the table for the next turn lies.
   Plan plan = c.plan;
-  PlannedStep* make_table = nullptr;
-  PlannedStep* last_of_turn = nullptr;
-  for (PlannedStep& step : plan.steps) {
-    const Node& node = c.graph[step.node];
-    if (node.outputs[0] == c.table) make_table = &step;
-    if (node.phase == Phase::each && step.workspace_size.count > 0) last_of_turn = &step;
+  PlannedCall* make_table = nullptr;
+  PlannedCall* last_of_turn = nullptr;
+  for (PlannedCall& call : plan.calls) {
+    const Node& node = c.graph[call.node];
+    if (node.outputs[0] == c.table) make_table = &call;
+    if (node.phase == Phase::each && call.workspace_size.count > 0) last_of_turn = &call;
   }
   ASSERT_TRUE(make_table != nullptr && last_of_turn != nullptr);
   last_of_turn->workspace_at = make_table->outputs[0];
@@ -63,22 +63,22 @@ TEST(VerifyLoops, ThatLoseWhatTheyCarryDoNot) {
 }
 
 // What a loop carries may not be lost between its turns, wherever that happens: every sum of a real
-// step, overwritten by every kind of step in turn.
+// call, overwritten by every kind of call in turn.
 TEST(VerifyLoops, NoSumOfALoopMayBeOverwritten) {
   for (const Case& c : looped_cases()) {
     std::mt19937 random(3);
     int tried = 0;
-    for (const PlannedStep& begin : c.plan.steps) {
+    for (const PlannedCall& begin : c.plan.calls) {
       const Node& node = c.graph[begin.node];
       if (node.phase != Phase::begin) continue;
       Plan plan = c.plan;
       const auto s = pick(plan, random, [&](size_t i) {
-        const Node& other = c.graph[plan.steps[i].node];
+        const Node& other = c.graph[plan.calls[i].node];
         return other.phase == Phase::each && !is_update(other) && other.accumulate.empty() &&
                !other.op->view;
       });
       ASSERT_TRUE(s.has_value());
-      plan.steps[*s].outputs[0] = begin.outputs[0];
+      plan.calls[*s].outputs[0] = begin.outputs[0];
       EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << c.name << ": " << node.name;
       ++tried;
     }
@@ -96,7 +96,7 @@ TEST(VerifyLoops, TheNumberOfTurnsIsPartOfThePlan) {
     // The second turn is like all others: only what the step costs depends on their number.
     Plan more =
         lay_out({.graph = c.graph, .costs = c.costs, .microbatches = 7}, schedule_of(c.plan));
-    EXPECT_EQ(more.steps, c.plan.steps) << c.name;
+    EXPECT_EQ(more.calls, c.plan.calls) << c.name;
     EXPECT_EQ(find_fault(c.graph, c.costs, more), std::nullopt) << c.name;
     more.microbatches = 8;
     EXPECT_TRUE(find_fault(c.graph, c.costs, more).has_value()) << c.name;
@@ -106,7 +106,7 @@ TEST(VerifyLoops, TheNumberOfTurnsIsPartOfThePlan) {
 TEST(VerifyLoops, PhasesKeepTheirOrder) {
   const LoopCase c = loop_case();
   Plan plan = c.plan;
-  std::rotate(plan.steps.begin(), plan.steps.begin() + 1, plan.steps.end());  // `fill` goes last
+  std::rotate(plan.calls.begin(), plan.calls.begin() + 1, plan.calls.end());  // `fill` goes last
   EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value());
 }
 

@@ -87,8 +87,8 @@ TEST(VerifyPlan, SoundPlansPass) {
 
 TEST(VerifyPlan, RecomputationIsReallyThere) {
   for (const Case& c : sound_cases()) {
-    const auto repeated = std::count_if(c.plan.steps.begin(), c.plan.steps.end(),
-                                        [](const PlannedStep& s) { return s.recompute; });
+    const auto repeated = std::count_if(c.plan.calls.begin(), c.plan.calls.end(),
+                                        [](const PlannedCall& s) { return s.recompute; });
     EXPECT_EQ(repeated > 0, c.name.find("recomp") != std::string::npos ||
                                 c.name.find("hand-made") != std::string::npos)
         << c.name;
@@ -98,29 +98,29 @@ TEST(VerifyPlan, RecomputationIsReallyThere) {
 // One way of making a plan wrong. Returns false where this plan offers no place for it.
 using Corrupt = bool (*)(const Case& c, std::mt19937& random, Plan& plan);
 
-// Whether anything depends on what the step makes: a reader, the caller, or the next step's
+// Whether anything depends on what the call makes: a reader, the caller, or the next step's
 // weights.
 bool matters(const Case& c, size_t s, size_t k) {
-  const Node& node = c.graph[c.plan.steps[s].node];
+  const Node& node = c.graph[c.plan.calls[s].node];
   const ValueId value = node.outputs[k];
   const auto& results = c.graph.results;
   if (is_update(node)) return true;
-  for (size_t later = s + 1; later < c.plan.steps.size(); ++later) {
-    const Node& reader = c.graph[c.plan.steps[later].node];
+  for (size_t later = s + 1; later < c.plan.calls.size(); ++later) {
+    const Node& reader = c.graph[c.plan.calls[later].node];
     if (std::count(reader.inputs.begin(), reader.inputs.end(), value) != 0) return true;
     if (std::count(reader.accumulate.begin(), reader.accumulate.end(), value) != 0) return true;
     // Made again before anyone reads it.
-    if (c.plan.steps[later].node == c.plan.steps[s].node) return false;
+    if (c.plan.calls[later].node == c.plan.calls[s].node) return false;
   }
   return std::count(results.begin(), results.end(), value) != 0;
 }
 
-// Whether no other step puts the first output at the same place: a copy that was made there before
+// Whether no other call puts the first output at the same place: a copy that was made there before
 // and happens to be whole still would do as well.
 bool alone_there(const Case& c, size_t s) {
-  const PlannedStep& step = c.plan.steps[s];
-  return std::count_if(c.plan.steps.begin(), c.plan.steps.end(), [&](const PlannedStep& other) {
-           return other.node == step.node && other.outputs[0] == step.outputs[0];
+  const PlannedCall& call = c.plan.calls[s];
+  return std::count_if(c.plan.calls.begin(), c.plan.calls.end(), [&](const PlannedCall& other) {
+           return other.node == call.node && other.outputs[0] == call.outputs[0];
          }) == 1;
 }
 
@@ -128,47 +128,47 @@ bool drop_a_step(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
       pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
   if (!s) return false;
-  plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(*s));
+  plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(*s));
   return true;
 }
 
 bool drop_a_recomputation(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s = pick(plan, random, [&](size_t i) {
-    return plan.steps[i].recompute && matters(c, i, 0) && alone_there(c, i);
+    return plan.calls[i].recompute && matters(c, i, 0) && alone_there(c, i);
   });
   if (!s) return false;
-  plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(*s));
+  plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(*s));
   return true;
 }
 
 // A value's first maker trades places with its first reader.
 bool swap_maker_and_reader(const Case& c, std::mt19937& random, Plan& plan) {
   const auto reader = pick(plan, random, [&](size_t i) {
-    for (const ValueId input : c.graph[plan.steps[i].node].inputs) {
+    for (const ValueId input : c.graph[plan.calls[i].node].inputs) {
       if (c.graph[input].producer.valid()) return true;
     }
     return false;
   });
   if (!reader) return false;
-  for (const ValueId input : c.graph[plan.steps[*reader].node].inputs) {
+  for (const ValueId input : c.graph[plan.calls[*reader].node].inputs) {
     const NodeId producer = c.graph[input].producer;
     if (!producer.valid()) continue;
     for (size_t s = 0; s < *reader; ++s) {
-      if (plan.steps[s].node != producer) continue;
-      std::swap(plan.steps[s], plan.steps[*reader]);
+      if (plan.calls[s].node != producer) continue;
+      std::swap(plan.calls[s], plan.calls[*reader]);
       return true;
     }
   }
   return false;
 }
 
-// Addresses at which any step puts the value.
+// Addresses at which any call puts the value.
 bool lies_at(const Case& c, ValueId value, Bytes at) {
   if (c.plan.sources[value.at()] == at) return true;
-  for (const PlannedStep& step : c.plan.steps) {
-    const Node& node = c.graph[step.node];
+  for (const PlannedCall& call : c.plan.calls) {
+    const Node& node = c.graph[call.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (node.outputs[k] == value && step.outputs[k] == at) return true;
+      if (node.outputs[k] == value && call.outputs[k] == at) return true;
     }
   }
   return false;
@@ -181,28 +181,28 @@ Bytes moved(std::mt19937& random, Bytes at) {
 }
 
 bool shift_an_input(const Case& c, std::mt19937& random, Plan& plan) {
-  const auto s = pick(plan, random, [&](size_t i) { return !plan.steps[i].inputs.empty(); });
+  const auto s = pick(plan, random, [&](size_t i) { return !plan.calls[i].inputs.empty(); });
   if (!s) return false;
-  const size_t i = any(random, plan.steps[*s].inputs.size());
-  Bytes& at = plan.steps[*s].inputs[i];
+  const size_t i = any(random, plan.calls[*s].inputs.size());
+  Bytes& at = plan.calls[*s].inputs[i];
   at = moved(random, at);
-  return !lies_at(c, c.graph[plan.steps[*s].node].inputs[i], at);
+  return !lies_at(c, c.graph[plan.calls[*s].node].inputs[i], at);
 }
 
 bool shift_an_output(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
       pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
   if (!s) return false;
-  Bytes& at = plan.steps[*s].outputs[0];
+  Bytes& at = plan.calls[*s].outputs[0];
   at = moved(random, at);
-  return !lies_at(c, c.graph[plan.steps[*s].node].outputs[0], at);
+  return !lies_at(c, c.graph[plan.calls[*s].node].outputs[0], at);
 }
 
-// The step writes over something that another step will read.
+// The call writes over something that another call will read.
 bool write_over_a_live_value(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s = pick(plan, random, [&](size_t i) {
-    return i + 1 < plan.steps.size() && !is_update(c.graph[plan.steps[i].node]) &&
-           c.graph[plan.steps[i].node].accumulate.empty() && !c.graph[plan.steps[i].node].op->view;
+    return i + 1 < plan.calls.size() && !is_update(c.graph[plan.calls[i].node]) &&
+           c.graph[plan.calls[i].node].accumulate.empty() && !c.graph[plan.calls[i].node].op->view;
   });
   if (!s) return false;
   // A weight is live throughout: nothing but its update may write there.
@@ -211,18 +211,18 @@ bool write_over_a_live_value(const Case& c, std::mt19937& random, Plan& plan) {
     const Value& value = c.graph.values[v];
     if (!value.producer.valid() && value.role == Role::weight) weights.push_back(v);
   }
-  plan.steps[*s].outputs[0] = plan.sources[weights[any(random, weights.size())]];
+  plan.calls[*s].outputs[0] = plan.sources[weights[any(random, weights.size())]];
   return true;
 }
 
 bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
-      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.steps[i].node]); });
+      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.calls[i].node]); });
   if (!s) return false;
-  const Node& update = c.graph[plan.steps[*s].node];
+  const Node& update = c.graph[plan.calls[*s].node];
   // In front of the last reader of something that it overwrites, or of the maker of its gradient.
   for (size_t before = *s; before-- > 0;) {
-    const Node& other = c.graph[plan.steps[before].node];
+    const Node& other = c.graph[plan.calls[before].node];
     bool hazard = false;
     for (size_t i = 0; i < update.inputs.size(); ++i) {
       const ValueId value = update.inputs[i];
@@ -233,9 +233,9 @@ bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
       hazard |= overwritten && std::count(other.inputs.begin(), other.inputs.end(), value) != 0;
     }
     if (!hazard) continue;
-    const auto first = plan.steps.begin() + static_cast<ptrdiff_t>(before);
-    std::rotate(first, plan.steps.begin() + static_cast<ptrdiff_t>(*s),
-                plan.steps.begin() + static_cast<ptrdiff_t>(*s) + 1);
+    const auto first = plan.calls.begin() + static_cast<ptrdiff_t>(before);
+    std::rotate(first, plan.calls.begin() + static_cast<ptrdiff_t>(*s),
+                plan.calls.begin() + static_cast<ptrdiff_t>(*s) + 1);
     return true;
   }
   return false;
@@ -243,11 +243,11 @@ bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
 
 bool update_twice(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
-      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.steps[i].node]); });
+      pick(plan, random, [&](size_t i) { return is_update(c.graph[plan.calls[i].node]); });
   if (!s) return false;
-  PlannedStep again = plan.steps[*s];
+  PlannedCall again = plan.calls[*s];
   again.recompute = random() % 2 == 0;
-  plan.steps.push_back(again);
+  plan.calls.push_back(again);
   return true;
 }
 
@@ -262,8 +262,8 @@ bool claim_another_peak(const Case&, std::mt19937& random, Plan& plan) {
   return true;
 }
 
-bool claim_another_peak_step(const Case&, std::mt19937& random, Plan& plan) {
-  plan.peak_step += random() % 2 == 0 ? 1 : -1;
+bool claim_another_peak_call(const Case&, std::mt19937& random, Plan& plan) {
+  plan.peak_call += random() % 2 == 0 ? 1 : -1;
   return true;
 }
 
@@ -285,28 +285,28 @@ bool claim_other_costs(const Case&, std::mt19937& random, Plan& plan) {
 
 bool shrink_scratch(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
-      pick(plan, random, [&](size_t i) { return plan.steps[i].workspace_size.count > 0; });
+      pick(plan, random, [&](size_t i) { return plan.calls[i].workspace_size.count > 0; });
   if (!s) return false;
-  const int64_t size = c.costs.nodes[plan.steps[*s].node.at()].workspace.count;
-  plan.steps[*s].workspace_size =
+  const int64_t size = c.costs.nodes[plan.calls[*s].node.at()].workspace.count;
+  plan.calls[*s].workspace_size =
       Bytes(static_cast<int64_t>(random() % static_cast<uint32_t>(size)));
   return true;
 }
 
 bool put_scratch_on_an_operand(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s = pick(plan, random, [&](size_t i) {
-    return plan.steps[i].workspace_size.count > 0 && !plan.steps[i].inputs.empty();
+    return plan.calls[i].workspace_size.count > 0 && !plan.calls[i].inputs.empty();
   });
   if (!s) return false;
-  PlannedStep& step = plan.steps[*s];
-  step.workspace_at = random() % 2 == 0 ? step.inputs[any(random, step.inputs.size())]
-                                        : step.outputs[any(random, step.outputs.size())];
-  return !c.graph[step.node].op->view;
+  PlannedCall& call = plan.calls[*s];
+  call.workspace_at = random() % 2 == 0 ? call.inputs[any(random, call.inputs.size())]
+                                        : call.outputs[any(random, call.outputs.size())];
+  return !c.graph[call.node].op->view;
 }
 
 bool lie_about_recomputation(const Case&, std::mt19937& random, Plan& plan) {
-  PlannedStep& step = plan.steps[any(random, plan.steps.size())];
-  step.recompute = !step.recompute;
+  PlannedCall& call = plan.calls[any(random, plan.calls.size())];
+  call.recompute = !call.recompute;
   return true;
 }
 
@@ -321,10 +321,10 @@ bool put_a_source_on_another(const Case& c, std::mt19937& random, Plan& plan) {
 }
 
 bool run_another_node(const Case& c, std::mt19937& random, Plan& plan) {
-  const size_t s = any(random, plan.steps.size());
+  const size_t s = any(random, plan.calls.size());
   const NodeId other = make_id<NodeId>(any(random, c.graph.nodes.size()));
-  if (other == plan.steps[s].node || !matters(c, s, 0)) return false;
-  plan.steps[s].node = other;
+  if (other == plan.calls[s].node || !matters(c, s, 0)) return false;
+  plan.calls[s].node = other;
   return true;
 }
 
@@ -337,13 +337,13 @@ bool break_the_shape(const Case& c, std::mt19937& random, Plan& plan) {
       plan.sources.pop_back();
       return true;
     case 2:
-      plan.steps[any(random, plan.steps.size())].outputs.clear();
+      plan.calls[any(random, plan.calls.size())].outputs.clear();
       return true;
     case 3:
-      plan.steps[any(random, plan.steps.size())].node = make_id<NodeId>(c.graph.nodes.size());
+      plan.calls[any(random, plan.calls.size())].node = make_id<NodeId>(c.graph.nodes.size());
       return true;
     default:
-      plan.steps[any(random, plan.steps.size())].node = NodeId{};
+      plan.calls[any(random, plan.calls.size())].node = NodeId{};
       return true;
   }
 }
@@ -353,20 +353,20 @@ bool use_absurd_numbers(const Case& c, std::mt19937& random, Plan& plan) {
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max() / 64 * 64;
   const auto s = pick(plan, random, [&](size_t i) { return matters(c, i, 0); });
   if (!s) return false;
-  PlannedStep& step = plan.steps[*s];
+  PlannedCall& call = plan.calls[*s];
   switch (random() % 5) {
     case 0:
-      step.outputs[0] = Bytes(kHuge);
+      call.outputs[0] = Bytes(kHuge);
       return true;
     case 1:
-      step.workspace_size = Bytes(kHuge);
+      call.workspace_size = Bytes(kHuge);
       return true;
     case 2:
-      step.workspace_at = Bytes(kHuge);
-      step.workspace_size = Bytes(std::max<int64_t>(64, step.workspace_size.count));
+      call.workspace_at = Bytes(kHuge);
+      call.workspace_size = Bytes(std::max<int64_t>(64, call.workspace_size.count));
       return true;
     case 3:
-      step.outputs[0] = Bytes(-kHuge);
+      call.outputs[0] = Bytes(-kHuge);
       return true;
     default:
       for (Bytes& at : plan.sources) {
@@ -378,7 +378,7 @@ bool use_absurd_numbers(const Case& c, std::mt19937& random, Plan& plan) {
 
 const std::map<std::string, Corrupt>& corruptions() {
   static const std::map<std::string, Corrupt> all = {
-      {"drop a step", drop_a_step},
+      {"drop a call", drop_a_step},
       {"drop a recomputation", drop_a_recomputation},
       {"swap maker and reader", swap_maker_and_reader},
       {"shift an input", shift_an_input},
@@ -388,7 +388,7 @@ const std::map<std::string, Corrupt>& corruptions() {
       {"update twice", update_twice},
       {"claim another arena", claim_another_arena},
       {"claim another peak", claim_another_peak},
-      {"claim another peak step", claim_another_peak_step},
+      {"claim another peak call", claim_another_peak_call},
       {"claim other roles", claim_other_roles},
       {"claim other costs", claim_other_costs},
       {"shrink scratch", shrink_scratch},
@@ -436,8 +436,8 @@ TEST(VerifyPlan, WrongPlansOfRecomputingPoliciesAreAllRejected) {
   const std::vector<Case> cases = recomputing_cases();
   for (const Case& c : cases) {
     EXPECT_EQ(find_fault(c.graph, c.costs, c.plan), std::nullopt) << c.name;
-    EXPECT_TRUE(std::any_of(c.plan.steps.begin(), c.plan.steps.end(), [](const PlannedStep& step) {
-      return step.recompute;
+    EXPECT_TRUE(std::any_of(c.plan.calls.begin(), c.plan.calls.end(), [](const PlannedCall& call) {
+      return call.recompute;
     })) << c.name;
   }
   const auto tried = expect_all_rejected(cases, 10);
@@ -456,21 +456,21 @@ TEST(VerifyPlan, SecondsAreComparedOnlyWithTheCostsTheyCameFrom) {
 
 TEST(VerifyPlan, WhatIsMarkedToBeKeptMayNotBeMadeAgain) {
   Case c = hand_made(1);
-  const auto again = std::find_if(c.plan.steps.begin(), c.plan.steps.end(),
-                                  [](const PlannedStep& step) { return step.recompute; });
-  ASSERT_NE(again, c.plan.steps.end());
+  const auto again = std::find_if(c.plan.calls.begin(), c.plan.calls.end(),
+                                  [](const PlannedCall& call) { return call.recompute; });
+  ASSERT_NE(again, c.plan.calls.end());
   c.graph[again->node].mark = Mark::keep;
   EXPECT_NE(find_fault(c.graph, c.costs, c.plan).value_or("").find("marked to be kept"),
             std::string::npos);
 }
 
-// Every single step of a plan, not a sample: dropping it, or moving what it writes.
+// Every single call of a plan, not a sample: dropping it, or moving what it writes.
 TEST(VerifyPlan, NoStepCanBeLeftOutOfASmallPlan) {
   const Case c = hand_made(11);
-  for (size_t s = 0; s < c.plan.steps.size(); ++s) {
+  for (size_t s = 0; s < c.plan.calls.size(); ++s) {
     if (!matters(c, s, 0) || !alone_there(c, s)) continue;
     Plan plan = c.plan;
-    plan.steps.erase(plan.steps.begin() + static_cast<ptrdiff_t>(s));
+    plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(s));
     EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << s;
   }
 }
@@ -486,9 +486,9 @@ TEST(VerifyPlan, FaultsAreNamed) {
             std::string::npos);
   EXPECT_NE(fault([](Plan& p) { p.peak_live -= Bytes(64); }).find("claims a live peak"),
             std::string::npos);
-  EXPECT_NE(fault([](Plan& p) { p.steps[0].workspace_size = Bytes(1); }).find("too little scratch"),
+  EXPECT_NE(fault([](Plan& p) { p.calls[0].workspace_size = Bytes(1); }).find("too little scratch"),
             std::string::npos);
-  EXPECT_NE(fault([](Plan& p) { p.steps[0].inputs[0] = Bytes(1 << 20); }).find("does not hold it"),
+  EXPECT_NE(fault([](Plan& p) { p.calls[0].inputs[0] = Bytes(1 << 20); }).find("does not hold it"),
             std::string::npos);
   Plan broken = c.plan;
   broken.arena += Bytes(64);

@@ -32,20 +32,20 @@ inline Costs flat_costs(const Graph& graph, Bytes workspace = {}) {
   return costs;
 }
 
-// The steps of keep_all without its updates.
-inline std::vector<Step> forward_order(const Graph& graph) {
-  std::vector<Step> steps;
+// The calls of keep_all without its updates.
+inline std::vector<Call> forward_order(const Graph& graph) {
+  std::vector<Call> calls;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!is_update(graph.nodes[n])) steps.push_back({make_id<NodeId>(n), false});
+    if (!is_update(graph.nodes[n])) calls.push_back({make_id<NodeId>(n), false});
   }
-  return steps;
+  return calls;
 }
 
-// keep_all with some forward nodes computed again: before a step, with probability `chance`, what
+// keep_all with some forward nodes computed again: before a call, with probability `chance`, what
 // makes one of its inputs is repeated, and what makes that one's inputs before it, up to `depth`.
 inline Schedule with_recomputation(const Graph& graph, std::mt19937& random, double chance,
                                    int depth = 2) {
-  std::vector<Step> steps;
+  std::vector<Call> calls;
   std::vector<bool> made(graph.nodes.size(), false);
   const auto repeat = [&](auto&& self, NodeId id, int left) -> void {
     const Node& node = graph[id];
@@ -54,18 +54,18 @@ inline Schedule with_recomputation(const Graph& graph, std::mt19937& random, dou
       const NodeId producer = graph[input].producer;
       if (producer.valid() && left > 0 && random() % 2 == 0) self(self, producer, left - 1);
     }
-    steps.push_back({id, true});
+    calls.push_back({id, true});
   };
-  for (const Step& step : forward_order(graph)) {
-    for (const ValueId input : graph[step.node].inputs) {
+  for (const Call& call : forward_order(graph)) {
+    for (const ValueId input : graph[call.node].inputs) {
       const NodeId producer = graph[input].producer;
       const bool chosen = std::uniform_real_distribution<>(0, 1)(random) < chance;
       if (chosen && producer.valid() && made[producer.at()]) repeat(repeat, producer, depth);
     }
-    steps.push_back(step);
-    made[step.node.at()] = true;
+    calls.push_back(call);
+    made[call.node.at()] = true;
   }
-  return place_updates(graph, steps);
+  return place_updates(graph, calls);
 }
 
 // A graph with its costs and a plan of it.
@@ -135,7 +135,7 @@ inline ModelOptions with_norm(ModelOptions options, Norm norm) {
   return options;
 }
 
-// Steps whose middle runs several times.
+// Calls whose middle runs several times.
 inline std::vector<Case> looped_cases() {
   std::vector<Case> cases = {planned_model(small_wrn(), "nesterov", 3),
                              planned_model(small_lstm(), "adam", 2),
@@ -147,11 +147,11 @@ inline std::vector<Case> looped_cases() {
 
 inline size_t any(std::mt19937& random, size_t count) { return random() % count; }
 
-// A random step for which `suits` holds, or none.
+// A random call for which `suits` holds, or none.
 template <class Suits>
 std::optional<size_t> pick(const Plan& plan, std::mt19937& random, Suits&& suits) {
   std::vector<size_t> candidates;
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
+  for (size_t s = 0; s < plan.calls.size(); ++s) {
     if (suits(s)) candidates.push_back(s);
   }
   if (candidates.empty()) return std::nullopt;

@@ -25,7 +25,7 @@ namespace thimble {
 // A graph on a device, planned in many ways; every plan trains the same steps.
 class Trial {
  public:
-  using Fill = std::function<void(Program& program, int step)>;
+  using Fill = std::function<void(Program& program, int call)>;
 
   Trial(const Graph& graph, Backend& backend, Fill fill)
       : graph_(graph),
@@ -46,7 +46,7 @@ class Trial {
   // Plans that differ in nothing but their claims run once.
   void expect_same_bits(const Plan& plan) {
     for (const Plan& known : seen_) {
-      if (known.steps == plan.steps && known.sources == plan.sources) return;
+      if (known.calls == plan.calls && known.sources == plan.sources) return;
     }
     seen_.push_back(plan);
     ASSERT_EQ(find_fault(graph_, costs_, plan), std::nullopt);
@@ -96,8 +96,8 @@ class Trial {
                       std::byte{0xA7});
     Program program(graph_, plan, backend_, *arena);
     start(program);
-    for (int step = 0; step < 3; ++step) {
-      fill_(program, step);
+    for (int call = 0; call < 3; ++call) {
+      fill_(program, call);
       program.run();
     }
     EXPECT_EQ(program.touched(), plan.arena);
@@ -182,26 +182,26 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
         training_(
             make_training_graph(net().options, parse_optimizer("nesterov"), {}, 1, net().sparsity)),
         trial_(training_.model.graph, *backend_,
-               [this](Program& program, int step) { fill(program, step); }) {}
+               [this](Program& program, int call) { fill(program, call); }) {}
 
   static const Net& net() { return std::get<1>(GetParam()); }
 
   // Made-up data.
-  void fill(Program& program, int step) const {
+  void fill(Program& program, int call) const {
     const Model& model = training_.model;
     if (model.pixels.valid()) {
       size_t i = 0;
       for (uint8_t& pixel : program.view<uint8_t>(model.pixels)) {
-        pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(step) * 11) % 251);
+        pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(call) * 11) % 251);
       }
     }
     if (model.sequence.valid()) {
       size_t i = 0;
       for (float& x : program.view<float>(model.sequence)) {
-        x = static_cast<float>((i++ * 31 + static_cast<size_t>(step)) % 17) / 8.0f - 1.0f;
+        x = static_cast<float>((i++ * 31 + static_cast<size_t>(call)) % 17) / 8.0f - 1.0f;
       }
     }
-    int row = step;
+    int row = call;
     for (int32_t& label : program.view<int32_t>(model.labels)) {
       label = row++ % static_cast<int32_t>(model.options.classes);
     }
@@ -209,7 +209,7 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
     program.view<float>(training_.scalars.learning_rate)[0] = 0.05f;
     if (model.rng.valid()) {
       const auto rng = program.view<int64_t>(model.rng);
-      rng[0] = 3, rng[1] = step, rng[2] = 0;
+      rng[0] = 3, rng[1] = call, rng[2] = 0;
     }
   }
 
@@ -248,9 +248,9 @@ TEST_P(RandomBits, EveryPolicyAtEveryBudgetGivesTheBitsOfKeepAll) {
   const uint32_t first = std::get<1>(GetParam()) * kGraphs;
   for (uint32_t seed = first; seed < first + kGraphs; ++seed) {
     SCOPED_TRACE(seed);
-    const RandomStep step = random_step(1000 + seed);
-    Trial trial(step.graph, *backend, [&](Program& program, int number) {
-      fill_inputs(step.graph, step.rng, static_cast<uint64_t>(number + 1),
+    const RandomStep call = random_step(1000 + seed);
+    Trial trial(call.graph, *backend, [&](Program& program, int number) {
+      fill_inputs(call.graph, call.rng, static_cast<uint64_t>(number + 1),
                   [&](ValueId v, const Tensor& tensor) {
                     std::memcpy(program.bytes_of(v).data(), tensor.bytes().data(),
                                 tensor.bytes().size());

@@ -221,7 +221,7 @@ TEST(Microbatches, RunningStatisticsMoveOncePerMicrobatch) {
   int updates = 0;
   for (TrainingStep::Part* part :
        {&training.step().parts().front(), &training.step().parts().back()}) {
-    for (const PlannedStep& step : part->plan->steps) {
+    for (const PlannedCall& step : part->plan->calls) {
       const Node& node = part->training->model.graph[step.node];
       if (node.op->name == "running_stats_update" && node.name.starts_with("bn.")) {
         updates += part->runs;

@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// One copy of a value: made at one step (or present at the start), read until another.
+// One copy of a value: made at one call (or present at the start), read until another.
 struct Copy {
   ValueId value;
   int made = 0;
@@ -24,34 +24,34 @@ class Assigner {
         costs_(costs),
         sharing_(sharing),
         microbatches_(microbatches),
-        last_step_(static_cast<int>(schedule.steps.size()) - 1),
+        last_call_(static_cast<int>(schedule.calls.size()) - 1),
         each_(phase_range(graph, schedule, Phase::each)) {}
 
   Buffers run() {
     find_copies();
     find_ends();
     result_.sources.assign(graph_.values.size(), -1);
-    result_.steps.reserve(schedule_.steps.size());
+    result_.calls.reserve(schedule_.calls.size());
     result_.uses.reserve(copies_.size());
     for (size_t c = 0; c < source_count_; ++c) {
       copies_[c].buffer = new_buffer(copies_[c]);
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;
     }
-    for (size_t s = 0; s < schedule_.steps.size(); ++s) assign_step(static_cast<int>(s));
+    for (size_t s = 0; s < schedule_.calls.size(); ++s) assign_call(static_cast<int>(s));
     find_carried();
     return std::move(result_);
   }
 
  private:
-  // Which copy every step reads and makes.
+  // Which copy every call reads and makes.
   void find_copies() {
     current_.assign(graph_.values.size(), -1);
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (!graph_.values[v].producer.valid()) make_copy(make_id<ValueId>(v), 0);
     }
     source_count_ = copies_.size();
-    for (size_t s = 0; s < schedule_.steps.size(); ++s) {
-      const Node& node = graph_[schedule_.steps[s].node];
+    for (size_t s = 0; s < schedule_.calls.size(); ++s) {
+      const Node& node = graph_[schedule_.calls[s].node];
       const int now = static_cast<int>(s);
       first_.push_back(uses_.size());
       for (const ValueId input : node.inputs) uses_.push_back(read(input, now));
@@ -62,27 +62,27 @@ class Assigner {
     }
   }
 
-  // The copies a step reads, adds into and makes, in that order.
-  int read_copy(size_t step, size_t input) const { return uses_[first_[step] + input]; }
-  int target_copy(const Node& node, size_t step, size_t k) const {
-    return uses_[first_[step] + node.inputs.size() + k];
+  // The copies a call reads, adds into and makes, in that order.
+  int read_copy(size_t call, size_t input) const { return uses_[first_[call] + input]; }
+  int target_copy(const Node& node, size_t call, size_t k) const {
+    return uses_[first_[call] + node.inputs.size() + k];
   }
-  int made_copy(const Node& node, size_t step, size_t k) const {
-    return uses_[first_[step] + node.inputs.size() + node.accumulate.size() + k];
+  int made_copy(const Node& node, size_t call, size_t k) const {
+    return uses_[first_[call] + node.inputs.size() + node.accumulate.size() + k];
   }
 
-  int make_copy(ValueId value, int step) {
-    copies_.push_back({value, step, step, -1});
+  int make_copy(ValueId value, int call) {
+    copies_.push_back({value, call, call, -1});
     return current_[value.at()] = static_cast<int>(copies_.size()) - 1;
   }
 
-  int read(ValueId value, int step) {
+  int read(ValueId value, int call) {
     const int copy = current_[value.at()];
     if (copy < 0) {
-      internal_check(false, fmt::format("step {} reads '{}', which no step before it makes", step,
+      internal_check(false, fmt::format("call {} reads '{}', which no call before it makes", call,
                                         graph_[value].name));
     }
-    copies_[static_cast<size_t>(copy)].end = step;
+    copies_[static_cast<size_t>(copy)].end = call;
     return copy;
   }
 
@@ -91,7 +91,7 @@ class Assigner {
       Copy& copy = copies_[c];
       const Role role = graph_[copy.value].role;
       const bool source = c < source_count_;
-      if (source && is_persistent(role)) copy.end = last_step_;
+      if (source && is_persistent(role)) copy.end = last_call_;
       if (microbatches_ == 1) continue;
       if (source && role == Role::input) {
         // Filled anew before every microbatch, and between its last reader and that nobody's.
@@ -104,22 +104,22 @@ class Assigner {
     for (const ValueId value : graph_.results) {
       const int copy = current_[value.at()];
       internal_check(copy >= 0, "the schedule does not compute a result");
-      copies_[static_cast<size_t>(copy)].end = last_step_;
+      copies_[static_cast<size_t>(copy)].end = last_call_;
     }
   }
 
-  void assign_step(int s) {
-    const size_t step = static_cast<size_t>(s);
-    const Node& node = graph_[schedule_.steps[step].node];
-    StepBuffers buffers;
+  void assign_call(int s) {
+    const size_t call = static_cast<size_t>(s);
+    const Node& node = graph_[schedule_.calls[call].node];
+    CallBuffers buffers;
     buffers.inputs.reserve(node.inputs.size());
     buffers.outputs.reserve(node.outputs.size());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      buffers.inputs.push_back(copies_[static_cast<size_t>(read_copy(step, i))].buffer);
+      buffers.inputs.push_back(copies_[static_cast<size_t>(read_copy(call, i))].buffer);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      Copy& copy = copies_[static_cast<size_t>(made_copy(node, step, k))];
-      int buffer = inherited(node, step, k);
+      Copy& copy = copies_[static_cast<size_t>(made_copy(node, call, k))];
+      int buffer = inherited(node, call, k);
       if (buffer < 0) buffer = overwritable(node, buffers, copy, k, s);
       if (buffer < 0) {
         buffer = new_buffer(copy);
@@ -130,29 +130,29 @@ class Assigner {
       copy.buffer = buffer;
       buffers.outputs.push_back(buffer);
     }
-    const Bytes scratch = costs_.nodes[schedule_.steps[step].node.at()].workspace;
+    const Bytes scratch = costs_.nodes[schedule_.calls[call].node.at()].workspace;
     if (scratch.count > 0) {
       buffers.workspace = add_buffer({scratch, s, s}, Role::workspace, false);
     }
-    result_.steps.push_back(std::move(buffers));
+    result_.calls.push_back(std::move(buffers));
   }
 
   // The buffer an output must share: of the version before it, or of what it is a view of.
-  int inherited(const Node& node, size_t step, size_t k) const {
+  int inherited(const Node& node, size_t call, size_t k) const {
     int copy = -1;
     for (const Alias& update : node.op->updates) {
       if (update.output == static_cast<int>(k)) {
-        copy = read_copy(step, static_cast<size_t>(update.input));
+        copy = read_copy(call, static_cast<size_t>(update.input));
       }
     }
-    if (node.added_into(k).valid()) copy = target_copy(node, step, k);
-    if (node.op->view && k == 0) copy = read_copy(step, 0);
+    if (node.added_into(k).valid()) copy = target_copy(node, call, k);
+    if (node.op->view && k == 0) copy = read_copy(call, 0);
     return copy < 0 ? -1 : copies_[static_cast<size_t>(copy)].buffer;
   }
 
-  // The buffer an output may take over: of equal size, read for the last time at this step, and
+  // The buffer an output may take over: of equal size, read for the last time at this call, and
   // only through inputs that the op lets this output overwrite.
-  int overwritable(const Node& node, const StepBuffers& buffers, const Copy& copy, size_t k,
+  int overwritable(const Node& node, const CallBuffers& buffers, const Copy& copy, size_t k,
                    int s) const {
     if (sharing_ == Sharing::none) return -1;
     const auto may_overwrite = [&](size_t input) {
@@ -185,7 +185,7 @@ class Assigner {
     result_.carried.assign(result_.uses.size(), false);
     if (microbatches_ == 1) return;
     for (int s = 0; s < each_.begin; ++s) {
-      for (const int buffer : result_.steps[static_cast<size_t>(s)].outputs) {
+      for (const int buffer : result_.calls[static_cast<size_t>(s)].outputs) {
         const size_t b = static_cast<size_t>(buffer);
         result_.carried[b] = !result_.persistent[b] && result_.uses[b].last >= each_.end - 1;
       }
@@ -210,14 +210,14 @@ class Assigner {
   const Costs& costs_;
   const Sharing sharing_;
   const int microbatches_;
-  const int last_step_;
+  const int last_call_;
   const PhaseRange each_;
 
   std::vector<Copy> copies_;  // sources first
   size_t source_count_ = 0;
   std::vector<int> current_;   // by value: its latest copy
-  std::vector<int> uses_;      // copies, step after step
-  std::vector<size_t> first_;  // by step: where its copies begin in uses_
+  std::vector<int> uses_;      // copies, call after call
+  std::vector<size_t> first_;  // by call: where its copies begin in uses_
   Buffers result_;
 };
 
@@ -225,9 +225,9 @@ class Assigner {
 
 PhaseRange phase_range(const Graph& graph, const Schedule& schedule, Phase phase) {
   PhaseRange range;
-  const int count = static_cast<int>(schedule.steps.size());
+  const int count = static_cast<int>(schedule.calls.size());
   const auto phase_of = [&](int s) {
-    return graph[schedule.steps[static_cast<size_t>(s)].node].phase;
+    return graph[schedule.calls[static_cast<size_t>(s)].node].phase;
   };
   while (range.begin < count && phase_of(range.begin) < phase) ++range.begin;
   range.end = range.begin;

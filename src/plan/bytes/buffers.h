@@ -1,9 +1,9 @@
 // From a schedule to buffers: which copies of which values share bytes, and when those are live.
 //
-//   step:      0      1      2      3      4
+//   call:      0      1      2      3      4
 //   x          w------r------r
-//   relu(x)                  w======r             in place: takes over x's buffer at step 2
-//   scratch           ws                          one step only
+//   relu(x)                  w======r             in place: takes over x's buffer at call 2
+//   scratch           ws                          one call only
 #pragma once
 
 #include <vector>
@@ -12,18 +12,18 @@
 
 namespace thimble {
 
-struct StepBuffers {
+struct CallBuffers {
   std::vector<int> inputs;   // buffer of each input
   std::vector<int> outputs;  // buffer of each output
   int workspace = -1;
 };
 
 struct Buffers {
-  std::vector<BufferUse> uses;  // first and last step, inclusive
+  std::vector<BufferUse> uses;  // first and last call, inclusive
   std::vector<Role> roles;
   std::vector<bool> persistent;  // live across steps
   std::vector<bool> carried;     // made in `begin` and live across microbatches
-  std::vector<StepBuffers> steps;
+  std::vector<CallBuffers> calls;
   std::vector<int> sources;  // by ValueId: buffer of a value present at the start, or -1
 };
 
@@ -31,7 +31,7 @@ struct Buffers {
 Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
                        Sharing sharing, int microbatches);
 
-// The first and one-past-last step of a phase.
+// The first and one-past-last call of a phase.
 struct PhaseRange {
   int begin = 0;
   int end = 0;

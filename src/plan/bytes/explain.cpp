@@ -6,8 +6,8 @@
 namespace thimble {
 
 std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, const Plan& plan) {
-  const int peak = plan.peak_step;
-  const int count = static_cast<int>(plan.steps.size());
+  const int peak = plan.peak_call;
+  const int count = static_cast<int>(plan.calls.size());
   // By value: its copy at the peak.
   std::vector<int> made(graph.values.size(), -2);
   std::vector<int64_t> address(graph.values.size(), -1);
@@ -17,18 +17,18 @@ std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, cons
     address[v] = plan.sources[v].count;
   }
   for (int s = 0; s <= peak; ++s) {
-    const PlannedStep& step = plan.steps[static_cast<size_t>(s)];
-    const Node& node = graph[step.node];
+    const PlannedCall& call = plan.calls[static_cast<size_t>(s)];
+    const Node& node = graph[call.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       made[node.outputs[k].at()] = s;
-      address[node.outputs[k].at()] = step.outputs[k].count;
+      address[node.outputs[k].at()] = call.outputs[k].count;
     }
   }
   std::vector<int> last(graph.values.size(), -1);
   std::vector<bool> made_again(graph.values.size(), false);
   for (int s = peak; s < count; ++s) {
-    const PlannedStep& step = plan.steps[static_cast<size_t>(s)];
-    const Node& node = graph[step.node];
+    const PlannedCall& call = plan.calls[static_cast<size_t>(s)];
+    const Node& node = graph[call.node];
     const auto read = [&](ValueId value) {
       if (value.valid() && !made_again[value.at()]) last[value.at()] = s;
     };
@@ -37,7 +37,7 @@ std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, cons
     if (s == peak) continue;
     for (const ValueId output : node.outputs) made_again[output.at()] = true;
   }
-  for (const ValueId output : graph[plan.steps[static_cast<size_t>(peak)].node].outputs) {
+  for (const ValueId output : graph[plan.calls[static_cast<size_t>(peak)].node].outputs) {
     last[output.at()] = std::max(last[output.at()], peak);
   }
 
@@ -70,9 +70,9 @@ std::vector<Fate> fates_of(const Graph& graph, const Plan& plan) {
     if (!node.backward) continue;
     for (const ValueId input : node.inputs) fates[input.at()] = Fate::kept;
   }
-  for (const PlannedStep& step : plan.steps) {
-    if (!step.recompute) continue;
-    for (const ValueId output : graph[step.node].outputs) {
+  for (const PlannedCall& call : plan.calls) {
+    if (!call.recompute) continue;
+    for (const ValueId output : graph[call.node].outputs) {
       if (fates[output.at()] == Fate::kept) fates[output.at()] = Fate::recomputed;
     }
   }

@@ -10,14 +10,14 @@ namespace thimble {
 struct LiveValue {
   ValueId value;
   Bytes bytes;
-  int made = 0;  // the step that made this copy; -1: present at the start
+  int made = 0;  // the call that made this copy; -1: present at the start
   int last_read = 0;
   // Of a value that could be dropped and computed again from what is live: the time that would cost
   // per byte it would free. Negative: it could not.
   double seconds_per_byte = -1;
 };
 
-// What is live at the plan's fullest step, largest first; values in the same bytes are named once.
+// What is live at the plan's fullest call, largest first; values in the same bytes are named once.
 std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, const Plan& plan);
 
 // What becomes of a forward value that the backward pass needs, or of its code.

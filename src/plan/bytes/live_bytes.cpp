@@ -7,17 +7,17 @@ namespace thimble {
 std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers) {
   int end = 0;
   for (const BufferUse& use : buffers) end = std::max(end, use.last + 1);
-  const size_t steps = static_cast<size_t>(end);
-  std::vector<int64_t> change(steps + 1, 0);
+  const size_t calls = static_cast<size_t>(end);
+  std::vector<int64_t> change(calls + 1, 0);
   for (const BufferUse& use : buffers) {
     const int64_t size = align_up(use.size).count;
     change[static_cast<size_t>(use.first)] += size;
     change[static_cast<size_t>(use.last) + 1] -= size;
   }
   std::vector<Bytes> live;
-  live.reserve(steps);
+  live.reserve(calls);
   int64_t now = 0;
-  for (size_t s = 0; s < steps; ++s) live.emplace_back(now += change[s]);
+  for (size_t s = 0; s < calls; ++s) live.emplace_back(now += change[s]);
   return live;
 }
 

@@ -1,4 +1,4 @@
-// Live bytes step by step: sums over ranges of steps, and the most of a range.
+// Live bytes call by call: sums over ranges of calls, and the most of a range.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace thimble {
 
-// By step, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
-// REQUIRES: steps count from 0.
+// By call, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
+// REQUIRES: calls count from 0.
 std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers);
-// The most of that. What live_peak() says, in time that is linear in buffers and steps.
+// The most of that. What live_peak() says, in time that is linear in buffers and calls.
 Bytes most_live(std::span<const BufferUse> buffers);
 
-// A binary tree over the steps. Both calls take ranges that are inclusive and not empty, and time
-// that is logarithmic in the number of steps.
+// A binary tree over the calls. Both functions take ranges that are inclusive and not empty, and time
+// that is logarithmic in the number of calls.
 class LiveBytes {
  public:
   explicit LiveBytes(const std::vector<Bytes>& by_step);

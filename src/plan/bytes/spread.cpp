@@ -14,11 +14,11 @@
 namespace thimble {
 namespace {
 
-constexpr int kShort = 16;        // steps that a buffer may live and still be moved
+constexpr int kShort = 16;        // calls that a buffer may live and still be moved
 constexpr size_t kMost = 60'000;  // buffers; more would take longer than they gain
 constexpr int kNever = -1;
 
-// For every byte from `begin` on, the last step that a buffer placed so far lies there.
+// For every byte from `begin` on, the last call that a buffer placed so far lies there.
 class Past {
  public:
   Past(int64_t begin, int64_t end) : begin_(begin), end_(end) { pieces_[begin] = kNever; }
@@ -144,7 +144,7 @@ class Mover {
   int64_t begin(size_t b) const { return offsets_[b].count; }
   int64_t end(size_t b) const { return begin(b) + size(b); }
 
-  // Among what is free from its first step to its last. `later`: buffers that begin after it.
+  // Among what is free from its first call to its last. `later`: buffers that begin after it.
   void move(size_t b, std::span<const size_t> later) {
     std::vector<Piece> ahead;
     for (const size_t other : later) {
@@ -187,13 +187,13 @@ void for_each_place(const Buffers& buffers, Plan& plan, const Visit& visit) {
   for (size_t v = 0; v < plan.sources.size(); ++v) {
     if (buffers.sources[v] >= 0) visit(buffers.sources[v], plan.sources[v]);
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const StepBuffers& step = buffers.steps[s];
-    for (size_t i = 0; i < step.inputs.size(); ++i) visit(step.inputs[i], plan.steps[s].inputs[i]);
-    for (size_t k = 0; k < step.outputs.size(); ++k) {
-      visit(step.outputs[k], plan.steps[s].outputs[k]);
+  for (size_t s = 0; s < plan.calls.size(); ++s) {
+    const CallBuffers& call = buffers.calls[s];
+    for (size_t i = 0; i < call.inputs.size(); ++i) visit(call.inputs[i], plan.calls[s].inputs[i]);
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      visit(call.outputs[k], plan.calls[s].outputs[k]);
     }
-    if (step.workspace >= 0) visit(step.workspace, plan.steps[s].workspace_at);
+    if (call.workspace >= 0) visit(call.workspace, plan.calls[s].workspace_at);
   }
 }
 
@@ -204,10 +204,10 @@ Plan spread_apart(const Graph& graph, const Costs& costs, Plan plan) {
   Buffers buffers =
       assign_buffers(graph, schedule_of(plan), costs, Sharing::sharing, plan.microbatches);
   if (buffers.uses.size() > kMost) return plan;
-  const int last_step = static_cast<int>(plan.steps.size()) - 1;
+  const int last_call = static_cast<int>(plan.calls.size()) - 1;
   for (size_t b = 0; b < buffers.uses.size(); ++b) {  // what lives on stays
     if (buffers.persistent[b] || buffers.carried[b]) {
-      buffers.uses[b] = {buffers.uses[b].size, 0, std::max(last_step, kShort)};
+      buffers.uses[b] = {buffers.uses[b].size, 0, std::max(last_call, kShort)};
     }
   }
   std::vector<Bytes> offsets(buffers.uses.size());

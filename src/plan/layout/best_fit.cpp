@@ -1,5 +1,5 @@
 // In order of birth, each buffer in the smallest hole that holds it. A second walk runs from the
-// last step to the first, where what backward frees late comes early; the smaller result wins.
+// last call to the first, where what backward frees late comes early; the smaller result wins.
 #include "plan/layout/place_at_birth.h"
 #include "plan/packer.h"
 

@@ -10,7 +10,7 @@ namespace {
 // buffer the remaining nest is left to the packers, which keeps the peeling linear.
 constexpr int64_t kVisitsPerBuffer = 48;
 
-// Renumbers time so that only slots remain: a step where something is born after something died.
+// Renumbers time so that only slots remain: a call where something is born after something died.
 // REQUIRES: items sorted by first, not empty.
 void compress_time(Part& part) {
   const int begin = part.items.front().first;
@@ -39,7 +39,7 @@ void compress_time(Part& part) {
   part.slots = slot + 1;
 }
 
-// All buffers of positive size, with steps replaced by their rank so that huge step numbers cost
+// All buffers of positive size, with calls replaced by their rank so that huge call numbers cost
 // nothing.
 Part whole_problem(std::span<const BufferUse> buffers) {
   std::vector<int> births;
@@ -47,8 +47,8 @@ Part whole_problem(std::span<const BufferUse> buffers) {
   for (const BufferUse& use : buffers) births.push_back(use.first);
   std::sort(births.begin(), births.end());
   births.erase(std::unique(births.begin(), births.end()), births.end());
-  const auto last_birth_by = [&](int step) {
-    return int(std::upper_bound(births.begin(), births.end(), step) - births.begin()) - 1;
+  const auto last_birth_by = [&](int call) {
+    return int(std::upper_bound(births.begin(), births.end(), call) - births.begin()) - 1;
   };
   Part part;
   for (size_t b = 0; b < buffers.size(); ++b) {

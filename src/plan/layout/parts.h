@@ -20,7 +20,7 @@
 
 namespace thimble {
 
-// A buffer inside a part. Time is counted in slots: the steps at which the set of live buffers is
+// A buffer inside a part. Time is counted in slots: the calls at which the set of live buffers is
 // maximal. Two buffers overlap in time exactly if they share a slot.
 struct PartItem {
   int64_t size = 0;  // aligned, positive

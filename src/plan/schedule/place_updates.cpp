@@ -8,7 +8,7 @@ namespace thimble {
 
 bool is_update(const Node& node) { return !node.op->updates.empty(); }
 
-Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
+Schedule place_updates(const Graph& graph, const std::vector<Call>& calls) {
   // By value: the one whose bytes it shows, itself unless it is a view.
   std::vector<size_t> bytes_of(graph.values.size());
   for (size_t v = 0; v < bytes_of.size(); ++v) {
@@ -18,13 +18,13 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
                       ? bytes_of[graph[producer].inputs[0].at()]
                       : v;
   }
-  // By value: the last step that makes or reads its bytes; -1 for values present at the start.
+  // By value: the last call that makes or reads its bytes; -1 for values present at the start.
   std::vector<int> last_touch(graph.values.size(), -1);
   std::vector<int> first_made(graph.values.size(), -1);
-  std::vector<int> phase_start = {0, static_cast<int>(steps.size()),
-                                  static_cast<int>(steps.size())};
-  for (size_t s = 0; s < steps.size(); ++s) {
-    const Node& node = graph[steps[s].node];
+  std::vector<int> phase_start = {0, static_cast<int>(calls.size()),
+                                  static_cast<int>(calls.size())};
+  for (size_t s = 0; s < calls.size(); ++s) {
+    const Node& node = graph[calls[s].node];
     const int now = static_cast<int>(s);
     for (const ValueId input : node.inputs) last_touch[bytes_of[input.at()]] = now;
     for (const ValueId target : node.accumulate) {
@@ -38,8 +38,8 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
       phase_start[static_cast<size_t>(p)] = std::min(phase_start[static_cast<size_t>(p)], now);
     }
   }
-  // after[s]: updates that run right behind step s - 1, in graph order.
-  std::vector<std::vector<NodeId>> after(steps.size() + 1);
+  // after[s]: updates that run right behind call s - 1, in graph order.
+  std::vector<std::vector<NodeId>> after(calls.size() + 1);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (!is_update(node)) continue;
@@ -62,9 +62,9 @@ Schedule place_updates(const Graph& graph, const std::vector<Step>& steps) {
     }
   }
   Schedule schedule;
-  for (size_t s = 0; s <= steps.size(); ++s) {
-    for (const NodeId update : after[s]) schedule.steps.push_back({update, false});
-    if (s < steps.size()) schedule.steps.push_back(steps[s]);
+  for (size_t s = 0; s <= calls.size(); ++s) {
+    for (const NodeId update : after[s]) schedule.calls.push_back({update, false});
+    if (s < calls.size()) schedule.calls.push_back(calls[s]);
   }
   return schedule;
 }

@@ -11,8 +11,8 @@ namespace thimble {
 // True for a node that makes the next version of a persistent value.
 bool is_update(const Node& node);
 
-// `steps`: everything but updates, in order, recomputation included. Returns the whole schedule.
+// `calls`: everything but updates, in order, recomputation included. Returns the whole schedule.
 // Updates of the `end` phase stay in that phase.
-Schedule place_updates(const Graph& graph, const std::vector<Step>& steps);
+Schedule place_updates(const Graph& graph, const std::vector<Call>& calls);
 
 }  // namespace thimble

@@ -47,28 +47,28 @@ bool can_recompute(const ForwardPass& pass, ValueId value) {
 }
 
 Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay) {
-  std::vector<Step> steps;
+  std::vector<Call> calls;
   const auto run_phase = [&](Phase phase) {
     for (const NodeId node : pass.backward) {
       if (pass.graph[node].phase != phase) continue;
       if (phase == Phase::each) {
         for (const int at : replay(node)) {
-          steps.push_back({pass.nodes[static_cast<size_t>(at)], true});
+          calls.push_back({pass.nodes[static_cast<size_t>(at)], true});
         }
       }
-      steps.push_back({node, false});
+      calls.push_back({node, false});
     }
   };
   run_phase(Phase::begin);
-  for (const NodeId node : pass.nodes) steps.push_back({node, false});
+  for (const NodeId node : pass.nodes) calls.push_back({node, false});
   run_phase(Phase::each);
   run_phase(Phase::end);
-  return place_updates(pass.graph, steps);
+  return place_updates(pass.graph, calls);
 }
 
 namespace {
 
-// Emits steps and knows which values are there.
+// Emits calls and knows which values are there.
 class Replayer {
  public:
   explicit Replayer(const ForwardPass& pass)
@@ -87,7 +87,7 @@ class Replayer {
   }
 
   void emit(NodeId node, bool again = false) {
-    steps_.push_back({node, again});
+    calls_.push_back({node, again});
     for (const ValueId output : pass_.graph[node].outputs) available_[output.at()] = true;
   }
 
@@ -128,7 +128,7 @@ class Replayer {
 
   Schedule finish() {
     emit_phase(Phase::end);
-    return place_updates(pass_.graph, steps_);
+    return place_updates(pass_.graph, calls_);
   }
 
  private:
@@ -142,7 +142,7 @@ class Replayer {
   std::vector<bool> available_;                 // by value
   std::vector<bool> wanted_;                    // by position; all false between calls
   std::vector<std::vector<ValueId>> views_of_;  // by value
-  std::vector<Step> steps_;
+  std::vector<Call> calls_;
 };
 
 }  // namespace
@@ -212,16 +212,16 @@ Drops drops_of(const ForwardPass& pass, const Schedule& schedule) {
   Drops drops(stages_of(pass).size());
   std::vector<size_t> touched(pass.graph.values.size(), 0);  // by value: stage
   size_t stage = 0;
-  for (const Step& step : schedule.steps) {
-    const Node& node = pass.graph[step.node];
+  for (const Call& call : schedule.calls) {
+    const Node& node = pass.graph[call.node];
     if (is_update(node) || node.phase != Phase::each) continue;
     for (const ValueId input : node.inputs) touched[pass.bytes_of[input.at()].at()] = stage;
     for (const ValueId output : node.outputs) {
       if (pass.bytes_of[output.at()] != output) continue;
-      if (step.recompute) drops[touched[output.at()]].push_back(output);
+      if (call.recompute) drops[touched[output.at()]].push_back(output);
       touched[output.at()] = stage;
     }
-    if (!step.recompute) ++stage;
+    if (!call.recompute) ++stage;
   }
   return drops;
 }

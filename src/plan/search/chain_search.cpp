@@ -30,10 +30,10 @@ class Frontier {
   // Segments further on find more kept before them, so the room may shrink along the chain.
   std::vector<ChainPoint> run() {
     const double widest = std::max(total_bytes_, least_room_ * 2);
-    const double step = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
+    const double call = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
     for (int r = 0; r < kRooms; ++r) {
       for (const double shrink : {0.0, 0.35, 0.6, 0.8}) {
-        add_prices(least_room_ * std::pow(step, r) * (1 + 1e-9), shrink);
+        add_prices(least_room_ * std::pow(call, r) * (1 + 1e-9), shrink);
       }
     }
     return pareto();
@@ -72,8 +72,8 @@ class Frontier {
     if (!same(choices, above)) add_between(choices, middle, above, high);
   }
 
-  double price_at(int step) const {
-    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * step / kPrices);
+  double price_at(int call) const {
+    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * call / kPrices);
   }
 
   // By block: `room` at the first, (1 - shrink) of it at the last.
@@ -144,9 +144,9 @@ class Frontier {
     Choices choices(blocks_.size());
     int k = 0;
     for (size_t b = blocks_.size(); b-- > 0;) {
-      const From& step = from_[b * static_cast<size_t>(buckets_) + static_cast<size_t>(k)];
-      choices[b] = {step.option, step.ends};
-      k = step.bucket;
+      const From& call = from_[b * static_cast<size_t>(buckets_) + static_cast<size_t>(k)];
+      choices[b] = {call.option, call.ends};
+      k = call.bucket;
     }
     return choices;
   }

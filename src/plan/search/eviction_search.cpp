@@ -6,8 +6,8 @@
 #include <optional>
 #include <ranges>
 
+#include "plan/search/lean_copies.h"
 #include "plan/search/stage_memory.h"
-#include "plan/search/trifles.h"
 #include "plan/search/unit_set.h"
 
 namespace thimble {
@@ -110,7 +110,7 @@ class Search {
   // Pins what the dead end misses from where it was last at hand. False when that changes nothing.
   bool pin_missing() {
     bool changed = false;
-    for (const int u : step(dead_end_->stage).reads) {
+    for (const int u : call(dead_end_->stage).reads) {
       if (dead_end_->present.has(u)) continue;
       int trail = dead_end_->trail;
       for (int s = dead_end_->stage - 1; s >= 0; --s) {
@@ -130,7 +130,7 @@ class Search {
     return std::pair(a.seconds, a.peak) < std::pair(b.seconds, b.peak);
   }
 
-  const UnitStep& step(int stage) const { return memory_.steps[static_cast<size_t>(stage)]; }
+  const UnitCall& call(int stage) const { return memory_.calls[static_cast<size_t>(stage)]; }
   int64_t bytes(int unit) const { return memory_.bytes[static_cast<size_t>(unit)].count; }
   int64_t bytes(const Set& set) const {
     int64_t sum = 0;
@@ -157,8 +157,8 @@ class Search {
 
   // What runs in a stage: replays in forward order, then the stage's own node.
   struct StageRun {
-    std::vector<int> steps;
-    std::vector<Set> wanted_later;  // by step: units that later steps of this run read
+    std::vector<int> calls;
+    std::vector<Set> wanted_later;  // by call: units that later calls of this run read
     double seconds = 0;             // of the replays
   };
 
@@ -166,7 +166,7 @@ class Search {
     StageRun run;
     std::vector<int> missing;
     const auto look_at = [&](int reader) {
-      for (const int u : step(reader).reads) {
+      for (const int u : call(reader).reads) {
         if (!present.has(u)) missing.push_back(u);
       }
     };
@@ -174,24 +174,24 @@ class Search {
     while (!missing.empty()) {
       const int maker = memory_.maker[static_cast<size_t>(missing.back())];
       missing.pop_back();
-      if (std::find(run.steps.begin(), run.steps.end(), maker) != run.steps.end()) continue;
-      run.steps.push_back(maker);
-      run.seconds += step(maker).seconds;
+      if (std::find(run.calls.begin(), run.calls.end(), maker) != run.calls.end()) continue;
+      run.calls.push_back(maker);
+      run.seconds += call(maker).seconds;
       look_at(maker);
     }
-    std::sort(run.steps.begin(), run.steps.end());
-    run.steps.push_back(stage);
-    run.wanted_later.resize(run.steps.size());
-    for (size_t i = run.steps.size() - 1; i-- > 0;) {
+    std::sort(run.calls.begin(), run.calls.end());
+    run.calls.push_back(stage);
+    run.wanted_later.resize(run.calls.size());
+    for (size_t i = run.calls.size() - 1; i-- > 0;) {
       run.wanted_later[i] = run.wanted_later[i + 1];
-      for (const int u : step(run.steps[i + 1]).reads) run.wanted_later[i].add(u);
+      for (const int u : call(run.calls[i + 1]).reads) run.wanted_later[i].add(u);
     }
     return run;
   }
 
   bool makes(const StageRun& run, int unit) const {
-    return std::any_of(run.steps.begin(), run.steps.end(), [&](int s) {
-      return std::find(step(s).makes.begin(), step(s).makes.end(), unit) != step(s).makes.end();
+    return std::any_of(run.calls.begin(), run.calls.end(), [&](int s) {
+      return std::find(call(s).makes.begin(), call(s).makes.end(), unit) != call(s).makes.end();
     });
   }
 
@@ -209,8 +209,8 @@ class Search {
       int& ran = ran_[static_cast<size_t>(maker)];
       if (ran == mark_) continue;
       ran = mark_;
-      seconds += step(maker).seconds;
-      for (const int input : step(maker).reads) needed_[static_cast<size_t>(input)] = true;
+      seconds += call(maker).seconds;
+      for (const int input : call(maker).reads) needed_[static_cast<size_t>(input)] = true;
     }
     return seconds;
   }
@@ -218,7 +218,7 @@ class Search {
   // A partial plan inside a stage.
   struct Partial {
     Holding present;
-    size_t at = 0;  // next step of the run
+    size_t at = 0;  // next call of the run
     int64_t peak = 0;
     int shortages = 0;  // times that memory ran out in this stage
   };
@@ -247,9 +247,9 @@ class Search {
   // Runs on until the stage is over (true), or until memory runs out: then what may be dropped
   // there goes onto `open`.
   bool advance(Partial& partial, const StageRun& run, int stage, std::vector<Partial>& open) {
-    while (partial.at < run.steps.size()) {
-      const bool replay = partial.at + 1 < run.steps.size();
-      const UnitStep& now = step(run.steps[partial.at]);
+    while (partial.at < run.calls.size()) {
+      const bool replay = partial.at + 1 < run.calls.size();
+      const UnitCall& now = call(run.calls[partial.at]);
       const Set& wanted = run.wanted_later[partial.at];
       const auto& always = replay ? memory_.always_before : memory_.always;
       int64_t in_use = always[static_cast<size_t>(stage)].count + partial.present.bytes +
@@ -292,7 +292,7 @@ class Search {
     return memory_.last_use[static_cast<size_t>(unit)] <= stage;
   }
 
-  void finish_step(Partial& partial, const UnitStep& now, const Set& wanted, int stage,
+  void finish_step(Partial& partial, const UnitCall& now, const Set& wanted, int stage,
                    int64_t in_use) {
     work_ += 8;
     partial.peak = std::max(partial.peak, in_use);
@@ -398,8 +398,8 @@ class Search {
       if (ran == mark_) continue;
       ran = mark_;
       ++work_;
-      seconds += step(maker).seconds;
-      for (const int u : step(maker).reads) {
+      seconds += call(maker).seconds;
+      for (const int u : call(maker).reads) {
         if (!present.has(u)) missing.push_back(u);
       }
     }
@@ -453,8 +453,8 @@ class Search {
 int64_t least_peak(const StageMemory& memory) {
   int64_t least = 0;
   for (size_t s = 0; s < memory.stages.size(); ++s) {
-    int64_t sum = memory.always[s].count + memory.steps[s].scratch.count;
-    for (const int u : memory.steps[s].reads) sum += memory.bytes[static_cast<size_t>(u)].count;
+    int64_t sum = memory.always[s].count + memory.calls[s].scratch.count;
+    for (const int u : memory.calls[s].reads) sum += memory.bytes[static_cast<size_t>(u)].count;
     least = std::max(least, sum);
   }
   return least;

@@ -5,7 +5,7 @@
 
 #include "plan/policy.h"
 #include "plan/schedule/halving.h"
-#include "plan/search/crumbs.h"
+#include "plan/search/always_kept.h"
 #include "plan/search/eviction_search.h"
 
 namespace thimble {
@@ -48,7 +48,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       pass_(request.graph),
       blocks_(cut_into_blocks(pass_, request.costs)),
       chain_(pass_, request.costs, blocks_),
-      crumbs_(crumbs_of(pass_, request.costs)),
+      always_kept_(always_kept_values(pass_, request.costs)),
       pool_(request_, SchedulePool::SpareRoom::used) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
@@ -83,8 +83,8 @@ size_t OptimalPlanner::affordable(size_t least, size_t most) const {
 }
 
 void OptimalPlanner::add(Schedule schedule) {
-  if (repeats_crumbs(pass_, crumbs_, schedule)) {
-    pool_.add(keeping_crumbs(pass_, crumbs_, schedule));
+  if (repeats_any_of(pass_, always_kept_, schedule)) {
+    pool_.add(keeping_all_of(pass_, always_kept_, schedule));
   }
   pool_.add(std::move(schedule));
 }

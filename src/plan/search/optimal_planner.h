@@ -1,6 +1,6 @@
 // The fastest schedule found for any budget. All schedules it chooses from are the same whatever the
 // budget is, so that a smaller budget never gives a faster plan or a larger arena:
-//   - those of every other policy, as they are and with crumbs kept;
+//   - those of every other policy, as they are and with what is never worth computing again kept;
 //   - the frontier of the chain search: segments, and what stays inside each block;
 //   - segments whose insides are halved, for the least memory;
 //   - for graphs small enough, of any shape, the frontier of the eviction search.
@@ -39,7 +39,7 @@ class OptimalPlanner {
   };
 
   size_t affordable(size_t least, size_t most) const;
-  // As it is, and with crumbs kept.
+  // As it is, and with what is never worth computing again kept.
   void add(Schedule schedule);
   void add_policies();
   void add_anchors();
@@ -51,7 +51,7 @@ class OptimalPlanner {
   const ForwardPass pass_;
   const std::vector<Block> blocks_;
   const ChainPlans chain_;
-  const std::vector<bool> crumbs_;  // by value
+  const std::vector<bool> always_kept_;  // by value
   SchedulePool pool_;
   std::vector<Anchor> anchors_;
 };

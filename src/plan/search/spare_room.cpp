@@ -11,14 +11,14 @@
 namespace thimble {
 namespace {
 
-// One copy of a value, from the step that makes it to the last that reads it or a view of it.
+// One copy of a value, from the call that makes it to the last that reads it or a view of it.
 struct Copy {
   Bytes bytes;
   int buffer = -1;
-  int made = -1;         // step; -1: there at the start
-  int before_last = -1;  // the last steps that make or read it
+  int made = -1;         // call; -1: there at the start
+  int before_last = -1;  // the last calls that make or read it
   int last = -1;
-  int lost = -1;              // the step whose result took over its bytes
+  int lost = -1;              // the call whose result took over its bytes
   bool undone = false;        // they were added into
   bool stays_longer = false;  // in place of the next copy
   // The last step at which its bytes count as its own: those of a step that overwrites them count
@@ -28,8 +28,8 @@ struct Copy {
 
 // A step that computes again.
 struct Repetition {
-  int step = 0;
-  double saves = 0;        // seconds, with those of steps that run for this one alone
+  int call = 0;
+  double saves = 0;        // seconds, with those of calls that run for this one alone
   std::vector<int> stay;   // copies that stay in place of its results
   std::vector<int> leave;  // copies that it reads last
 };
@@ -44,11 +44,11 @@ class Repetitions {
         buffers_(buffers),
         current_(graph_.values.size(), -1),
         holder_(buffers.uses.size(), -1),
-        reader_(schedule.steps.size(), kNobody) {
+        reader_(schedule.calls.size(), kNobody) {
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (buffers.sources[v] >= 0) make_copy(make_id<ValueId>(v), buffers.sources[v], -1);
     }
-    for (int s = 0; s < static_cast<int>(schedule.steps.size()); ++s) visit(s);
+    for (int s = 0; s < static_cast<int>(schedule.calls.size()); ++s) visit(s);
     for (const ValueId result : graph_.results) read_by(result, kSeveral);
     find_what_leaves();
     find_savings();
@@ -56,40 +56,40 @@ class Repetitions {
 
   std::vector<Repetition> candidates;
   std::vector<Copy> copies;
-  std::vector<std::vector<int>> run_for;  // by step: repetitions for it alone
+  std::vector<std::vector<int>> run_for;  // by call: repetitions for it alone
 
  private:
   static constexpr int kNobody = -1, kSeveral = -2;
 
-  bool repeats(size_t step) const { return schedule_.steps[step].recompute; }
+  bool repeats(size_t call) const { return schedule_.calls[call].recompute; }
   Copy& copy_of(ValueId value) { return copies[static_cast<size_t>(current_[value.at()])]; }
 
-  void make_copy(ValueId value, int buffer, int step) {
+  void make_copy(ValueId value, int buffer, int call) {
     current_[value.at()] = holder_[static_cast<size_t>(buffer)] = static_cast<int>(copies.size());
     copies.push_back({.bytes = align_up(graph_[value].type.bytes()),
                       .buffer = buffer,
-                      .made = step,
-                      .before_last = step,
-                      .last = step});
+                      .made = call,
+                      .before_last = call,
+                      .last = call});
   }
 
-  void read_by(ValueId value, int step) {
+  void read_by(ValueId value, int call) {
     const int made = copy_of(value).made;
     if (made < 0) return;
     int& reader = reader_[static_cast<size_t>(made)];
-    reader = reader == kNobody || reader == step ? step : kSeveral;
+    reader = reader == kNobody || reader == call ? call : kSeveral;
   }
 
-  void touch(Copy& copy, int step) {
-    if (copy.last == step) return;
+  void touch(Copy& copy, int call) {
+    if (copy.last == call) return;
     copy.before_last = copy.last;
-    copy.last = step;
+    copy.last = call;
   }
 
   void visit(int s) {
-    const size_t step = static_cast<size_t>(s);
-    const Node& node = graph_[schedule_.steps[step].node];
-    const std::vector<int>& made = buffers_.steps[step].outputs;
+    const size_t call = static_cast<size_t>(s);
+    const Node& node = graph_[schedule_.calls[call].node];
+    const std::vector<int>& made = buffers_.calls[call].outputs;
     const auto read = [&](ValueId value) {
       read_by(value, s);
       touch(copy_of(value), s);
@@ -98,7 +98,7 @@ class Repetitions {
     for (const ValueId target : node.accumulate) {
       if (target.valid()) read(target);
     }
-    if (repeats(step) && node.mark != Mark::recompute && !node.op->view) note(s);
+    if (repeats(call) && node.mark != Mark::recompute && !node.op->view) note(s);
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.op->view && k == 0) {  // the bytes are still whose they were
         current_[node.outputs[k].at()] = current_[node.inputs[0].at()];
@@ -114,12 +114,12 @@ class Repetitions {
   }
 
   void note(int s) {
-    Repetition repetition{.step = s};
-    for (const ValueId output : graph_[schedule_.steps[static_cast<size_t>(s)].node].outputs) {
+    Repetition repetition{.call = s};
+    for (const ValueId output : graph_[schedule_.calls[static_cast<size_t>(s)].node].outputs) {
       if (copy_of(output).undone) return;
       repetition.stay.push_back(current_[output.at()]);
     }
-    for (const ValueId input : graph_[schedule_.steps[static_cast<size_t>(s)].node].inputs) {
+    for (const ValueId input : graph_[schedule_.calls[static_cast<size_t>(s)].node].inputs) {
       const int copy = current_[input.at()];
       auto& leave = repetition.leave;
       if (std::find(leave.begin(), leave.end(), copy) == leave.end()) leave.push_back(copy);
@@ -132,8 +132,8 @@ class Repetitions {
     for (Repetition& candidate : candidates) {
       std::erase_if(candidate.leave, [&](int id) {
         const Copy& copy = copies[static_cast<size_t>(id)];
-        const bool dies = buffers_.uses[static_cast<size_t>(copy.buffer)].last == candidate.step;
-        return copy.last != candidate.step || !(dies || copy.lost == candidate.step);
+        const bool dies = buffers_.uses[static_cast<size_t>(copy.buffer)].last == candidate.call;
+        return copy.last != candidate.call || !(dies || copy.lost == candidate.call);
       });
     }
   }
@@ -143,14 +143,14 @@ class Repetitions {
     run_for.resize(reader_.size());
     for (size_t s = 0; s < reader_.size(); ++s) {
       if (!repeats(s)) continue;
-      saves[s] += costs_.nodes[schedule_.steps[s].node.at()].seconds;
+      saves[s] += costs_.nodes[schedule_.calls[s].node.at()].seconds;
       if (reader_[s] < 0 || !repeats(static_cast<size_t>(reader_[s]))) continue;
       const size_t reader = static_cast<size_t>(reader_[s]);
       saves[reader] += saves[s];
       run_for[reader].push_back(static_cast<int>(s));
     }
     for (Repetition& candidate : candidates) {
-      candidate.saves = saves[static_cast<size_t>(candidate.step)];
+      candidate.saves = saves[static_cast<size_t>(candidate.call)];
     }
   }
 
@@ -160,12 +160,12 @@ class Repetitions {
   const Buffers& buffers_;
   std::vector<int> current_;  // by value: its latest copy
   std::vector<int> holder_;   // by buffer: the copy that lies there
-  std::vector<int> reader_;   // by step: the only step that reads what it makes
+  std::vector<int> reader_;   // by call: the only call that reads what it makes
 };
 
 // What changes when a repetition is left out.
 struct Change {
-  int first = 0;  // steps, inclusive; none if first > last
+  int first = 0;  // calls, inclusive; none if first > last
   int last = 0;
   Bytes bytes;  // below 0: gone
 };
@@ -173,7 +173,7 @@ struct Change {
 std::vector<Change> changes_without(const std::vector<Copy>& copies, const Repetition& repetition) {
   std::vector<Change> changes;
   const auto change = [&](int first, Bytes bytes) {
-    if (first < repetition.step) changes.push_back({first, repetition.step - 1, bytes});
+    if (first < repetition.call) changes.push_back({first, repetition.call - 1, bytes});
   };
   for (const int id : repetition.leave) {
     const Copy& copy = copies[static_cast<size_t>(id)];
@@ -186,7 +186,7 @@ std::vector<Change> changes_without(const std::vector<Copy>& copies, const Repet
   return changes;
 }
 
-// By candidate: what it saves for what it takes. Bytes are dear at steps where the candidates want
+// By candidate: what it saves for what it takes. Bytes are dear at calls where the candidates want
 // more of them than there are.
 std::vector<double> worth_of(const Repetitions& all, const std::vector<Bytes>& live, Bytes limit) {
   constexpr double kPlenty = 1e-3;  // the price of a byte where there is enough for all
@@ -238,26 +238,26 @@ bool change_within(LiveBytes& live, const std::vector<Change>& changes, Bytes li
   return false;
 }
 
-// The schedule without those steps, and without repetitions that nobody reads.
+// The schedule without those calls, and without repetitions that nobody reads.
 Schedule without(const Graph& graph, const Schedule& schedule, const std::vector<bool>& left_out) {
   std::vector<bool> wanted(graph.values.size(), false);  // by value: the copy made before is read
   for (const ValueId result : graph.results) wanted[result.at()] = true;
-  std::vector<Step> steps;  // last first
-  for (size_t s = schedule.steps.size(); s-- > 0;) {
-    const Step& step = schedule.steps[s];
-    const Node& node = graph[step.node];
+  std::vector<Call> calls;  // last first
+  for (size_t s = schedule.calls.size(); s-- > 0;) {
+    const Call& call = schedule.calls[s];
+    const Node& node = graph[call.node];
     const bool read = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [&](ValueId output) { return wanted[output.at()]; });
-    if (left_out[s] || (step.recompute && !read)) continue;
+    if (left_out[s] || (call.recompute && !read)) continue;
     for (const ValueId output : node.outputs) wanted[output.at()] = false;
     for (const ValueId input : node.inputs) wanted[input.at()] = true;
     for (const ValueId target : node.accumulate) {
       if (target.valid()) wanted[target.at()] = true;
     }
-    if (!is_update(node)) steps.push_back(step);
+    if (!is_update(node)) calls.push_back(call);
   }
-  std::reverse(steps.begin(), steps.end());
-  return place_updates(graph, steps);
+  std::reverse(calls.begin(), calls.end());
+  return place_updates(graph, calls);
 }
 
 // What of the schedule to leave out: greedily, what is worth most first.
@@ -271,16 +271,16 @@ std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return worth[a] > worth[b]; });
   LiveBytes live(by_step);
-  std::vector<bool> left_out(schedule.steps.size(), false);
-  std::vector<bool> pointless(schedule.steps.size(), false);  // run for what is left out
+  std::vector<bool> left_out(schedule.calls.size(), false);
+  std::vector<bool> pointless(schedule.calls.size(), false);  // run for what is left out
   std::vector<int> now_pointless;
   for (const size_t i : order) {
     const Repetition& candidate = all.candidates[i];
-    const size_t step = static_cast<size_t>(candidate.step);
-    if (pointless[step]) continue;
+    const size_t call = static_cast<size_t>(candidate.call);
+    if (pointless[call]) continue;
     if (!change_within(live, changes_without(all.copies, candidate), limit)) continue;
-    left_out[step] = true;
-    live.add(candidate.step, candidate.step, Bytes(-limit.count));  // no such step any more
+    left_out[call] = true;
+    live.add(candidate.call, candidate.call, Bytes(-limit.count));  // no such call any more
     for (const int id : candidate.stay) all.copies[static_cast<size_t>(id)].stays_longer = true;
     for (const int id : candidate.leave) {
       Copy& copy = all.copies[static_cast<size_t>(id)];
@@ -288,7 +288,7 @@ std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
       copy.last = copy.before_last;
       copy.lost = -1;
     }
-    now_pointless = all.run_for[step];
+    now_pointless = all.run_for[call];
     while (!now_pointless.empty()) {
       const size_t source = static_cast<size_t>(now_pointless.back());
       now_pointless.pop_back();
@@ -305,7 +305,7 @@ std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
 
 Schedule using_spare_room(const PlanRequest& request, Schedule schedule, int percent_left) {
   // What a round leaves out makes room for the next, but hardly ever for much.
-  const int rounds = schedule.steps.size() < 4000 ? 3 : 1;
+  const int rounds = schedule.calls.size() < 4000 ? 3 : 1;
   const auto buffers_of = [&](const Schedule& of) {
     return assign_buffers(request.graph, of, request.costs, request.sharing, request.microbatches);
   };
@@ -314,7 +314,7 @@ Schedule using_spare_room(const PlanRequest& request, Schedule schedule, int per
   const Bytes limit = peak - Bytes(peak.count / 100 * percent_left);
   for (int round = 0; round < rounds; ++round) {
     Schedule fuller = without(request.graph, schedule, choose(request, schedule, buffers, limit));
-    if (fuller.steps.size() == schedule.steps.size()) break;
+    if (fuller.calls.size() == schedule.calls.size()) break;
     buffers = buffers_of(fuller);
     if (most_live(buffers.uses) > peak) break;
     schedule = std::move(fuller);

@@ -1,10 +1,10 @@
-// Drops less where there is room. A schedule's live bytes reach their peak at some steps only; at
+// Drops less where there is room. A schedule's live bytes reach their peak at some calls only; at
 // the others, results may stay that it drops and computes again.
 //
 //   live │      ____ peak
 //        │    _/    \____   . . . . .
 //        │  _/           \_a_________b__    v was dropped behind a and made again at b: it stays
-//        └─────────────────────────────▶ step
+//        └─────────────────────────────▶ call
 #pragma once
 
 #include "plan/make_plan.h"

@@ -185,22 +185,22 @@ StageMemory::StageMemory(const ForwardPass& pass, const Costs& costs)
   uses.resize(units.size());
   for (size_t s = 0; s < stages.size(); ++s) {
     const Node& node = graph[stages[s]];
-    UnitStep step;
+    UnitCall call;
     const auto unit = [&](ValueId value) { return unit_of[value.at()]; };
     const auto has = [](const std::vector<int>& list, int u) {
       return std::find(list.begin(), list.end(), u) != list.end();
     };
     for (const ValueId input : node.inputs) {
-      if (unit(input) < 0 || has(step.reads, unit(input))) continue;
-      step.reads.push_back(unit(input));
+      if (unit(input) < 0 || has(call.reads, unit(input))) continue;
+      call.reads.push_back(unit(input));
       uses[static_cast<size_t>(unit(input))].push_back(static_cast<int>(s));
     }
     for (const ValueId output : node.outputs) {
       if (pass.is_forward[output.at()] && pass.bytes_of[output.at()] != output) continue;  // a view
       if (unit(output) >= 0) {
-        step.makes.push_back(unit(output));
+        call.makes.push_back(unit(output));
       } else {
-        step.passing += aligned_bytes(graph, output);
+        call.passing += aligned_bytes(graph, output);
       }
     }
     for (const Alias& alias : node.op->in_place) {
@@ -209,12 +209,12 @@ StageMemory::StageMemory(const ForwardPass& pass, const Costs& costs)
       const ValueId output = node.outputs[static_cast<size_t>(alias.output)];
       if (unit(input) < 0 || node.added_into(static_cast<size_t>(alias.output)).valid()) continue;
       if (graph[input].type.bytes() != graph[output].type.bytes()) continue;
-      step.overwrites.push_back({unit(input), aligned_bytes(graph, input)});
+      call.overwrites.push_back({unit(input), aligned_bytes(graph, input)});
       break;
     }
-    step.scratch = align_up(costs.nodes[stages[s].at()].workspace);
-    step.seconds = costs.nodes[stages[s].at()].seconds;
-    steps.push_back(std::move(step));
+    call.scratch = align_up(costs.nodes[stages[s].at()].workspace);
+    call.seconds = costs.nodes[stages[s].at()].seconds;
+    calls.push_back(std::move(call));
   }
   // Whoever can be computed from a unit makes the unit worth having.
   last_use.assign(units.size(), -1);
@@ -222,14 +222,14 @@ StageMemory::StageMemory(const ForwardPass& pass, const Costs& costs)
     for (const int stage : uses[u]) {
       last_use[u] = std::max(last_use[u], stage);
       if (static_cast<size_t>(stage) >= forward) continue;
-      for (const int made : steps[static_cast<size_t>(stage)].makes) {
+      for (const int made : calls[static_cast<size_t>(stage)].makes) {
         last_use[u] = std::max(last_use[u], last_use[static_cast<size_t>(made)]);
       }
     }
   }
   std::vector<int> wanted_until(graph.values.size(), -1);
   for (size_t s = 0; s < forward; ++s) {
-    for (const int made : steps[s].makes) {
+    for (const int made : calls[s].makes) {
       for (const ValueId input : graph[stages[s]].inputs) {
         int& until = wanted_until[input.at()];
         until = std::max(until, last_use[static_cast<size_t>(made)]);

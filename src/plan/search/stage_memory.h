@@ -12,8 +12,8 @@
 
 namespace thimble {
 
-// One node as a step of the search.
-struct UnitStep {
+// One node as the search sees it.
+struct UnitCall {
   struct Overwrite {  // an output may take over the bytes of a unit that is read for the last time
     int unit = 0;
     Bytes bytes;
@@ -22,7 +22,7 @@ struct UnitStep {
   std::vector<int> makes;             // units
   std::vector<Overwrite> overwrites;  // of those read
   Bytes scratch;                      // workspace
-  Bytes passing;                      // results that live at this step alone when it is run again
+  Bytes passing;                      // results that live at this call alone when it is run again
   double seconds = 0;
 };
 
@@ -30,7 +30,7 @@ struct StageMemory {
   StageMemory(const ForwardPass& pass, const Costs& costs);
 
   std::vector<NodeId> stages;
-  std::vector<UnitStep> steps;       // by stage; those of the forward pass come first
+  std::vector<UnitCall> calls;       // by stage; those of the forward pass come first
   std::vector<Bytes> always;         // by stage: live when its node runs, whatever is dropped
   std::vector<Bytes> always_before;  // by stage: the same while replays run in front of the node
   size_t forward = 0;                // stages of the forward pass

@@ -17,7 +17,7 @@ struct Region {
   std::set<ValueId> holds;
   int made = 0;                  // when it was written
   int last_read = 0;             // so far
-  bool taken_over = false;       // written where an input of the same step lay
+  bool taken_over = false;       // written where an input of the same call lay
   Role role = Role::activation;  // of what first had these bytes
 };
 
@@ -37,19 +37,19 @@ class Replay {
   void run() {
     check_shape();
     place_sources();
-    const int count = static_cast<int>(plan_.steps.size());
+    const int count = static_cast<int>(plan_.calls.size());
     int s = 0;
-    for (; s < count && phase(s) == Phase::begin; ++s) step(s);
+    for (; s < count && phase(s) == Phase::begin; ++s) call(s);
     const int each_begin = s;
     // A second turn of the loop sees whatever the first one left behind.
     const int turns = std::min(plan_.microbatches, 2);
     for (int turn = 0; turn < turns; ++turn) {
       if (turn > 0) carry();
       if (plan_.microbatches > 1) place_inputs();
-      for (s = each_begin; s < count && phase(s) == Phase::each; ++s) step(s);
+      for (s = each_begin; s < count && phase(s) == Phase::each; ++s) call(s);
     }
-    for (; s < count && phase(s) == Phase::end; ++s) step(s);
-    if (s != count) fail("step {} runs in an earlier phase than the step before it", s);
+    for (; s < count && phase(s) == Phase::end; ++s) call(s);
+    if (s != count) fail("call {} runs in an earlier phase than the call before it", s);
     check_end();
     check_claims();
     check_costs();
@@ -61,20 +61,20 @@ class Replay {
     throw Fault{fmt::format(format, std::forward<Args>(args)...)};
   }
 
-  Phase phase(int s) const { return graph_[plan_.steps[static_cast<size_t>(s)].node].phase; }
+  Phase phase(int s) const { return graph_[plan_.calls[static_cast<size_t>(s)].node].phase; }
   int64_t size_of_value(ValueId value) const { return graph_[value].type.bytes().count; }
 
   void check_shape() const {
     if (plan_.sources.size() != graph_.values.size()) fail("the plan is for another graph");
     if (plan_.microbatches < 1) fail("the plan runs its loop {} times", plan_.microbatches);
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      const PlannedStep& step = plan_.steps[s];
-      if (!step.node.valid() || step.node.at() >= graph_.nodes.size()) {
-        fail("step {} runs a node that does not exist", s);
+    for (size_t s = 0; s < plan_.calls.size(); ++s) {
+      const PlannedCall& call = plan_.calls[s];
+      if (!call.node.valid() || call.node.at() >= graph_.nodes.size()) {
+        fail("call {} runs a node that does not exist", s);
       }
-      const Node& node = graph_[step.node];
-      if (step.inputs.size() != node.inputs.size() || step.outputs.size() != node.outputs.size()) {
-        fail("step {} ('{}') has another number of addresses than inputs and outputs", s,
+      const Node& node = graph_[call.node];
+      if (call.inputs.size() != node.inputs.size() || call.outputs.size() != node.outputs.size()) {
+        fail("call {} ('{}') has another number of addresses than inputs and outputs", s,
              node.name);
       }
     }
@@ -172,14 +172,14 @@ class Replay {
   Region& find(ValueId value, int64_t at, int s) {
     const auto it = regions_.find(at);
     if (it == regions_.end() || it->second.holds.count(value) == 0) {
-      fail("step {} ('{}') reads '{}' at {}, which does not hold it", s, name(s),
+      fail("call {} ('{}') reads '{}' at {}, which does not hold it", s, name(s),
            graph_[value].name, at);
     }
     return it->second;
   }
 
   std::string_view name(int s) const {
-    return graph_[plan_.steps[static_cast<size_t>(s)].node].name;
+    return graph_[plan_.calls[static_cast<size_t>(s)].node].name;
   }
 
   // The input (or accumulation target) whose bytes output k has to share; invalid: none.
@@ -196,24 +196,24 @@ class Replay {
     return a_size > 0 && b_size > 0 && a < b + b_size && b < a + a_size;
   }
 
-  void step(int s) {
-    const PlannedStep& planned = plan_.steps[static_cast<size_t>(s)];
+  void call(int s) {
+    const PlannedCall& planned = plan_.calls[static_cast<size_t>(s)];
     const Node& node = graph_[planned.node];
     const bool repeated = times_run_[planned.node.at()]++ > 0;
     const bool first_turn = seen_.insert(s).second;
     if (repeated && first_turn) {
       if (node.mark == Mark::keep)
-        fail("step {} repeats '{}', which is marked to be kept", s, node.name);
-      if (node.op->recompute == Recompute::never) fail("step {} repeats '{}'", s, node.name);
-      if (!planned.recompute) fail("step {} repeats '{}' without saying so", s, node.name);
+        fail("call {} repeats '{}', which is marked to be kept", s, node.name);
+      if (node.op->recompute == Recompute::never) fail("call {} repeats '{}'", s, node.name);
+      if (!planned.recompute) fail("call {} repeats '{}' without saying so", s, node.name);
     }
-    if (!repeated && planned.recompute) fail("step {} claims to repeat '{}'", s, node.name);
+    if (!repeated && planned.recompute) fail("call {} claims to repeat '{}'", s, node.name);
 
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       find(node.inputs[i], planned.inputs[i].count, s).last_read = now_;
     }
     if (planned.workspace_size < costs_.nodes[planned.node.at()].workspace) {
-      fail("step {} ('{}') has too little scratch", s, node.name);
+      fail("call {} ('{}') has too little scratch", s, node.name);
     }
     if (planned.workspace_size.count > 0) {
       check_range(planned.workspace_at.count, planned.workspace_size.count, "scratch");
@@ -249,22 +249,22 @@ class Replay {
       region.role = before;
     }
     ++now_;
-    step_at_.push_back(s);
+    call_at_.push_back(s);
   }
 
   // An output may lie over an input only exactly, and only where the op says so; scratch over
   // nothing; outputs not over each other.
-  void check_overlaps(int s, const PlannedStep& planned, const Node& node) const {
+  void check_overlaps(int s, const PlannedCall& planned, const Node& node) const {
     const int64_t scratch = planned.workspace_size.count;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const int64_t at = planned.outputs[k].count;
       const int64_t size = size_of_value(node.outputs[k]);
       if (overlap(at, size, planned.workspace_at.count, scratch)) {
-        fail("step {} ('{}'): scratch lies over an output", s, node.name);
+        fail("call {} ('{}'): scratch lies over an output", s, node.name);
       }
       for (size_t j = 0; j < k; ++j) {
         if (overlap(at, size, planned.outputs[j].count, size_of_value(node.outputs[j]))) {
-          fail("step {} ('{}'): two outputs overlap", s, node.name);
+          fail("call {} ('{}'): two outputs overlap", s, node.name);
         }
       }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -278,14 +278,14 @@ class Replay {
         const bool allowed = listed(node.op->in_place) || listed(node.op->updates) ||
                              (node.op->view && k == 0 && i == 0);
         if (!allowed || input != at || size != size_of_value(node.inputs[i])) {
-          fail("step {} ('{}') writes over input {} while reading it", s, node.name, i);
+          fail("call {} ('{}') writes over input {} while reading it", s, node.name, i);
         }
       }
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (overlap(planned.inputs[i].count, size_of_value(node.inputs[i]),
                   planned.workspace_at.count, scratch)) {
-        fail("step {} ('{}'): scratch lies over an input", s, node.name);
+        fail("call {} ('{}'): scratch lies over an input", s, node.name);
       }
     }
   }
@@ -336,7 +336,7 @@ class Replay {
     Role role;
   };
 
-  // Records for how long a region's bytes were in use. At the step where an output takes over the
+  // Records for how long a region's bytes were in use. At the call where an output takes over the
   // bytes of an input, they are the input's.
   void retire(int64_t at, const Region& region) {
     const int first = region.made + (region.taken_over ? 1 : 0);
@@ -352,7 +352,7 @@ class Replay {
     check_peak();
   }
 
-  // The first step of the largest sum, and what that is made of.
+  // The first call of the largest sum, and what that is made of.
   void check_peak() const {
     std::vector<int64_t> change(static_cast<size_t>(now_) + 1, 0);
     for (const Usage& usage : usage_) {
@@ -361,22 +361,22 @@ class Replay {
     }
     int64_t live = 0;
     int64_t peak = 0;
-    int peak_step = 0;
+    int peak_call = 0;
     int peak_time = 0;
-    for (size_t t = 0; t < step_at_.size(); ++t) {
+    for (size_t t = 0; t < call_at_.size(); ++t) {
       live += change[t];
-      if (live < peak || (live == peak && step_at_[t] >= peak_step)) continue;
+      if (live < peak || (live == peak && call_at_[t] >= peak_call)) continue;
       peak = live;
-      peak_step = step_at_[t];
+      peak_call = call_at_[t];
       peak_time = static_cast<int>(t);
     }
     if (peak != plan_.peak_live.count) {
       fail("the plan claims a live peak of {} bytes, the replay finds {}", plan_.peak_live.count,
            peak);
     }
-    if (peak_step != plan_.peak_step) {
-      fail("the plan claims its live peak at step {}, the replay finds it at {}", plan_.peak_step,
-           peak_step);
+    if (peak_call != plan_.peak_call) {
+      fail("the plan claims its live peak at call {}, the replay finds it at {}", plan_.peak_call,
+           peak_call);
     }
     std::array<int64_t, kRoles> by_role{};
     for (const Usage& usage : usage_) {
@@ -390,20 +390,20 @@ class Replay {
     }
   }
 
-  // What the steps cost. Seconds are compared only if they were predicted from these costs.
+  // What the calls cost. Seconds are compared only if they were predicted from these costs.
   void check_costs() const {
     double seconds = 0, flops = 0, extra_flops = 0;
-    for (const PlannedStep& step : plan_.steps) {
-      const NodeCost& cost = costs_.nodes[step.node.at()];
-      const int times = graph_[step.node].phase == Phase::each ? plan_.microbatches : 1;
+    for (const PlannedCall& call : plan_.calls) {
+      const NodeCost& cost = costs_.nodes[call.node.at()];
+      const int times = graph_[call.node].phase == Phase::each ? plan_.microbatches : 1;
       seconds += times * cost.seconds;
       flops += times * cost.flops;
-      if (step.recompute) extra_flops += times * cost.flops;
+      if (call.recompute) extra_flops += times * cost.flops;
     }
     const auto compare = [](std::string_view what, double claimed, double found) {
       constexpr double kRounding = 1e-9;  // sums of thousands of terms, in whatever order
       if (std::abs(claimed - found) <= kRounding * std::abs(found)) return;
-      fail("the plan claims {} {}, its steps add up to {}", claimed, what, found);
+      fail("the plan claims {} {}, its calls add up to {}", claimed, what, found);
     };
     compare("FLOPs", plan_.flops, flops);
     compare("FLOPs of recomputation", plan_.extra_flops, extra_flops);
@@ -413,10 +413,10 @@ class Replay {
   const Graph& graph_;
   const Costs& costs_;
   const Plan& plan_;
-  int now_ = 0;                        // steps replayed, every turn of the loop counted
-  std::vector<int> step_at_;           // by that count: which step of the plan
+  int now_ = 0;                        // calls replayed, every turn of the loop counted
+  std::vector<int> call_at_;           // by that count: which call of the plan
   std::vector<int> times_run_;         // by node
-  std::set<int> seen_;                 // steps replayed at least once
+  std::set<int> seen_;                 // calls replayed at least once
   std::set<ValueId> filled_;           // inputs filled for a first turn
   std::vector<int64_t> last_place_;    // by value: the address of its latest copy
   std::map<int64_t, Region> regions_;  // by address

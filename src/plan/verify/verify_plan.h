@@ -10,7 +10,7 @@
 namespace thimble {
 
 // Empty when the plan is sound; else the first thing wrong with it. Sound means: every read finds
-// the right version of the right value, whole, at bytes nobody overwrote; a step overwrites what it
+// the right version of the right value, whole, at bytes nobody overwrote; a call overwrites what it
 // reads only where its op allows; every side effect happens exactly once; results and the final
 // versions of persistent values are in place at the end; what is marked to be kept is made once;
 // scratch is as large as the kernels ask; and what the plan claims is so: its arena, its live peak,

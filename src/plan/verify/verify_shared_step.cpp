@@ -22,11 +22,11 @@ std::map<std::string, CarriedValue> carried_values(const Graph& graph, const Pla
     values[value.name] = {plan.sources[v].count, value.type.bytes().count,
                           value.role == Role::constant};
   }
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     for (size_t k = 0; k < node.outputs.size() && node.phase == Phase::begin; ++k) {
       const Value& value = graph[node.outputs[k]];
-      values[value.name] = {step.outputs[k].count, value.type.bytes().count, false};
+      values[value.name] = {call.outputs[k].count, value.type.bytes().count, false};
     }
   }
   return values;
@@ -41,12 +41,12 @@ bool writes_into(const Graph& graph, const Plan& plan, const CarriedValue& kept)
     const int64_t size = graph.values[v].type.bytes().count;
     if (plan.sources[v].count >= 0 && hits(plan.sources[v], size)) return true;
   }
-  for (const PlannedStep& step : plan.steps) {
-    const Node& node = graph[step.node];
+  for (const PlannedCall& call : plan.calls) {
+    const Node& node = graph[call.node];
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (hits(step.outputs[k], graph[node.outputs[k]].type.bytes().count)) return true;
+      if (hits(call.outputs[k], graph[node.outputs[k]].type.bytes().count)) return true;
     }
-    if (step.workspace_size.count > 0 && hits(step.workspace_at, step.workspace_size.count)) {
+    if (call.workspace_size.count > 0 && hits(call.workspace_at, call.workspace_size.count)) {
       return true;
     }
   }

@@ -10,14 +10,14 @@ namespace thimble {
 
 // By value: a byte of it takes many times longer to make than a byte of what the backward pass
 // needs does on average. None, unless all of them together take next to nothing.
-std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs);
+std::vector<bool> always_kept_values(const ForwardPass& pass, const Costs& costs);
 
 // Whether the schedule computes some again.
-bool repeats_crumbs(const ForwardPass& pass, const std::vector<bool>& crumbs,
+bool repeats_any_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                     const Schedule& schedule);
 
-// The schedule, without computing crumbs again.
-Schedule keeping_crumbs(const ForwardPass& pass, const std::vector<bool>& crumbs,
+// The schedule, without computing those values again.
+Schedule keeping_all_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                         const Schedule& schedule);
 
 }  // namespace thimble

@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// The leanest points once more, with no trifle kept behind any stage. What is gained lies below the
+// The leanest points once more, with no such unit kept behind any stage. What is gained lies below the
 // precision of StageMemory, so peaks are left as they are.
 void add_lean_copies(const StageMemory& memory, std::vector<EvictionPoint>& points);
 

@@ -1,12 +1,12 @@
-#include "plan/search/crumbs.h"
+#include "plan/search/always_kept.h"
 
 #include <algorithm>
 
 namespace thimble {
 
-std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs) {
+std::vector<bool> always_kept_values(const ForwardPass& pass, const Costs& costs) {
   constexpr double kDear = 32;      // times the average
-  constexpr double kLittle = 5e-3;  // of all that the backward pass needs: all crumbs together
+  constexpr double kLittle = 5e-3;  // of all that the backward pass needs: all of them together
   double seconds = 0, bytes = 0;
   for (const NodeId id : pass.nodes) {
     seconds += costs.nodes[id.at()].seconds;
@@ -15,7 +15,7 @@ std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs) {
       bytes += static_cast<double>(pass.graph[output].type.bytes().count);
     }
   }
-  std::vector<bool> crumbs(pass.graph.values.size(), false);
+  std::vector<bool> kept_values(pass.graph.values.size(), false);
   double kept = 0;
   for (const NodeId id : pass.nodes) {
     Bytes made;
@@ -26,26 +26,27 @@ std::vector<bool> crumbs_of(const ForwardPass& pass, const Costs& costs) {
     const bool dear = own * bytes > kDear * seconds * static_cast<double>(made.count);
     if (dear) kept += static_cast<double>(made.count);
     for (const ValueId output : pass.graph[id].outputs) {
-      crumbs[output.at()] = dear && can_recompute(pass, output);
+      kept_values[output.at()] = dear && can_recompute(pass, output);
     }
   }
-  if (kept > kLittle * bytes) crumbs.assign(crumbs.size(), false);
-  return crumbs;
+  if (kept > kLittle * bytes) kept_values.assign(kept_values.size(), false);
+  return kept_values;
 }
 
-bool repeats_crumbs(const ForwardPass& pass, const std::vector<bool>& crumbs,
+bool repeats_any_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                     const Schedule& schedule) {
-  return std::ranges::any_of(schedule.steps, [&](const Step& step) {
-    return step.recompute && std::ranges::any_of(pass.graph[step.node].outputs,
-                                                 [&](ValueId made) { return crumbs[made.at()]; });
+  return std::ranges::any_of(schedule.calls, [&](const Call& call) {
+    return call.recompute && std::ranges::any_of(pass.graph[call.node].outputs, [&](ValueId made) {
+             return kept_values[made.at()];
+           });
   });
 }
 
-Schedule keeping_crumbs(const ForwardPass& pass, const std::vector<bool>& crumbs,
+Schedule keeping_all_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                         const Schedule& schedule) {
   Drops drops = drops_of(pass, schedule);
   for (std::vector<ValueId>& dropped : drops) {
-    std::erase_if(dropped, [&](ValueId value) { return crumbs[value.at()]; });
+    std::erase_if(dropped, [&](ValueId value) { return kept_values[value.at()]; });
   }
   return schedule_dropping(pass, drops);
 }

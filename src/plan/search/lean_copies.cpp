@@ -1,4 +1,4 @@
-#include "plan/search/trifles.h"
+#include "plan/search/lean_copies.h"
 
 #include <algorithm>
 
@@ -6,17 +6,17 @@ namespace thimble {
 namespace {
 
 // Units that take next to no time to make from the step's inputs.
-std::vector<size_t> trifles(const StageMemory& memory) {
-  constexpr double kTrifle = 0.002;  // of the forward pass
+std::vector<size_t> quick_units(const StageMemory& memory) {
+  constexpr double kNextToNothing = 0.002;  // of the forward pass
   double forward = 0;
-  for (size_t s = 0; s < memory.forward; ++s) forward += memory.steps[s].seconds;
+  for (size_t s = 0; s < memory.forward; ++s) forward += memory.calls[s].seconds;
   std::vector<double> from_inputs(memory.units.size(), 0);  // seconds, shared parts counted twice
   std::vector<size_t> found;
   for (size_t u = 0; u < memory.units.size(); ++u) {
-    const UnitStep& maker = memory.steps[static_cast<size_t>(memory.maker[u])];
+    const UnitCall& maker = memory.calls[static_cast<size_t>(memory.maker[u])];
     from_inputs[u] = maker.seconds;
     for (const int input : maker.reads) from_inputs[u] += from_inputs[static_cast<size_t>(input)];
-    if (from_inputs[u] < kTrifle * forward) found.push_back(u);
+    if (from_inputs[u] < kNextToNothing * forward) found.push_back(u);
   }
   return found;
 }
@@ -27,7 +27,7 @@ void add_lean_copies(const StageMemory& memory, std::vector<EvictionPoint>& poin
   constexpr size_t kCopies = 4;
   std::stable_sort(points.begin(), points.end(),
                    [](const auto& a, const auto& b) { return a.peak > b.peak; });
-  const std::vector<size_t> dropped = trifles(memory);
+  const std::vector<size_t> dropped = quick_units(memory);
   const size_t count = points.size();
   for (size_t i = count - std::min(count, kCopies); i < count; ++i) {
     EvictionPoint lean = points[i];

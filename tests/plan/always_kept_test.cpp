@@ -1,4 +1,4 @@
-#include "plan/search/crumbs.h"
+#include "plan/search/always_kept.h"
 
 #include "execute/costs.h"
 #include "plan/make_plan.h"
@@ -9,25 +9,25 @@ namespace thimble {
 namespace {
 
 int repeated(const Graph& graph, const Schedule& schedule, std::string_view op) {
-  return static_cast<int>(std::ranges::count_if(schedule.steps, [&](const Step& step) {
-    return step.recompute && graph[step.node].op->name == op;
+  return static_cast<int>(std::ranges::count_if(schedule.calls, [&](const Call& call) {
+    return call.recompute && graph[call.node].op->name == op;
   }));
 }
 
 // Segments drop all that is inside of them, a batch norm's statistics as well: a few kilobytes that
 // cost a pass over a tensor.
-TEST(Crumbs, StatisticsAreNotComputedAgain) {
+TEST(AlwaysKept, StatisticsAreNotComputedAgain) {
   const Graph graph =
       make_training_graph({.name = "wrn-28-2", .batch = 100}, parse_optimizer("nesterov"))
           .model.graph;
   const Costs costs = gather_costs(graph, *make_backend("null", 1));
   const PlanRequest request = {.graph = graph, .costs = costs, .policy = "sqrt_segments"};
   const ForwardPass pass(graph);
-  const std::vector<bool> crumbs = crumbs_of(pass, costs);
+  const std::vector<bool> kept_values = always_kept_values(pass, costs);
   const Schedule plain = find_policy("sqrt_segments")->schedule(request);
   ASSERT_GT(repeated(graph, plain, "batch_norm_stats"), 10);
 
-  const Schedule fuller = keeping_crumbs(pass, crumbs, plain);
+  const Schedule fuller = keeping_all_of(pass, kept_values, plain);
   EXPECT_EQ(repeated(graph, fuller, "batch_norm_stats"), 0);
   EXPECT_EQ(repeated(graph, fuller, "conv2d"), repeated(graph, plain, "conv2d"));
   const ScheduleCost before = cost_of(request, plain), after = cost_of(request, fuller);
@@ -36,7 +36,7 @@ TEST(Crumbs, StatisticsAreNotComputedAgain) {
   // What is large and cheap is none.
   for (const NodeId node : pass.nodes) {
     if (graph[node].op->name != "conv2d") continue;
-    EXPECT_FALSE(crumbs[graph[node].outputs[0].at()]);
+    EXPECT_FALSE(kept_values[graph[node].outputs[0].at()]);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "plan/search/dear_groups.h"
+#include "plan/search/recompute_groups.h"
 
 #include <algorithm>
 
@@ -16,8 +16,8 @@ struct Group {
 
 }  // namespace
 
-std::vector<std::vector<ValueId>> dear_groups(const Graph& graph, const Costs& costs,
-                                              std::span<const ValueId> values) {
+std::vector<std::vector<ValueId>> groups_by_recompute_time(const Graph& graph, const Costs& costs,
+                                                           std::span<const ValueId> values) {
   const ForwardPass pass(graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, costs);
   const auto position = [&](ValueId value) { return std::max(0, pass.made_at(value)); };

@@ -11,18 +11,20 @@ LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPIL
 # GPU code for the card at hand; without one, for one architecture, so that it is known to compile.
 ARCHITECTURE := $(shell nvidia-smi >/dev/null 2>&1 && echo native || echo 90-real)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda sanitize-cuda \
-        bench bench-gpu bench-remat bench-techniques bench-optimality parity format check-format tidy clean
+.PHONY: help setup configure build build-tests run test test-isa test-slow test-asan test-cuda sanitize-cuda \
+        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality parity format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble"
+	@echo "make test-isa   every fast test with oneDNN held to AVX2, and to SSE4.1"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
+	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
@@ -47,6 +49,13 @@ build-tests: configure
 
 test: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE 'slow|cuda'
+
+test-isa: build-tests
+	@for isa in AVX2 SSE41; do \
+	  echo "oneDNN: $$isa"; \
+	  ONEDNN_MAX_CPU_ISA=$$isa ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) \
+	    -LE 'slow|cuda|isa' || exit 1; \
+	done
 
 test-cuda: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L cuda
@@ -77,6 +86,9 @@ bench: build
 bench-gpu: build
 	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers \
 	        $(if $(MARKDOWN),--markdown $(MARKDOWN))
+
+bench-busy: build
+	@python3 bench/busy.py --thimble $(BUILD)/thimble
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/waiting.h"
 
 namespace thimble {
 namespace {
@@ -91,6 +92,7 @@ int run(int argc, char** argv) {
 }  // namespace thimble
 
 int main(int argc, char** argv) {
+  thimble::bound_waiting(argv);
   try {
     return thimble::run(argc, argv);
   } catch (const thimble::UserError& error) {

@@ -51,9 +51,15 @@ class DnnlCall {
  private:
   dnnl::primitive primitive_;
   dnnl::stream stream_;
+  int team_ = 0;  // threads that the primitive was made for
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
+
+// oneDNN counts in int in many places and rounds extents up to whole blocks, so tensors that are
+// larger than that end in its wild addresses. Throws UserError naming the op, the extent and what to
+// lower.
+void check_countable(std::string_view op, std::initializer_list<int64_t> extents);
 
 // Attributes of every primitive of ours; `add`: the result is added to what is there.
 dnnl::primitive_attr dnnl_attributes(bool add);

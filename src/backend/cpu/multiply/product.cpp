@@ -16,6 +16,7 @@ Desc matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) {
 }  // namespace
 
 Product::Product(const DnnlProductShape& s) {
+  check_countable("matmul", {s.batch, s.m, s.n, s.k});
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const auto pd = pick_implementation<dnnl::matmul>(
       dnnl::matmul::desc(matrices(s.batch, s.m, s.k, s.transpose_a),

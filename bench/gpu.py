@@ -3,8 +3,10 @@
 Every row is a piece of work, Thimble's flags for it and PyTorch's way of doing it. Memory is
 Thimble's arena and the peak of PyTorch's allocator; "beside" is what else is in use on the card
 while Thimble runs: CUDA's context, the libraries' code, other programs. Time is the median step,
-"predicted" Thimble's own forecast of it in percent of what was measured. More peers come behind the
-rows. torch.compile does WRN-28-2 only: ResNet-1001 does not compile in reasonable time.
+"predicted" Thimble's own forecast of it in percent of what was measured. PyTorch runs twice: eager,
+which depends on the host that launches its kernels, and replayed as a CUDA graph ("graph ms"),
+which does not; both channels last. "ratio" and "graph ratio" are Thimble's time over each. More peers
+come behind the rows. torch.compile does WRN-28-2 only: ResNet-1001 does not compile in reasonable time.
 
 usage: gpu.py --thimble PATH [--python PYTHON] [--rows 1,3] [--only TEXT] [--steps N]
               [--calibrate SECONDS] [--more-peers] [--timeout SECONDS] [--json FILE]
@@ -41,7 +43,7 @@ ROWS = [
 MORE_PEERS = ["resnet-1001 fp32 checkpoint", "resnet-1001 amp checkpoint", "wrn amp compile",
               "wrn amp compile budget 0.5"]
 COLUMNS = {"work": 60, "MiB": 10, "beside": 8, "peer MiB": 10, "ms": 9, "peer ms": 9, "ratio": 7,
-           "goal": 6, "predicted": 10, "": 24}
+           "goal": 6, "graph ms": 10, "graph ratio": 13, "predicted": 10, "": 24}
 THIMBLE_TIMEOUT = 600
 
 
@@ -97,7 +99,7 @@ def versions(args):
                       torch])
 
 
-def cells_of(work, ours, theirs, goal=None, most=None, note=""):
+def cells_of(work, ours, theirs, goal=None, most=None, note="", graph=None):
     """A row as text, by column; what nobody measured stays empty."""
     cells = dict.fromkeys(COLUMNS, "")
     cells["work"] = work
@@ -115,6 +117,9 @@ def cells_of(work, ours, theirs, goal=None, most=None, note=""):
         cells["ratio"], cells["goal"] = f"{ratio:.3f}", f"{goal:.2f}"
         if ratio > goal or ours["measured_arena_bytes"] > most:
             note = "missed"
+    if graph:
+        cells["graph ms"] = f"{graph['step_ms']:.2f}"
+        cells["graph ratio"] = f"{ours['step_ms'] / graph['step_ms']:.3f}" if ours else ""
     cells[""] = note
     return cells
 
@@ -164,10 +169,13 @@ def main():
             calibrate(args, flags)
         ours, why = train(args, flags)
         theirs, why_not = ask_peer(args, peer)
-        note = ", ".join(f"{who} {what}" for who, what in (("Thimble", why), ("PyTorch", why_not))
-                         if what)
-        add(cells_of(work, ours, theirs, goal, most, note))
-        results.append({"work": work, "flags": flags, "thimble": ours, "peer": theirs})
+        # Checkpoints recompute under a generator's state that a recording cannot read back.
+        graph, why_no_graph = ask_peer(args, peer.replace(" checkpoint", "") + " graph")
+        who_failed = (("Thimble", why), ("PyTorch", why_not), ("its graph", why_no_graph))
+        note = ", ".join(f"{who} {what}" for who, what in who_failed if what)
+        add(cells_of(work, ours, theirs, goal, most, note, graph))
+        results.append({"work": work, "flags": flags, "thimble": ours, "peer": theirs,
+                        "graph": graph})
     for peer in MORE_PEERS if args.more_peers else []:
         theirs, why_not = ask_peer(args, peer)
         add(cells_of("PyTorch: " + peer, None, theirs, note=why_not))

@@ -1,6 +1,7 @@
 """PyTorch's side of bench/gpu.py: one variant a call, peak memory and step time as JSON.
 
 usage: gpu_peer.py NAME    (--list: the names; --versions: what runs them, as JSON)
+"NAME graph" replays the step as a CUDA graph.
 """
 import contextlib
 import json
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint_sequential
 
 HALF = torch.float16
+RECORDING = False  # the step is recorded once and replayed as a CUDA graph
 
 
 class WideBlock(nn.Module):
@@ -101,14 +103,12 @@ def compiled_with(model, budget):
 
 
 def image_step(model, batch, size, classes, amp=None, microbatches=1, compile_budget=None):
-    model = model.cuda()
-    x = torch.randn(batch, 3, size, size, device="cuda")
-    if amp:
-        model = model.to(memory_format=torch.channels_last)
-        x = x.to(memory_format=torch.channels_last)
+    model = model.cuda().to(memory_format=torch.channels_last)
+    x = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=torch.channels_last)
     y = torch.randint(0, classes, (batch,), device="cuda")
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9, weight_decay=5e-4, fused=True)
-    scaler = torch.amp.GradScaler("cuda") if amp == HALF else None
+    # A scaler asks the host whether to step, which a recording cannot do.
+    scaler = torch.amp.GradScaler("cuda") if amp == HALF and not RECORDING else None
     forward = compiled_with(model, compile_budget) if compile_budget else model
     rows = batch // microbatches
 
@@ -116,7 +116,9 @@ def image_step(model, batch, size, classes, amp=None, microbatches=1, compile_bu
         optimizer.zero_grad(set_to_none=True)
         for i in range(microbatches):
             part = slice(i * rows, (i + 1) * rows)
-            with torch.autocast("cuda", amp) if amp else contextlib.nullcontext():
+            # Casts are not cached across a recording.
+            with (torch.autocast("cuda", amp, cache_enabled=not RECORDING) if amp
+                  else contextlib.nullcontext()):
                 loss = F.cross_entropy(forward(x[part]).float(), y[part]) / microbatches
             (scaler.scale(loss) if scaler else loss).backward()
         if scaler:
@@ -150,6 +152,7 @@ VARIANTS = {
     "wrn amp compile budget 0.5":
         lambda: image_step(wide_resnet(), 100, 32, 10, HALF, compile_budget=0.5),
     "wrn amp checkpoint microbatch": lambda: image_step(wide_resnet(4), 100, 32, 10, HALF, 10),
+    "wrn amp microbatch": lambda: image_step(wide_resnet(), 100, 32, 10, HALF, 10),
     "resnet-1001 fp32": lambda: image_step(resnet_1001(), 32, 224, 1000),
     "resnet-1001 fp32 checkpoint": lambda: image_step(resnet_1001(CHECKPOINTS), 32, 224, 1000),
     "resnet-1001 amp": lambda: image_step(resnet_1001(), 32, 224, 1000, HALF),
@@ -158,11 +161,30 @@ VARIANTS = {
 }
 
 
+def recorded(step):
+    """The step as one launch: what a schedule that is known beforehand buys by itself."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def measure(name, steps=10, warm_up=3):
+    global RECORDING
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    step = VARIANTS[name]()
+    variant = name.removesuffix(" graph")
+    RECORDING = variant != name
+    step = VARIANTS[variant]()
+    if RECORDING:
+        step = recorded(step)
     if not name.startswith("wrn"):
         steps, warm_up = 4, 2
     for _ in range(warm_up):

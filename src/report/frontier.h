@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -15,6 +16,9 @@ struct FrontierPoint {
   double milliseconds = 0;
   double extra_flops_ratio = 0;
 };
+
+// The policy that goes by a budget: its points are a line in the picture.
+inline constexpr std::string_view kBudgetPolicy = "optimal";
 
 // One line a point, as given.
 std::string frontier_table(const std::vector<FrontierPoint>& points);

@@ -145,7 +145,7 @@ TEST_P(Programs, TracingChangesNoBits) {
   Trace trace;
   running.program().run_traced(trace);
   EXPECT_EQ(running.digest(), plain);
-  EXPECT_EQ(trace.call_seconds.size(), running.plan().steps.size());
+  EXPECT_EQ(trace.call_seconds.size(), running.plan().calls.size());
   EXPECT_EQ(trace.touched, running.plan().arena);
   double sum = 0;
   for (const double seconds : trace.call_seconds) {
@@ -186,8 +186,8 @@ TEST_P(Programs, RunsOnlyAsFarAsAsked) {
   Running running(GetParam());
   running.fill(1);
   const size_t count = running.program().calls_until(running.model().loss);
-  EXPECT_LT(count, running.plan().steps.size());
-  EXPECT_EQ(running.graph()[running.plan().steps[count - 1].node].outputs[0], running.model().loss);
+  EXPECT_LT(count, running.plan().calls.size());
+  EXPECT_EQ(running.graph()[running.plan().calls[count - 1].node].outputs[0], running.model().loss);
   std::vector<size_t> seen;
   running.program().run_until(count, [&](size_t s) { seen.push_back(s); });
   ASSERT_EQ(seen.size(), count);

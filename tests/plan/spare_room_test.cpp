@@ -38,9 +38,9 @@ TEST(LiveBytes, AreThoseOfAPlainTable) {
 
 TEST(LiveBytes, OfBuffersAreInclusiveAndAligned) {
   const std::vector<BufferUse> uses = {{Bytes(64), 0, 2}, {Bytes(1), 2, 3}};
-  EXPECT_EQ(live_by_step(uses), (std::vector<Bytes>{Bytes(64), Bytes(64), Bytes(128), Bytes(64)}));
+  EXPECT_EQ(live_by_call(uses), (std::vector<Bytes>{Bytes(64), Bytes(64), Bytes(128), Bytes(64)}));
   EXPECT_EQ(most_live(uses), Bytes(128));
-  EXPECT_TRUE(live_by_step({}).empty());
+  EXPECT_TRUE(live_by_call({}).empty());
   EXPECT_EQ(most_live({}), Bytes(0));
 }
 

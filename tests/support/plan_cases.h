@@ -135,7 +135,7 @@ inline ModelOptions with_norm(ModelOptions options, Norm norm) {
   return options;
 }
 
-// Calls whose middle runs several times.
+// Steps whose middle runs several times.
 inline std::vector<Case> looped_cases() {
   std::vector<Case> cases = {planned_model(small_wrn(), "nesterov", 3),
                              planned_model(small_lstm(), "adam", 2),

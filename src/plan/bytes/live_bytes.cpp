@@ -4,7 +4,7 @@
 
 namespace thimble {
 
-std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers) {
+std::vector<Bytes> live_by_call(std::span<const BufferUse> buffers) {
   int end = 0;
   for (const BufferUse& use : buffers) end = std::max(end, use.last + 1);
   const size_t calls = static_cast<size_t>(end);
@@ -23,7 +23,7 @@ std::vector<Bytes> live_by_step(std::span<const BufferUse> buffers) {
 
 Bytes most_live(std::span<const BufferUse> buffers) {
   Bytes most;
-  for (const Bytes live : live_by_step(buffers)) most = std::max(most, live);
+  for (const Bytes live : live_by_call(buffers)) most = std::max(most, live);
   return most;
 }
 

@@ -72,7 +72,7 @@ namespace {
 // Calls of a schedule, at most. Policies that leave something to begin from need far less; where
 // marks drop everything, each backward node repeats the forward pass from its start, and a deep net
 // would fill the memory with the square of its nodes.
-size_t most_calls(const Graph& graph) { return std::max(size_t{1} << 20, 64 * graph.nodes.size()); }
+size_t most_calls(const Graph& graph) { return std::max(size_t{1} << 20, 16 * graph.nodes.size()); }
 
 // Emits calls and knows which values are there.
 class Replayer {

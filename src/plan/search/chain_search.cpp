@@ -30,10 +30,10 @@ class Frontier {
   // Segments further on find more kept before them, so the room may shrink along the chain.
   std::vector<ChainPoint> run() {
     const double widest = std::max(total_bytes_, least_room_ * 2);
-    const double call = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
+    const double ratio = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
     for (int r = 0; r < kRooms; ++r) {
       for (const double shrink : {0.0, 0.35, 0.6, 0.8}) {
-        add_prices(least_room_ * std::pow(call, r) * (1 + 1e-9), shrink);
+        add_prices(least_room_ * std::pow(ratio, r) * (1 + 1e-9), shrink);
       }
     }
     return pareto();
@@ -72,8 +72,8 @@ class Frontier {
     if (!same(choices, above)) add_between(choices, middle, above, high);
   }
 
-  double price_at(int call) const {
-    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * call / kPrices);
+  double price_at(int notch) const {
+    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * notch / kPrices);
   }
 
   // By block: `room` at the first, (1 - shrink) of it at the last.

@@ -264,7 +264,7 @@ Schedule without(const Graph& graph, const Schedule& schedule, const std::vector
 std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
                          const Buffers& buffers, Bytes limit) {
   Repetitions all(request, schedule, buffers);
-  const std::vector<Bytes> by_step = live_by_step(buffers.uses);
+  const std::vector<Bytes> by_step = live_by_call(buffers.uses);
   const std::vector<double> worth = worth_of(all, by_step, limit);
   std::vector<size_t> order(worth.size());
   std::iota(order.begin(), order.end(), size_t{0});

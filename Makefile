@@ -14,13 +14,14 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        bench bench-gpu bench-remat bench-techniques bench-optimality parity format check-format tidy clean
+.PHONY: help setup configure build build-tests run test test-isa test-slow test-asan test-campaign test-cuda sanitize-cuda \
+        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality parity format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble, with its CUDA backend where there is a GPU"
 	@echo "                (CUDA=ON: in any case; CUDA=OFF: without it; ARCHITECTURE=80-real: for that card)"
+	@echo "make test-isa   every fast test with oneDNN held to AVX2, and to SSE4.1"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
@@ -28,6 +29,7 @@ help:
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
+	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
@@ -53,6 +55,13 @@ build-tests: configure
 
 test: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE 'slow|cuda'
+
+test-isa: build-tests
+	@for isa in AVX2 SSE41; do \
+	  echo "oneDNN: $$isa"; \
+	  ONEDNN_MAX_CPU_ISA=$$isa ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) \
+	    -LE 'slow|cuda|isa' || exit 1; \
+	done
 
 test-cuda: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L cuda
@@ -99,6 +108,9 @@ bench: build
 bench-gpu: build
 	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers \
 	        $(if $(MARKDOWN),--markdown $(MARKDOWN))
+
+bench-busy: build
+	@python3 bench/busy.py --thimble $(BUILD)/thimble
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

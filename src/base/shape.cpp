@@ -6,9 +6,9 @@ namespace thimble {
 
 namespace {
 
-// Far above any memory, and low enough that the bytes of all values of a graph add up without
-// overflow.
-constexpr int64_t kMostElements = int64_t{1} << 46;
+// Far above any memory, and low enough that the bytes of all values of a graph (kMostValues in
+// graph/builder.cpp) add up without overflow.
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/version.h"
+#include "cli/waiting.h"
 
 namespace thimble {
 namespace {
@@ -132,6 +133,7 @@ int run_and_explain(int argc, char** argv) {
 }  // namespace thimble
 
 int main(int argc, char** argv) {
+  thimble::bound_waiting(argv);
   thimble::prepare_process();
   const int code = thimble::run_and_explain(argc, argv);
   const std::string fault = thimble::undelivered_output();

@@ -4,8 +4,20 @@
 #include "graph/updates.h"
 
 namespace thimble {
+namespace {
+
+// Values of a graph, at most: some times as many as steps that are planned in minutes have. A step
+// beyond is refused while it is being built, before it fills the memory.
+constexpr size_t kMostValues = size_t{1} << 20;
+
+}  // namespace
 
 ValueId Builder::add_value(std::string name, TensorType type, Role role, Init init) {
+  user_check(
+      graph_.values.size() < kMostValues,
+      "a step of more than {} tensors (at '{}') is beyond the planner; choose fewer layers or a "
+      "shorter --length, or let a node take more of the sequence (--steps-at-once)",
+      kMostValues, name);
   const ValueId id = make_id<ValueId>(graph_.values.size());
   graph_.values.push_back({std::move(name), type, role, NodeId{}, init});
   return id;

@@ -31,8 +31,8 @@ TEST(Shape, RefusesTooManyAxesAndNegativeExtents) {
 }
 
 TEST(Shape, RefusesWhatNoMemoryHolds) {
-  EXPECT_EQ((Shape{int64_t{1} << 46}).elements(), int64_t{1} << 46);
-  EXPECT_THROW((Shape{(int64_t{1} << 46) + 1}), UserError);
+  EXPECT_EQ((Shape{int64_t{1} << 40}).elements(), int64_t{1} << 40);
+  EXPECT_THROW((Shape{(int64_t{1} << 40) + 1}), UserError);
   EXPECT_THROW((Shape{int64_t{1} << 40, int64_t{1} << 40}), UserError);
   EXPECT_THROW((Shape{0, int64_t{1} << 40, int64_t{1} << 40}),
                UserError);  // parts are multiplied, too

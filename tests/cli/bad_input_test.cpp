@@ -195,6 +195,23 @@ TEST_F(BadInput, NumbersBeyondAnyMemory) {
   expect_refused({"plan", "lstm", "--hidden", "4000000000000", "--length", "1"});
 }
 
+TEST_F(BadInput, SizesBeyondTheKernelsIntegers) {
+  const char* const kSays = "the CPU's kernels count to 1073741824";
+  expect_refused({"plan", "mlp", "--classes", "2147483647"}, kSays, "--classes");
+  expect_refused({"plan", "mlp", "--image", "2147483647,1,1"}, kSays, "--image");
+  expect_refused({"plan", "mlp", "--image", "65536,65536,1"}, kSays);
+  expect_refused({"plan", "mlp", "--batch", "4294967296"}, kSays, "--batch");
+  expect_refused({"plan", "wrn-10-1", "--batch", "1", "--image", "65536,65536,3"}, kSays);
+  expect_refused({"plan", "lstm", "--length", "2", "--batch", "4294967296"});
+}
+
+TEST_F(BadInput, StepsBeyondThePlanner) {
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1048576",
+                 "--length", "--steps-at-once");
+  expect_refused({"plan", "resnet:[1000,1,1,1]", "--recompute", "*#*", "--device", "null"},
+                 "calls", "--keep");
+}
+
 TEST_F(BadInput, DataSets) {
   expect_refused(train({"--data", "imagenet"}), "'imagenet' is not a data set", "cifar10");
   expect_refused(train({"--data", "cifar10"}), "needs a folder");

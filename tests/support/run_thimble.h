@@ -36,6 +36,8 @@ struct RunSettings {
   std::string cache = {};             // of measured costs; empty: a folder that holds none
   std::string out = {};               // where output goes instead of to us; "closed": nowhere
   std::string err = {};               // likewise, messages
+  std::vector<std::string> environment = {};  // "NAME=value", in place of the test's own
+  rlim_t address_limit = RLIM_INFINITY;       // bytes that it may map
 };
 
 // A started program. Its output goes to files, so that nothing waits for a reader.
@@ -51,9 +53,11 @@ class Process {
     std::vector<std::string> variables = {
         "THIMBLE_CACHE=" + (settings.cache.empty() ? folder_ / "cache" : settings.cache)};
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      if (!std::string_view(*variable).starts_with("THIMBLE_CACHE="))
+      if (!std::string_view(*variable).starts_with("THIMBLE_CACHE=") &&
+          !is_set(settings.environment, *variable))
         variables.push_back(*variable);
     }
+    variables.insert(variables.end(), settings.environment.begin(), settings.environment.end());
     std::vector<char*> envp;
     for (std::string& variable : variables) envp.push_back(variable.data());
     envp.push_back(nullptr);
@@ -73,6 +77,10 @@ class Process {
     if (settings.file_limit != RLIM_INFINITY) {
       const rlimit limit = {settings.file_limit, settings.file_limit};
       setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (settings.address_limit != RLIM_INFINITY) {
+      const rlimit limit = {settings.address_limit, settings.address_limit};
+      setrlimit(RLIMIT_AS, &limit);
     }
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
@@ -111,6 +119,15 @@ class Process {
   }
 
  private:
+  // Whether `settings` name the variable of "NAME=value".
+  static bool is_set(const std::vector<std::string>& settings, std::string_view variable) {
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    for (const std::string& setting : settings) {
+      if (setting.starts_with(name)) return true;
+    }
+    return false;
+  }
+
   TemporaryFolder folder_;
   pid_t pid_ = -1;
 };

@@ -1,6 +1,5 @@
 #include "backend/cpu/cpu_backend.h"
 
-#include <omp.h>
 #include <sys/mman.h>
 
 #include <chrono>
@@ -9,6 +8,7 @@
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/library_heap.h"
+#include "backend/cpu/team.h"
 #include "backend/roofline.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -58,23 +58,23 @@ class ReferenceKernel final : public Kernel {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads) {
-    if (threads > 0) omp_set_num_threads(threads);
-    threads_ = omp_get_max_threads();
-    model_.flops_per_second = 40e9 * threads_;
+  explicit CpuBackend(int threads) : team_(threads) {
+    model_.flops_per_second = 40e9 * team_.size();
     model_.bytes_per_second = 8e9;
     model_.launch_seconds = 2e-6;
   }
 
   std::string_view name() const override { return "cpu"; }
   std::string machine() const override {
-    return fmt::format("{}, {} {}", cpu_model(), threads_, threads_ == 1 ? "thread" : "threads");
+    const int threads = team_.size();
+    return fmt::format("{}, {} {}", cpu_model(), threads, threads == 1 ? "thread" : "threads");
   }
   bool runs() const override { return true; }
 
   Kernel& kernel(const Signature& signature) override {
     std::unique_ptr<Kernel>& slot = kernels_[signature];
     if (slot == nullptr) {
+      team_.enter();
       for (const CpuKernel* candidate : all_cpu_kernels()) {
         if (candidate->op == signature.op->name) slot = candidate->make(signature);
       }
@@ -95,15 +95,19 @@ class CpuBackend final : public Backend {
   }
   void synchronise() override {}
   double seconds_for(const std::function<void()>& work) override {
+    team_.enter();
     const auto start = std::chrono::steady_clock::now();
     work();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  void begin_step() override { enter_step(); }
+  void begin_step() override {
+    team_.enter();
+    enter_step();
+  }
   void end_step() override { leave_step(); }
 
  private:
-  int threads_;
+  const Team team_;
   Roofline model_;
   std::unordered_map<Signature, std::unique_ptr<Kernel>, SignatureHash> kernels_;
 };

@@ -8,7 +8,8 @@
 
 namespace thimble {
 
-// threads: 0 means one per core. Results depend on the thread count, never on the plan.
+// threads: 0 means one per core that this process may use; more than can be had is a UserError
+// (team.h). Results depend on the thread count, never on the plan.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 
 }  // namespace thimble

@@ -51,9 +51,15 @@ class DnnlCall {
  private:
   dnnl::primitive primitive_;
   dnnl::stream stream_;
+  int team_ = 0;  // threads that the primitive was made for
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
+
+// oneDNN counts in int in many places and rounds extents up to whole blocks, so tensors that are
+// larger than that end in its wild addresses. Throws UserError naming the op, the extent and what to
+// lower.
+void check_countable(std::string_view op, std::initializer_list<int64_t> extents);
 
 // Attributes of every primitive of ours; `add`: the result is added to what is there.
 dnnl::primitive_attr dnnl_attributes(bool add);
@@ -62,10 +68,18 @@ dnnl::primitive_attr dnnl_attributes(bool add);
 DnnlCall dnnl_reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                       const dnnl::memory::desc& to, bool add);
 
-// The first implementation that takes no memory of its own (the gemm based ones call malloc),
-// unless only the plain loops are left then. `make` builds a fresh primitive descriptor.
-template <class Make>
-auto pick_implementation(Make make) {
+// The first implementation of `operation` that takes no memory of its own (the gemm based ones call
+// malloc), unless only the plain loops are left then. next_impl() reads the operation and the hint
+// (the forward primitive, for backward ones) where they lie, so both have to outlive the search: the
+// caller holds them.
+template <class Primitive, class... Hint>
+typename Primitive::primitive_desc pick_implementation(const typename Primitive::desc& operation,
+                                                       const dnnl::primitive_attr& attributes,
+                                                       const dnnl::engine& engine,
+                                                       const Hint&... hint) {
+  const auto make = [&] {
+    return typename Primitive::primitive_desc(operation, attributes, engine, hint...);
+  };
   auto pick = make();
   const auto has = [&](std::string_view word) {
     return std::string_view(pick.impl_info_str()).find(word) != std::string_view::npos;
@@ -73,7 +87,7 @@ auto pick_implementation(Make make) {
   while (has("gemm")) {
     if (!pick.next_impl()) return make();
   }
-  return has("ref") ? make() : std::move(pick);
+  return has("ref") ? make() : pick;
 }
 
 // A new K, or null when oneDNN cannot do what it needs.

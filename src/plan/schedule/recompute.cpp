@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "plan/schedule/place_updates.h"
 
 namespace thimble {
@@ -68,11 +69,17 @@ Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay)
 
 namespace {
 
+// Calls of a schedule, at most. Policies that leave something to begin from need far less; where
+// marks drop everything, each backward node repeats the forward pass from its start, and a deep net
+// would fill the memory with the square of its nodes.
+size_t most_calls(const Graph& graph) { return std::max(size_t{1} << 20, 16 * graph.nodes.size()); }
+
 // Emits calls and knows which values are there.
 class Replayer {
  public:
   explicit Replayer(const ForwardPass& pass)
       : pass_(pass),
+        most_(most_calls(pass.graph)),
         available_(pass.graph.values.size(), false),
         wanted_(pass.size(), false),
         views_of_(pass.graph.values.size()) {
@@ -87,6 +94,11 @@ class Replayer {
   }
 
   void emit(NodeId node, bool again = false) {
+    user_check(calls_.size() < most_,
+               "computing so much again would make a step of more than {} calls, since everything "
+               "is repeated from what is left of the forward pass; mark less with --recompute, or "
+               "--keep something on the way",
+               most_);
     calls_.push_back({node, again});
     for (const ValueId output : pass_.graph[node].outputs) available_[output.at()] = true;
   }
@@ -139,6 +151,7 @@ class Replayer {
   }
 
   const ForwardPass& pass_;
+  const size_t most_;
   std::vector<bool> available_;                 // by value
   std::vector<bool> wanted_;                    // by position; all false between calls
   std::vector<std::vector<ValueId>> views_of_;  // by value

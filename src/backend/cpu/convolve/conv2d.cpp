@@ -15,12 +15,10 @@ class Conv2d final : public Kernel {
     Convolution block = c;
     block.out_c = block_ = block_channels(c.out_c, c.bytes_per_output(), c, s.inputs[0].dtype);
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    const auto pd = pick_implementation([&] {
-      return dnnl::convolution_forward::primitive_desc(
-          {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, c.x(slice_),
-           block.any_weights(), block.y(slice_), c.strides(), c.pads(), c.pads()},
-          dnnl_attributes(add_), engine);
-    });
+    const auto pd = pick_implementation<dnnl::convolution_forward>(
+        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, c.x(slice_),
+         block.any_weights(), block.y(slice_), c.strides(), c.pads(), c.pads()},
+        dnnl_attributes(add_), engine);
     WorkspaceParts parts;
     weights_ = PackedWeights(c, block, s.inputs[1].dtype, pd.weights_desc(), false);
     packed_at_ = parts.take(weights_.bytes());

@@ -24,17 +24,11 @@ class TurnedForward final : public Kernel {
     Convolution turned = block;
     std::swap(turned.in_c, turned.out_c);
     const dnnl::memory::dims pads = {c.kernel_h - 1 - c.pad, c.kernel_w - 1 - c.pad};
-    const auto pd = pick_implementation([&] {
-      return dnnl::convolution_forward::primitive_desc({dnnl::prop_kind::forward_training,
-                                                        dnnl::algorithm::convolution_direct,
-                                                        c.y(slice_),
-                                                        turned.any_weights(),
-                                                        block.x(slice_),
-                                                        {1, 1},
-                                                        pads,
-                                                        pads},
-                                                       dnnl_attributes(add_), engine);
-    });
+    const dnnl::memory::dims strides = {1, 1};
+    const auto pd = pick_implementation<dnnl::convolution_forward>(
+        {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, c.y(slice_),
+         turned.any_weights(), block.x(slice_), strides, pads, pads},
+        dnnl_attributes(add_), engine);
     WorkspaceParts parts;
     weights_ = PackedWeights(c, block, s.inputs[0].dtype, pd.weights_desc(), true);
     packed_at_ = parts.take(weights_.bytes());
@@ -91,12 +85,10 @@ class BackwardData final : public Kernel {
         images_(images_at_once(c, s.inputs[1].dtype, s.accumulate != 0)) {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     const auto hint = forward_hint(engine, c, images_);
-    const auto pd = pick_implementation([&] {
-      return dnnl::convolution_backward_data::primitive_desc(
-          {dnnl::algorithm::convolution_direct, c.x(images_), c.any_weights(), c.y(images_),
-           c.strides(), c.pads(), c.pads()},
-          dnnl_attributes(false), engine, hint);
-    });
+    const auto pd = pick_implementation<dnnl::convolution_backward_data>(
+        {dnnl::algorithm::convolution_direct, c.x(images_), c.any_weights(), c.y(images_),
+         c.strides(), c.pads(), c.pads()},
+        dnnl_attributes(false), engine, hint);
     WorkspaceParts parts;
     weights_ = PackedWeights(c, c, s.inputs[0].dtype, pd.weights_desc(), false);
     packed_at_ = parts.take(weights_.bytes());

@@ -28,12 +28,10 @@ class Conv2dBackwardWeights final : public Kernel {
     // Twice: the sum so far, and what a slice adds.
     block.out_c = block_ = block_channels(c.out_c, 2 * c.bytes_per_output(), c, s.inputs[0].dtype);
     const auto hint = forward_hint(engine, block, slice_);
-    const auto pd = pick_implementation([&] {
-      return dnnl::convolution_backward_weights::primitive_desc(
-          {dnnl::algorithm::convolution_direct, c.x(slice_), block.any_weights(), block.y(slice_),
-           c.strides(), c.pads(), c.pads()},
-          dnnl_attributes(false), engine, hint);
-    });
+    const auto pd = pick_implementation<dnnl::convolution_backward_weights>(
+        {dnnl::algorithm::convolution_direct, c.x(slice_), block.any_weights(), block.y(slice_),
+         c.strides(), c.pads(), c.pads()},
+        dnnl_attributes(false), engine, hint);
     const dnnl::memory::desc layout = pd.diff_weights_desc();
     WorkspaceParts parts;
     if (staged_) {

@@ -26,6 +26,8 @@ Desc Convolution::any_weights() const { return weights_as(*this, Tag::any, Tag::
 
 Convolution convolution_of(const TensorType& x, const TensorType& w, const TensorType& y,
                            const Attrs& attrs) {
+  check_countable("conv2d", {x.shape[0], x.shape[1] * x.shape[2], y.shape[1] * y.shape[2],
+                             x.shape[3], y.shape[3], w.elements()});
   return {.batch = x.shape[0],
           .in_h = x.shape[1],
           .in_w = x.shape[2],

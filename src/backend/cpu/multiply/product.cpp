@@ -16,14 +16,13 @@ Desc matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) {
 }  // namespace
 
 Product::Product(const DnnlProductShape& s) {
+  check_countable("matmul", {s.batch, s.m, s.n, s.k});
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const auto pd = pick_implementation([&] {
-    return dnnl::matmul::primitive_desc(
-        dnnl::matmul::desc(matrices(s.batch, s.m, s.k, s.transpose_a),
-                           matrices(s.batch, s.k, s.n, s.transpose_b),
-                           matrices(s.batch, s.m, s.n, false)),
-        dnnl_attributes(s.add), engine);
-  });
+  const auto pd = pick_implementation<dnnl::matmul>(
+      dnnl::matmul::desc(matrices(s.batch, s.m, s.k, s.transpose_a),
+                         matrices(s.batch, s.k, s.n, s.transpose_b),
+                         matrices(s.batch, s.m, s.n, false)),
+      dnnl_attributes(s.add), engine);
   multiply_ = DnnlCall(engine, dnnl::matmul(pd),
                        {{DNNL_ARG_SRC, pd.src_desc()},
                         {DNNL_ARG_WEIGHTS, pd.weights_desc()},

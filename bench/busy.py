@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What a busy neighbour costs: a training step on all cores, alone and beside a process that never
+rests.
+
+Rounds alternate between four ways, and the median over rounds counts:
+
+  alone, bounded    as the program comes: OpenMP's threads spin for a bounded time, then sleep
+  alone, spinning   with OpenMP's own waiting (GOMP_SPINCOUNT=300000, what it does if nothing is set)
+  busy, bounded     beside one process that spins
+  busy, one thread  the same, with --threads 1: what giving a core away would cost
+
+One neighbour on n cores: of n + 1 that want to run, a fair system gives the slowest thread of a team
+half a core, so twice the idle time is what sharing costs by itself. Fails where a neighbour costs more
+than LIMIT times the idle time, or where bounded waiting is slower than spinning by more than LOSS.
+With --neighbours cores there is one on every core; that is printed and not judged, unless asked for.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+LIMIT, LOSS = 3.0, 0.02
+NETS = {
+    "mlp": (["mlp"], 300),
+    "wrn-10-1, batch 16": (["wrn-10-1", "--batch", "16"], 60),
+    "wrn-16-2, batch 100": (["wrn-16-2", "--batch", "100"], 4),
+}
+
+
+def step_ms(thimble, words, steps, threads, environment):
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {k: v for k, v in os.environ.items()
+                     if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        done = subprocess.run(
+            [thimble, "train", *words, "--steps", str(steps), "--threads", str(threads), "--json",
+             "--out", folder + "/run"],
+            env={**variables, "THIMBLE_CACHE": folder, **environment}, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(words)}: {done.stderr}")
+    return json.loads(done.stdout)["step_ms"]
+
+
+class Neighbours:
+    """Processes that want a core each."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __enter__(self):
+        self.running = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                        for _ in range(self.count)]
+
+    def __exit__(self, *_):
+        for process in self.running:
+            process.kill()
+            process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--thimble", default="build/release/thimble")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--neighbours", type=int, default=1)
+    parser.add_argument("--nets", default=",".join(NETS).replace(", batch", " batch"),
+                        help="by the first word, joined by commas")
+    options = parser.parse_args()
+    wanted = [name.split()[0] for name in options.nets.split(",")]
+    spinning = {"GOMP_SPINCOUNT": "300000"}
+    failed = False
+    print(f"{options.threads} threads, {options.neighbours} busy, median of {options.rounds} rounds; ms a step")
+    print(f"{'net':22}{'alone':>10}{'spinning':>10}{'busy':>10}{'busy, 1':>10}"
+          f"{'busy/alone':>12}{'loss':>8}")
+    for name, (words, steps) in NETS.items():
+        if words[0] not in wanted:
+            continue
+        rows = {"alone": [], "spinning": [], "busy": [], "one": []}
+        for _ in range(options.rounds):
+            run = lambda threads, env: step_ms(options.thimble, words, steps, threads, env)
+            rows["alone"].append(run(options.threads, {}))
+            rows["spinning"].append(run(options.threads, spinning))
+            with Neighbours(options.neighbours):
+                rows["busy"].append(run(options.threads, {}))
+                rows["one"].append(run(1, {}))
+        ms = {way: statistics.median(times) for way, times in rows.items()}
+        ratio, loss = ms["busy"] / ms["alone"], ms["alone"] / ms["spinning"] - 1
+        bad = ratio > LIMIT or loss > LOSS
+        failed = failed or bad
+        print(f"{name:22}{ms['alone']:10.2f}{ms['spinning']:10.2f}{ms['busy']:10.2f}{ms['one']:10.2f}"
+              f"{ratio:12.2f}{loss:8.1%}{'  FAILED' if bad else ''}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

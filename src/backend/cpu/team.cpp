@@ -1,0 +1,105 @@
+#include "backend/cpu/team.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <latch>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/cores.h"
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+// What kernels are good for, per processor: more threads than that wait for each other nearly all of
+// the time.
+constexpr int kMostPerCore = 64;
+
+struct Limit {
+  int threads;
+  std::string reason;
+};
+
+// Of `wanted` threads, how many the system gives, this one among them. OpenMP ends the process where
+// it cannot have one, so they are tried first.
+int startable(int wanted) {
+  std::latch done(1);
+  std::vector<std::thread> threads;
+  try {
+    while (static_cast<int>(threads.size()) + 1 < wanted) {
+      threads.emplace_back([&] { done.wait(); });
+    }
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
+  }
+  done.count_down();
+  for (std::thread& thread : threads) thread.join();
+  return static_cast<int>(threads.size()) + 1;
+}
+
+void set_team(int size) {
+  omp_set_dynamic(0);
+  if (omp_get_max_active_levels() < 1) omp_set_max_active_levels(1);
+  omp_set_num_threads(size);
+}
+
+int counted() {
+  int count = 1;
+#pragma omp parallel
+#pragma omp single
+  count = omp_get_num_threads();
+  return count;
+}
+
+// The team's size, and what kept it from being `wanted`.
+Limit form_team(int wanted) {
+  const int allowed = omp_get_thread_limit();
+  if (allowed < wanted) return {allowed, fmt::format("OMP_THREAD_LIMIT allows {}", allowed)};
+  const int most = kMostPerCore * usable_cores();
+  if (most < wanted) {
+    return {most, fmt::format("{} cores are here to share, {} threads on each at most",
+                              usable_cores(), kMostPerCore)};
+  }
+  const int given = startable(wanted);
+  if (given < wanted) return {given, fmt::format("the system gives {}", given)};
+  set_team(wanted);
+  const int came = counted();
+  return {came, came < wanted ? fmt::format("OpenMP gives {}", came) : ""};
+}
+
+int default_size() {
+  const char* named = std::getenv("OMP_NUM_THREADS");
+  if (named != nullptr && *named != '\0') return std::max(1, omp_get_max_threads());
+  return usable_cores();
+}
+
+}  // namespace
+
+Team::Team(int asked) {
+  const int wanted = asked > 0 ? asked : default_size();
+  size_ = wanted;
+  std::string reason;
+  for (Limit team = form_team(size_); team.threads < size_; team = form_team(size_)) {
+    size_ = team.threads;
+    reason = team.reason;
+  }
+  if (size_ == wanted) return;
+  user_check(asked == 0, "{} threads cannot be had: {}; give --threads {}, or lift the limit",
+             wanted, reason, size_);
+  const std::string said =
+      fmt::format("thimble: on {} of {} threads, since {}\n", size_, wanted, reason);
+  std::fputs(said.c_str(), stderr);
+}
+
+void Team::enter() const {
+  omp_set_dynamic(0);
+  omp_set_num_threads(size_);
+}
+
+}  // namespace thimble

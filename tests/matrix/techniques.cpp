@@ -108,6 +108,7 @@ const std::vector<Technique>& all_techniques() {
       {"nesterov", {"--optimizer=nesterov"}},
       {"adam", {"--optimizer=adam"}},
       {"adafactor", {"--optimizer=adafactor"}},
+      {"lion", {"--optimizer=lion"}},
       {"no_momentum", {"--momentum=0"}},
       {"clip_one_pass", {"--clip-norm=0.5"}},
       {"clip_two_pass", {"--clip-norm=0.5", "--clip-two-pass"}},
@@ -157,6 +158,7 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"fold", "nesterov"},
       {"fold", "adam"},
       {"fold", "adafactor"},
+      {"fold", "lion"},
       {"fold", "no_momentum"},
       {"fold", "clip_one_pass"},
       // Nothing is kept of what rounding leaves over.
@@ -169,6 +171,7 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       // There is no momentum to leave out.
       {"adam", "no_momentum"},
       {"adafactor", "no_momentum"},
+      {"lion", "no_momentum"},
       // State that shares scales does not move; there is none, or too little, to encode.
       {"state_8bit", "sparse_dynamic"},
       {"state_8bit", "sparse_magnitude"},

@@ -155,7 +155,9 @@ TEST_F(AroundTheProcess, AFileThatMayNotGrowIsAnErrorOfThatFile) {
     const Outcome outcome =
         thimble_says(train("run", {"--steps", "4", "--resume"}), {.file_limit = limit});
     EXPECT_EQ(outcome.code, 2) << outcome.signal;
-    if (limit > 0) EXPECT_NE(outcome.err.find("size limit"), std::string::npos) << outcome.err;
+    if (limit > 0) {
+      EXPECT_NE(outcome.err.find("size limit"), std::string::npos) << outcome.err;
+    }
     EXPECT_EQ(latest_step(folder_ / "run"), 2);
   }
   EXPECT_EQ(thimble_says(train("run", {"--steps", "4", "--resume"})).code, 0);

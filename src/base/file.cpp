@@ -27,7 +27,7 @@ struct Reason {
   const char* to_try;
 };
 
-constexpr std::array<Reason, 15> kReasons = {{
+constexpr std::array<Reason, 18> kReasons = {{
     {ENOENT, "there is no such file or folder", "check the spelling of the path"},
     {ENOTDIR, "a part of the path is a file, not a folder", "check the spelling of the path"},
     {EACCES, "permission denied", "change its permissions or use another folder"},
@@ -42,15 +42,14 @@ constexpr std::array<Reason, 15> kReasons = {{
     {ELOOP, "its symbolic links go in a circle", "name the real file"},
     {EMFILE, "too many files are open", "raise the limit with `ulimit -n`"},
     {ENFILE, "too many files are open in the system", "close other programs"},
+    {EPIPE, "whoever read it is gone", "let the reader read to the end"},
+    {EBADF, "it is closed", "open it, or send it to a file"},
+    {ENOMEM, "the system has no memory left", "close other programs"},
     {EIO, "the disk reported an error", "check the disk and try again"},
 }};
 
 [[noreturn]] void fail(const char* doing, const std::string& path, int code) {
-  for (const Reason& reason : kReasons) {
-    if (reason.code != code) continue;
-    user_error("cannot {} '{}': {}; {}", doing, path, reason.what, reason.to_try);
-  }
-  user_error("cannot {} '{}': {}; check the path and try again", doing, path, std::strerror(code));
+  user_error("cannot {} '{}': {}", doing, path, why_refused(code));
 }
 
 std::string folder_of(const std::string& path) {
@@ -73,11 +72,16 @@ FileDescriptor open_to_read(const std::string& path) {
   return file;
 }
 
-// Creates NAME's temporary beside it; O_EXCL and a counter step over what a crash left behind.
+// Creates NAME's temporary beside it; O_EXCL and a counter step over what a crash left behind. A long
+// name is cut, so that whatever the system takes as a name has room for its temporary.
 std::pair<FileDescriptor, std::string> create_beside(const std::string& target,
                                                      const std::string& shown) {
   const std::string folder = folder_of(target);
-  const std::string name = fs::path(target).filename().string();
+  std::string name = fs::path(target).filename().string();
+  if (name.size() > 200) {
+    if (name.size() > 255) fail("create", shown, ENAMETOOLONG);
+    name.resize(200);
+  }
   for (int attempt = 0;; ++attempt) {
     std::string temporary = fmt::format("{}/.{}.{}.{}.partial", folder, name, ::getpid(), attempt);
     FileDescriptor file(open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
@@ -146,6 +150,30 @@ void ReadFile::read_at(int64_t offset, std::span<std::byte> out) const {
     out = out.subspan(static_cast<size_t>(got));
     offset += got;
   }
+}
+
+std::string read_text(const std::string& path, std::string_view what, Bytes most) {
+  const ReadFile file(path);
+  user_check(file.size() <= most.count,
+             "'{}' has {} bytes, and {} can have {} at most; check the path", path, file.size(),
+             what, most.count);
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+bool exists(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR) fail("open", path, errno);
+  return false;
+}
+
+std::string why_refused(int code) {
+  for (const Reason& reason : kReasons) {
+    if (reason.code == code) return fmt::format("{}; {}", reason.what, reason.to_try);
+  }
+  return fmt::format("{}; check the path and try again", std::strerror(code));
 }
 
 void write_all(int fd, std::span<const std::byte> bytes, const std::string& path,

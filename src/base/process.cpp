@@ -1,5 +1,9 @@
 #include "base/process.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 #include <string_view>
@@ -26,6 +30,17 @@ Bytes status_field(std::string_view name) {
 
 Bytes resident_now() { return status_field("VmRSS:"); }
 Bytes resident_peak() { return status_field("VmHWM:"); }
+
+void prepare_process() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free number is this one: those before it are taken by now.
+    const int taken = ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    if (taken >= 0 && taken != fd) ::close(taken);
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+}
 
 std::string cpu_model() {
   std::ifstream lines("/proc/cpuinfo");

@@ -135,7 +135,7 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
 void add_to_file(const std::string& path, const std::string& machine, const CostTable& table,
                  const std::vector<std::string>& forgotten = {}) {
   CostFile file;
-  if (std::filesystem::exists(path)) file = read_costs(path);
+  if (exists(path)) file = read_costs(path);
   for (const std::string& key : forgotten) file[machine].erase(key);
   for (const auto& [key, time] : table) file[machine][key] = time;
   const std::string folder = std::filesystem::path(path).parent_path();
@@ -190,7 +190,7 @@ nlohmann::json to_json(const Outcome& outcome) {
 int run(const Flags& flags) {
   user_check(flags.seconds > 0, "--seconds must be above 0");
   const std::string path = costs_to_write(flags.common.costs, flags.common.device);
-  if (std::filesystem::exists(path)) read_costs(path);  // refuse before measuring, not after
+  if (exists(path)) read_costs(path);  // refuse before measuring, not after
   const auto backend = make_backend(flags.common.device, flags.common.on);
   user_check(backend->runs(),
              "the {} device runs nothing that could be measured; calibrate with "

@@ -1,11 +1,16 @@
 // thimble: trains neural networks inside a memory budget that you choose.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include "base/error.h"
+#include "base/process.h"
+#include "cli/console.h"
 #include "cli/options.h"
+#include "cli/version.h"
 
 namespace thimble {
 namespace {
@@ -23,7 +28,7 @@ constexpr const char* kExamples =
     "plans\n"
     "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
     "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that cannot go on,\n"
-    "3 no plan fits the budget.";
+    "3 no plan fits the budget, 130 and 143 stopped by SIGINT or SIGTERM.";
 
 // Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.
 class PlainHelp final : public CLI::Formatter {
@@ -56,29 +61,41 @@ std::string help_on(const std::vector<Command>& commands, const std::string& fir
   return "thimble --help";
 }
 
+// `--resume auto` in two words, as recipes and people write it: a flag takes its value behind "=".
+void join_resume_value(std::vector<std::string>& arguments) {
+  for (size_t at = 0; at + 1 < arguments.size(); ++at) {
+    if (arguments[at] != "--resume" || arguments[at + 1] != "auto") continue;
+    arguments[at] += "=auto";
+    arguments.erase(arguments.begin() + static_cast<ptrdiff_t>(at) + 1);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kWhat);
   app.name("thimble");
   app.formatter(std::make_shared<PlainHelp>());
   app.require_subcommand(1);
-  app.set_version_flag("--version", "thimble 0.1.0");
+  app.set_version_flag(
+      "--version", [] { return version_text(build_commit()); },
+      "Version, commit, compiler and backends");
   const std::vector<Command> commands = {add_train(app),     add_plan(app),   add_profile(app),
                                          add_calibrate(app), add_verify(app), add_list(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
-    fmt::print(stderr, "{}", app.help());
+    say(std::string_view(app.help()));
     return kCallersMistake;
   }
   const std::string help = help_on(commands, arguments[0]);
   try {
     arguments = expand_recipe(std::move(arguments));
+    join_resume_value(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "thimble: {}; see `{}`\n", error.what(), help);
+    say("thimble: {}; see `{}`\n", error.what(), help);
     return kCallersMistake;
   }
   for (const Command& command : commands) {
@@ -87,17 +104,39 @@ int run(int argc, char** argv) {
   return kCallersMistake;
 }
 
+// Runs the command; whatever goes wrong is said and becomes an exit code.
+int run_and_explain(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UserError& error) {
+    say("thimble: {}\n", error.what());
+    return kCallersMistake;
+  } catch (const std::bad_alloc&) {  // nothing may be allocated to say so
+    say("thimble: not enough memory for this command; try a smaller model or batch, or a machine "
+        "with more memory\n");
+    return kCallersMistake;
+  } catch (const std::length_error&) {  // of a container: more than any memory
+    say("thimble: not enough memory for this command: its sizes are beyond any; try smaller "
+        "ones\n");
+    return kCallersMistake;
+  } catch (const std::filesystem::filesystem_error& error) {
+    say("thimble: the file system refused: {}; check the path\n", error.what());
+    return kCallersMistake;
+  } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return kCallersMistake;  // of printing; said when all is over
+    say("thimble: internal error: {}\n", error.what());
+    return kOurBug;
+  }
+}
+
 }  // namespace
 }  // namespace thimble
 
 int main(int argc, char** argv) {
-  try {
-    return thimble::run(argc, argv);
-  } catch (const thimble::UserError& error) {
-    fmt::print(stderr, "thimble: {}\n", error.what());
-    return thimble::kCallersMistake;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "thimble: internal error: {}\n", error.what());
-    return thimble::kOurBug;
-  }
+  thimble::prepare_process();
+  const int code = thimble::run_and_explain(argc, argv);
+  const std::string fault = thimble::undelivered_output();
+  if (fault.empty()) return code;
+  thimble::say("thimble: cannot write to standard output: {}\n", fault);
+  return code == thimble::kOk ? thimble::kCallersMistake : code;
 }

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "cli/console.h"
 #include "cli/costs_path.h"
 #include "data/open.h"
 #include "report/plan_report.h"
@@ -142,7 +144,9 @@ void CommonFlags::add_step_to(CLI::App& command) {
       ->type_name("N")
       ->check(at_least_one);
   command.add_option("--dropout", dropout, "Share of elements dropped (0)")->type_name("P");
-  command.add_option("--norm", norm, "wrn, resnet: batch, group or carried normalisation (batch)")
+  command
+      .add_option("--norm", norm,
+                  "wrn, resnet, unet: batch, group or carried normalisation (batch)")
       ->type_name("NAME");
   command.add_option("--label-smoothing", label_smoothing, "Share spread over all classes (0)")
       ->type_name("P");
@@ -322,9 +326,7 @@ std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool jso
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
-  fmt::print(
-      stderr,
-      "thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
+  say("thimble: planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, "
       "or try another --planner (`thimble list planners`)\n",
       recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
       infeasible.min_bytes.count, infeasible.why);
@@ -363,6 +365,6 @@ std::string batch_text(const PlannedStepProgram& planned) {
   return text;
 }
 
-void print_json(const nlohmann::json& object) { fmt::print("{}\n", object.dump(2)); }
+void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }
 
 }  // namespace thimble

@@ -18,6 +18,7 @@ inline constexpr int kOk = 0;
 inline constexpr int kOurBug = 1;
 inline constexpr int kCallersMistake = 2;
 inline constexpr int kInfeasible = 3;
+inline constexpr int kStoppedBySignal = 128;  // and the signal's number
 
 // The flags that say what is planned or trained, as typed.
 struct CommonFlags {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "plan/plan_json.h"
 #include "transform/codec_json.h"
 
@@ -94,14 +95,11 @@ void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, 
   nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
   file["recipe"].update(to_json(recipe.codec));
   if (rest != nullptr) file["rest"] = to_json(*rest);
-  write_file(path, file.dump() + "\n");
+  write_file(path, json_text(file) + "\n");
 }
 
 PlanFile load_plan(const std::string& path) {
-  const ReadFile file(path);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = read_json(path, "a plan file");
   user_check(json.is_object() && json.contains("format") && json["format"] == kFormat,
              "'{}' is not a plan file", path);
   try {

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+
+#include "cli/console.h"
 
 namespace thimble {
 namespace {
@@ -51,19 +52,17 @@ bool ProgressLine::due() const {
 
 void ProgressLine::redraw(double done, const std::string& text) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K{}", line_with_bar(done, text, terminal_width()));
-  std::fflush(stderr);
+  say("\r\033[K{}", line_with_bar(done, text, terminal_width()));
   last_shown_ = Clock::now();
 }
 
 void ProgressLine::print(const std::string& text) {
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", text);
-  std::fflush(stderr);
+  say("{}{}\n", terminal_ ? "\r\033[K" : "", text);
   last_shown_ = Clock::now();
 }
 
 void ProgressDisplay::show(const Progress& p) {
-  const bool last = p.step == p.steps;
+  const bool last = p.stopped || p.step == p.steps;
   if (!p.evaluated && !last && !line_.due()) return;
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
   const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);

@@ -1,10 +1,9 @@
 // Recipe files: TOML whose keys are the long flags of the command (batch = 100, data = "cifar10").
-#include <toml++/toml.h>
-
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/toml.h"
 #include "cli/options.h"
 
 namespace thimble {
@@ -39,13 +38,8 @@ std::vector<std::string> expand_recipe(std::vector<std::string> arguments) {
                                [](const std::string& a) { return a.ends_with(".toml"); });
   if (at == arguments.end()) return arguments;
   const std::string path = *at;
-  user_check(std::filesystem::exists(path), "there is no recipe '{}'", path);
-  toml::table recipe;
-  try {
-    recipe = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    user_error("recipe '{}', line {}: {}", path, error.source().begin.line, error.description());
-  }
+  user_check(exists(path), "there is no recipe '{}'", path);
+  const toml::table recipe = read_toml(path, "recipe");
   user_check(recipe.contains("model"), "recipe '{}' names no model", path);
 
   std::vector<std::string> flags = {text_of(*recipe.get("model"), "model", path)};

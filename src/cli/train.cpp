@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/stop_signals.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "data/fingerprint.h"
 #include "report/plan_report.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
 #include "transform/codec_json.h"
@@ -30,7 +35,7 @@ struct Flags {
   bool no_flip = false;
   int crop_pad = 4;
   std::string out;
-  bool resume = false;
+  std::string resume;  // latest, auto; empty: no
   bool overwrite = false;
   double save_every = 1;         // epochs
   double evaluate_every = 1;     // epochs
@@ -42,6 +47,9 @@ struct Flags {
   bool losses = false;
   bool times = false;
 };
+
+constexpr const char* kStopping =
+    "\nthimble: stopping; a checkpoint is saved after this step (once more: stops at once)\n";
 
 std::string default_out(const std::string& model) {
   const std::time_t now = std::time(nullptr);
@@ -75,7 +83,7 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
 }
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
-                          int64_t per_epoch) {
+                          int64_t per_epoch, bool resume) {
   user_check(flags.epochs > 0 && flags.epochs < 1e6, "--epochs must be above 0, not {}",
              flags.epochs);
   user_check(flags.steps >= 0 && flags.steps <= 100'000'000, "--steps cannot be {}", flags.steps);
@@ -105,7 +113,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   for (const double at : flags.milestones)
     options.rate.milestones.push_back(in_steps(at, per_epoch));
   options.out = out;
-  options.resume = flags.resume;
+  options.resume = resume;
   options.weights = flags.weights;
   options.evaluate = !flags.no_evaluation;
   if (!flags.export_batches.empty()) {
@@ -119,6 +127,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
                   {"augment", flags.augment},
                   {"flip", !flags.no_flip},
                   {"crop_pad", flags.crop_pad}};
+  if (resolved.dataset) options.fingerprint = fingerprint_of(resolved.dataset->info());
   return options;
 }
 
@@ -139,6 +148,7 @@ nlohmann::json result_json(const PlannedStepProgram& planned, const TrainResult&
                {"weights_sha256", result.weights_sha256},
                {"rss_peak_bytes", resident_peak().count},
                {"resumed_at", result.resumed_at},
+               {"stopped", result.stopped},
                {"checkpoint", result.checkpoint}});
   if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
   if (planned.training->sparsity.enabled()) {
@@ -168,12 +178,34 @@ void resume_codec(const std::string& out, CodecSpec& codec) {
   }
 }
 
+// Whether the run goes on with what is in the folder.
+bool goes_on(const Flags& flags, const std::string& out) {
+  const bool begun = latest_checkpoint(out).has_value();
+  if (flags.resume == "auto" && !begun) {
+    std::error_code unknown;
+    user_check(
+        !std::filesystem::is_symlink(out + "/latest", unknown),
+        "'{0}/latest' points at no whole checkpoint; put back what it points at, or remove it "
+        "to start anew",
+        out);
+    say("there is no checkpoint in '{}' yet: a new run begins\n", out);
+  }
+  user_check(!begun || !flags.resume.empty() || flags.overwrite,
+             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
+             "again, or another --out",
+             out);
+  return flags.resume == "auto" ? begun : !flags.resume.empty();
+}
+
 int run(const Flags& flags) {
-  user_check(!flags.resume || !flags.out.empty(),
+  user_check(flags.resume.empty() || !flags.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
-  const std::string out = flags.out.empty() ? default_out(flags.common.model) : flags.out;
   Resolved resolved = resolve(flags.common, true);
-  if (flags.resume) resume_codec(out, resolved.recipe.codec);
+  const RunFolder folder =
+      flags.out.empty() ? RunFolder::unique(default_out(flags.common.model)) : RunFolder(flags.out);
+  const std::string& out = folder.path();
+  const bool resume = goes_on(flags, out);
+  if (resume) resume_codec(out, resolved.recipe.codec);
   FeedOptions feed;
   feed.seed = flags.common.seed;
   feed.augment = flags.augment;
@@ -186,25 +218,29 @@ int run(const Flags& flags) {
   const Model& model = planned->training->model;
   const int64_t per_epoch =
       std::max<int64_t>(1, feeder->train_count() / planned->microbatches.batch);
-  const TrainOptions options = options_from(flags, resolved, out, per_epoch);
-  user_check(flags.resume || flags.overwrite || !latest_checkpoint(options.out),
-             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
-             "again, or another --out",
-             options.out);
+  TrainOptions options = options_from(flags, resolved, out, per_epoch, resume);
   if (!flags.common.json) {
-    fmt::print(stderr, "{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
-               parameter_count(model.graph), batch_text(*planned), options.steps,
-               planned->plan.arena.count, to_string(planned->plan.arena));
+    say("{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
+        parameter_count(model.graph), batch_text(*planned), options.steps,
+        planned->plan.arena.count, to_string(planned->plan.arena));
   }
+  const StopSignals signals(kStopping);
+  options.stop = [&signals] { return signals.received() != 0; };
   Trainer trainer(*planned, *feeder, options);
+  if (!trainer.weights_note().empty()) say("{}: {}\n", flags.weights, trainer.weights_note());
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
-  if (flags.common.json) {
-    print_json(result_json(*planned, result, flags));
-    return kOk;
+  if (flags.common.json) print_json(result_json(*planned, result, flags));
+  if (result.stopped) {
+    say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
+        "with "
+        "--resume --out {}\n",
+        name_of_signal(signals.received()), result.steps, options.steps, result.checkpoint, out);
+    return kStoppedBySignal + signals.received();
   }
+  if (flags.common.json) return kOk;
   const std::string tested = result.test_count == 0
                                  ? "not tested"
                                  : fmt::format("test accuracy {:.2f}% on {} records",
@@ -268,7 +304,10 @@ Command add_train(CLI::App& app) {
   defaults.group("Checkpoints and tests");
   command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)")
       ->type_name("FOLDER");
-  command->add_flag("--resume", flags->resume, "Continue from the latest checkpoint in --out");
+  command
+      ->add_flag("--resume{latest}", flags->resume,
+                 "Continue from the latest checkpoint in --out; `--resume auto`: or start, if none")
+      ->check(CLI::IsMember({"latest", "auto"}));
   command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
   command
       ->add_option("--save-every", flags->save_every,

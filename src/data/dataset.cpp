@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/sha256.h"
 
 namespace thimble {
 
@@ -20,9 +21,15 @@ void measure(const Dataset& dataset, DatasetInfo& info) {
   std::vector<uint8_t> image(static_cast<size_t>(info.image.elements()));
   // Whole numbers, so that neither the order nor the machine matters.
   std::vector<uint64_t> sums(channels), squares(channels);
-  int32_t label = 0;
+  const auto read_into = [&](Split split, int64_t index, Sha256& hash) {
+    int32_t label = 0;
+    dataset.read(split, index, image, label);
+    hash.update(std::as_bytes(std::span(image)));
+    hash.update(std::as_bytes(std::span(&label, 1)));
+  };
+  Sha256 of_training, of_test;
   for (int64_t i = 0; i < info.train_count; ++i) {
-    dataset.read(Split::train, i, image, label);
+    read_into(Split::train, i, of_training);
     for (size_t channel = 0; channel < channels; ++channel) {
       uint64_t sum = 0, square = 0;
       for (size_t at = channel; at < image.size(); at += channels) {
@@ -34,7 +41,9 @@ void measure(const Dataset& dataset, DatasetInfo& info) {
       squares[channel] += square;
     }
   }
-  for (int64_t i = 0; i < info.test_count; ++i) dataset.read(Split::test, i, image, label);
+  for (int64_t i = 0; i < info.test_count; ++i) read_into(Split::test, i, of_test);
+  info.train_sha256 = of_training.hex();
+  info.test_sha256 = of_test.hex();
 
   const double pixels = static_cast<double>(info.train_count) * static_cast<double>(image.size()) /
                         static_cast<double>(channels);

@@ -22,9 +22,14 @@ struct DatasetInfo {
   int64_t test_count = 0;
   Shape image;  // [H,W,C]
   int64_t classes = 0;
-  // Per channel, over the training images, in units of a pixel (0..255); stddev is at least 1.
+  // Per channel, over the training images, in units of a pixel (0..255); stddev is at least 1,
+  // so that a channel which hardly changes is not blown up.
   std::vector<float> mean = {};
   std::vector<float> stddev = {};
+  // Over the images and labels of each split, in order. Empty where the rest says it all: records
+  // that are computed.
+  std::string train_sha256 = {};
+  std::string test_sha256 = {};
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
 };
@@ -49,7 +54,7 @@ void check_read(const DatasetInfo& info, Split split, int64_t index,
                 std::span<const uint8_t> image);
 
 // Reads every record of both splits once, so that a bad one is found before training starts, and
-// fills `mean` and `stddev` from the training images.
+// fills `mean` and `stddev` from the training images and both sha256.
 void measure(const Dataset& dataset, DatasetInfo& info);
 
 }  // namespace thimble

@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace thimble {
 namespace {
 
 constexpr const char* kFormat = "thimble-costs-1";
 constexpr std::string_view kRandomStream = "stream";
+// Of a kernel, or of a whole step. Outside of these sums and ratios of times would not be numbers.
+constexpr double kShortest = 1e-12, kLongest = 1e6;
 
 std::string join(const std::vector<TensorType>& types) {
   std::string text;
@@ -41,7 +43,8 @@ KernelTime kernel_time_from(const nlohmann::json& json, const std::string& key) 
   const KernelTime time = {json.at("seconds").get<double>(), json.at("modelled").get<double>(),
                            json.at("date").get<std::string>()};
   for (const double seconds : {time.seconds, time.modelled}) {
-    user_check(std::isfinite(seconds) && seconds > 0, "'{}' cannot take {} seconds", key, seconds);
+    user_check(seconds >= kShortest && seconds <= kLongest, "'{}' cannot take {} seconds", key,
+               seconds);
   }
   user_check(is_date(time.date), "'{}' is not the date of a measurement", time.date);
   return time;
@@ -75,12 +78,10 @@ std::string_view op_of_key(std::string_view key) { return key.substr(0, key.find
 std::string_view task_of_key(std::string_view key) { return key.substr(0, key.rfind(" by ")); }
 
 CostFile read_costs(const std::string& path) {
-  const ReadFile file(path);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = read_text(path, "a file of costs", kLargestJsonFile);
   std::string fault;
   try {
-    return costs_from(nlohmann::json::parse(text));
+    return costs_from(parse_json(text));
   } catch (const nlohmann::json::exception& error) {
     fault = error.what();
   } catch (const UserError& error) {
@@ -100,7 +101,7 @@ void write_costs(const std::string& path, const CostFile& file) {
       kernels[key] = {{"seconds", time.seconds}, {"modelled", time.modelled}, {"date", time.date}};
     }
   }
-  write_file(path, nlohmann::json{{"format", kFormat}, {"machines", machines}}.dump(1) + "\n");
+  write_file(path, json_text({{"format", kFormat}, {"machines", machines}}, 1) + "\n");
 }
 
 }  // namespace thimble

@@ -13,16 +13,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sha256.h"
-#include "train/model_tensors.h"
+#include "data/fingerprint.h"
 #include "train/safetensors.h"
+#include "train/weights_file.h"
 
 namespace thimble {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;
+// 2: with a fingerprint of the data. Checkpoints of 1 have none, and are read without that check.
+constexpr int kOldestFormat = 1, kFormat = 2;
 constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
@@ -40,11 +43,6 @@ std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
   return values;
 }
 
-void write_model(const std::string& path, const Graph& graph,
-                 std::span<const TensorToWrite> tensors, Sha256* hash = nullptr) {
-  write_safetensors(path, tensors, {{"format", "thimble"}, {"model", graph.name}}, hash);
-}
-
 // Returns the sha256 of what was written, as it was before it went to the disk: what the disk makes
 // of it shows when the checkpoint is loaded.
 std::string write_tensors(const std::string& path, Program& program,
@@ -57,19 +55,8 @@ std::string write_tensors(const std::string& path, Program& program,
                        }});
   }
   Sha256 hash;
-  write_model(path, program.graph(), tensors, &hash);
+  write_safetensors(path, tensors, model_metadata(program.graph()), &hash);
   return hash.hex();
-}
-
-// The bytes of a tensor through a small buffer: body(offset, chunk), in order.
-template <class Body>
-void for_each_chunk(const TensorType& type, const Body& body) {
-  std::array<std::byte, 65536> buffer;  // whole elements of any type
-  const int64_t total = type.bytes().count;
-  for (int64_t at = 0; at < total; at += std::ssize(buffer)) {
-    body(at, std::span(buffer).first(
-                 static_cast<size_t>(std::min<int64_t>(std::ssize(buffer), total - at))));
-  }
 }
 
 std::string file_sha256(const std::string& path) {
@@ -121,24 +108,28 @@ void read_tensors(const SafetensorsFile& file, Program& program,
 }
 
 nlohmann::json read_state(const fs::path& path) {
-  const ReadFile file(path.string());
-  user_check(file.size() < (1 << 20), "'{}' is too large to be a checkpoint's state",
-             path.string());
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json state = read_json(path.string(), "a checkpoint's state", Bytes(1 << 20));
   const auto has = [&](const char* key, bool (*is)(const nlohmann::json& value)) {
     return state.contains(key) && is(state[key]);
   };
   const auto object = [](const nlohmann::json& value) { return value.is_object(); };
-  const bool whole = state.is_object() &&
-                     has("format", [](const nlohmann::json& value) { return value == kFormat; }) &&
+  const auto whole_number = [](const nlohmann::json& value) { return value.is_number_integer(); };
+  if (state.is_object() && has("format", whole_number)) {
+    user_check(
+        state["format"] >= kOldestFormat && state["format"] <= kFormat,
+        "'{}' has the format {}, and this version reads {} to {}; go on with the version that "
+        "wrote it",
+        path.string(), json_text(state["format"]), kOldestFormat, kFormat);
+  }
+  const bool whole = state.is_object() && has("format", whole_number) &&
                      has("step",
                          [](const nlohmann::json& value) {
                            return value.is_number_integer() && value.get<int64_t>() >= 0;
                          }) &&
-                     has("recipe", object) && has("progress", object) && has("sha256", object);
-  user_check(whole, "'{}' is damaged or not a checkpoint of this version", path.string());
+                     has("recipe", object) && has("progress", object) && has("sha256", object) &&
+                     (!state.contains("data") || state["data"].is_object());
+  user_check(whole, "'{}' is damaged or not a checkpoint of this version; get a fresh copy of it",
+             path.string());
   return state;
 }
 
@@ -148,11 +139,27 @@ void check_recipe(const std::string& folder, const nlohmann::json& stored,
     user_check(stored.contains(key) && stored[key] == wanted[key],
                "the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "
                "the same settings, or choose another --out",
-               folder, key, stored.contains(key) ? stored[key].dump() : "(nothing)",
-               wanted[key].dump());
+               folder, key, stored.contains(key) ? json_text(stored[key]) : "(nothing)",
+               json_text(wanted[key]));
   };
   if (wanted.contains("model")) check("model");  // says most, where it differs
   for (const auto& [key, value] : wanted.items()) check(key);
+}
+
+// All checkpoints but `kept`, and what was cut off while it was written. Only folders that bear our
+// names are touched.
+void remove_others(const fs::path& root, const std::string& kept) {
+  std::error_code ignored;
+  for (fs::directory_iterator entry(root, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::string other = entry->path().filename().string();
+    std::error_code unknown;
+    if (other == kept || !is_checkpoint_name(other) || entry->is_symlink(unknown) ||
+        !entry->is_directory(unknown)) {
+      continue;
+    }
+    fs::remove_all(entry->path(), unknown);
+  }
 }
 
 }  // namespace
@@ -164,7 +171,8 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
   // has moved on.
   const std::string step = fmt::format("step-{:08}", position.step);
   std::string name = step;
-  for (int again = 2; fs::exists(root / name); ++again) name = fmt::format("{}-{}", step, again);
+  for (int again = 2; exists((root / name).string()); ++again)
+    name = fmt::format("{}-{}", step, again);
   const fs::path partial = root / ("." + name + ".partial");
   std::error_code ignored;
   // A folder cut off by a crash or a full disk is never `latest`, so it may go.
@@ -177,13 +185,14 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
     const std::string optimizer =
         write_tensors((partial / kOptimizer).string(), program,
                       persistent_values(graph, [](Role r) { return r == Role::optimizer_state; }));
-    const nlohmann::json state = {
+    nlohmann::json state = {
         {"format", kFormat},
         {"step", position.step},
         {"recipe", position.recipe},
         {"progress", position.progress.is_object() ? position.progress : nlohmann::json::object()},
         {"sha256", {{kWeights, weights}, {kOptimizer, optimizer}}}};
-    write_file((partial / kState).string(), state.dump(2) + "\n");
+    if (position.data.is_object()) state["data"] = position.data;
+    write_file((partial / kState).string(), json_text(state, 2) + "\n");
   } catch (...) {
     fs::remove_all(partial, ignored);
     throw;
@@ -202,11 +211,13 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
              error.message());
   sync_folder(root);
 
-  for (const auto& entry : fs::directory_iterator(root, ignored)) {
-    const std::string other = entry.path().filename().string();
-    if (other != name && is_checkpoint_name(other)) fs::remove_all(entry.path(), ignored);
-  }
+  remove_others(root, name);
   return folder.string();
+}
+
+void remove_old_checkpoints(const std::string& out) {
+  const auto latest = latest_checkpoint(out);
+  if (latest) remove_others(out, fs::path(*latest).filename().string());
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& out) {
@@ -220,11 +231,18 @@ nlohmann::json recipe_of_checkpoint(const std::string& folder) {
   return read_state(fs::path(folder) / kState)["recipe"];
 }
 
-Position load_checkpoint(const std::string& folder, Program& program,
-                         const nlohmann::json& recipe) {
+Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe,
+                         const nlohmann::json& data) {
   const fs::path root(folder);
   const nlohmann::json state = read_state(root / kState);
   check_recipe(folder, state["recipe"], recipe);
+  if (state.contains("data") && data.is_object()) {
+    const std::string difference = difference_of_data(state["data"], data);
+    user_check(difference.empty(),
+               "the checkpoint in '{}' was made with other data: {}; go on with the same files "
+               "(--data-dir), or choose another --out",
+               folder, difference);
+  }
   const auto check = [&](const char* name, const std::string& found) {
     user_check(state["sha256"].contains(name) && state["sha256"][name] == found,
                "'{}' is damaged: its bytes are not those that were saved", (root / name).string());
@@ -243,53 +261,8 @@ Position load_checkpoint(const std::string& folder, Program& program,
   check_tensors(optimizer, graph, state_values);
   read_tensors(weights, program, model_values);
   read_tensors(optimizer, program, state_values);
-  return {state["step"].get<int64_t>(), state["recipe"], state["progress"]};
-}
-
-void load_weights(const std::string& path, Program& program) {
-  const SafetensorsFile file(path);
-  const Graph& graph = program.graph();
-  std::vector<ModelTensor> tensors = model_tensors(graph);
-  std::erase_if(tensors, [&](const ModelTensor& tensor) {
-    const Value& value = graph[tensor.value];
-    return value.role == Role::statistic && file.find(value.name) == nullptr;
-  });
-  std::vector<ValueId> values;
-  for (const ModelTensor& tensor : tensors) values.push_back(tensor.value);
-  check_tensors(file, graph, values);
-  for (const ModelTensor& tensor : tensors) {
-    const StoredTensor& stored = file.at(graph[tensor.value].name);
-    for_each_chunk(stored.type, [&](int64_t at, std::span<std::byte> chunk) {
-      file.read_part(stored, at, chunk);
-      write_model_tensor(program, tensor, at, chunk);
-    });
-  }
-}
-
-void save_weights(const std::string& path, Program& program) {
-  std::vector<TensorToWrite> tensors;
-  for (const ModelTensor& tensor : model_tensors(program.graph())) {
-    const Value& value = program.graph()[tensor.value];
-    tensors.push_back({value.name, value.type, {}, [&program, tensor](int64_t at, auto out) {
-                         read_model_tensor(program, tensor, at, out);
-                       }});
-  }
-  write_model(path, program.graph(), tensors);
-}
-
-std::string weights_sha256(Program& program) {
-  Sha256 hash;
-  const Graph& graph = program.graph();
-  for (const ModelTensor& tensor : model_tensors(graph)) {
-    const Value& value = graph[tensor.value];
-    const std::string label = fmt::format("{} {}\n", value.name, to_string(value.type));
-    hash.update(std::as_bytes(std::span(label)));
-    for_each_chunk(value.type, [&](int64_t at, std::span<std::byte> chunk) {
-      read_model_tensor(program, tensor, at, chunk);
-      hash.update(chunk);
-    });
-  }
-  return hash.hex();
+  return {state["step"].get<int64_t>(), state["recipe"], state["progress"],
+          state.value("data", nlohmann::json())};
 }
 
 }  // namespace thimble

@@ -2,7 +2,7 @@
 //
 //   OUT/step-00001200/weights.safetensors     weights and running statistics
 //                     optimizer.safetensors   optimizer state
-//                     state.json              position, recipe, sha256 of both files
+//                     state.json              position, recipe, data, sha256 of both files
 //   OUT/latest -> step-00001200               swapped only when the folder is complete and on disk
 //
 // A run killed at any moment leaves `latest` pointing at a whole checkpoint (or absent).
@@ -18,14 +18,19 @@
 namespace thimble {
 
 struct Position {
-  int64_t step = 0;         // steps done
-  nlohmann::json recipe;    // what must be equal for a run to continue
-  nlohmann::json progress;  // what the report carries over (losses so far)
+  int64_t step = 0;          // steps done
+  nlohmann::json recipe;     // what must be equal for a run to continue
+  nlohmann::json progress;   // what the report carries over (losses so far)
+  nlohmann::json data = {};  // data/fingerprint.h; null: not known
 };
 
 // Writes a checkpoint, makes it the latest, then removes the ones before it. On failure (UserError)
 // the latest one is still the one before. Returns its folder.
 std::string save_checkpoint(const std::string& out, Program& program, const Position& position);
+
+// Removes what a run leaves that is killed while it saves: checkpoints before the latest, and parts of
+// one. Without a latest checkpoint nothing is touched. REQUIRES: no other run uses the folder.
+void remove_old_checkpoints(const std::string& out);
 
 // The folder of the latest checkpoint; empty when there is none.
 std::optional<std::string> latest_checkpoint(const std::string& out);
@@ -34,18 +39,8 @@ std::optional<std::string> latest_checkpoint(const std::string& out);
 nlohmann::json recipe_of_checkpoint(const std::string& folder);
 
 // Reads the position of a checkpoint, then its tensors into the program. UserError when it is
-// damaged, or of another recipe than `recipe`; nothing is loaded then.
-Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe);
-
-// Loads weights (and, where present, statistics) from any safetensors file that holds this model's.
-// Sparse weights take what lies at their nonzeros.
-void load_weights(const std::string& path, Program& program);
-
-// Weights and statistics as one safetensors file, sparse weights in full.
-void save_weights(const std::string& path, Program& program);
-
-// Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
-// full.
-std::string weights_sha256(Program& program);
+// damaged, or of another recipe than `recipe` or of other data than `data`; nothing is loaded then.
+Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe,
+                         const nlohmann::json& data = {});
 
 }  // namespace thimble

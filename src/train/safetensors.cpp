@@ -110,6 +110,10 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   metadata_ = std::move(header.metadata);
   tensors_.reserve(header.rows.size());
   for (SafetensorsRow& row : header.rows) {
+    if (!row.foreign.empty()) {
+      foreign_[row.name] = row.foreign;
+      continue;
+    }
     tensors_.push_back({std::move(row.name), row.type, data_start + row.begin});
   }
   std::sort(tensors_.begin(), tensors_.end(),
@@ -125,6 +129,10 @@ const StoredTensor* SafetensorsFile::find(std::string_view name) const {
 
 const StoredTensor& SafetensorsFile::at(std::string_view name) const {
   const StoredTensor* found = find(name);
+  if (const auto foreign = foreign_.find(name); foreign != foreign_.end()) {
+    user_error("'{}' has the tensor '{}' as {}, which thimble does not read; store it as F32",
+               path(), name, foreign->second);
+  }
   user_check(found != nullptr,
              "'{}' has no tensor '{}' among its {}; it was saved from another model, so name the "
              "model it came from",

@@ -54,12 +54,13 @@ class SafetensorsFile {
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return file_.path(); }
-  std::span<const StoredTensor> tensors() const { return tensors_; }  // sorted by name
+  // Sorted by name. Those of element types that there is no DType for (I16, BOOL, ...) are left out.
+  std::span<const StoredTensor> tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   // nullptr when the file has no such tensor.
   const StoredTensor* find(std::string_view name) const;
-  // UserError when the file has no such tensor.
+  // UserError when the file has no such tensor, or has it in a type that is not read.
   const StoredTensor& at(std::string_view name) const;
 
   // Reads the whole tensor; UserError when it is not there or `out` is not exactly its size.
@@ -70,6 +71,8 @@ class SafetensorsFile {
  private:
   ReadFile file_;
   std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::string, std::less<>>
+      foreign_;  // the tensors left out, and their types
   std::map<std::string, std::string> metadata_;
 };
 

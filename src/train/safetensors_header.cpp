@@ -27,6 +27,23 @@ constexpr std::array<DTypeName, 7> kDTypes = {{{"F32", DType::f32},
                                                {"I64", DType::i64},
                                                {"U8", DType::u8}}};
 
+// The format's other types: a file may hold tensors of them that nobody asks for.
+struct ForeignType {
+  std::string_view name;
+  int64_t bytes;  // of an element
+};
+constexpr std::array<ForeignType, 11> kForeign = {{{"BOOL", 1},
+                                                   {"I8", 1},
+                                                   {"F8_E4M3", 1},
+                                                   {"F8_E5M2", 1},
+                                                   {"F8_E8M0", 1},
+                                                   {"I16", 2},
+                                                   {"U16", 2},
+                                                   {"U32", 4},
+                                                   {"U64", 8},
+                                                   {"C64", 8},
+                                                   {"C128", 16}}};
+
 std::string_view stored_name(DType dtype) {
   for (const DTypeName& known : kDTypes) {
     if (known.dtype == dtype) return known.name;
@@ -51,6 +68,8 @@ template <class... Args>
 // One tensor's fields as they are met, in any order.
 struct Draft {
   std::optional<DType> dtype;
+  std::string foreign;        // else
+  int64_t element_bytes = 0;  // 0: no dtype met yet
   std::optional<std::vector<int64_t>> shape;
   std::optional<std::vector<int64_t>> offsets;
 };
@@ -96,11 +115,18 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
       return true;
     }
     if (place_ != Place::tensor || field_ != "dtype") return misplaced("a text");
-    if (draft_.dtype) twice();
+    if (draft_.element_bytes != 0) twice();
     for (const DTypeName& known : kDTypes) {
-      if (known.name == value) draft_.dtype = known.dtype;
+      if (known.name != value) continue;
+      draft_.dtype = known.dtype;
+      draft_.element_bytes = size_of(known.dtype);
     }
-    if (!draft_.dtype) {
+    for (const ForeignType& type : kForeign) {
+      if (type.name != value) continue;
+      draft_.foreign = value;
+      draft_.element_bytes = type.bytes;
+    }
+    if (draft_.element_bytes == 0) {
       user_error(
           "'{}' has {} with elements of type '{}', which thimble does not know; store it as F32, "
           "F64, F16, BF16, I32, I64 or U8",
@@ -177,11 +203,12 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   [[noreturn]] void twice() { bad_file(path_, "{} has two fields '{}'", context(), field_); }
 
   void finish_tensor() {
-    if (!draft_.dtype || !draft_.shape || !draft_.offsets || draft_.offsets->size() != 2) {
+    if (draft_.element_bytes == 0 || !draft_.shape || !draft_.offsets ||
+        draft_.offsets->size() != 2) {
       bad_file(path_, "{} lacks its dtype, its shape or its two data_offsets", context());
     }
     // Zeros are left out of the product: a part of the shape must not overflow either.
-    int64_t bytes = size_of(*draft_.dtype);
+    int64_t bytes = draft_.element_bytes;
     bool empty = false;
     for (const int64_t extent : *draft_.shape) {
       empty = empty || extent == 0;
@@ -196,9 +223,10 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
       bad_file(path_, "{} needs {} bytes but its data_offsets are {} and {}", context(), bytes,
                begin, end);
     }
-    header_.rows.push_back(
-        {name_, TensorType{Shape(std::span<const int64_t>(*draft_.shape)), *draft_.dtype}, begin,
-         end});
+    header_.rows.push_back({name_,
+                            TensorType{Shape(std::span<const int64_t>(*draft_.shape)),
+                                       draft_.dtype.value_or(DType::u8)},
+                            begin, end, draft_.foreign});
   }
 
   SafetensorsHeader& header_;

@@ -14,8 +14,9 @@ namespace thimble {
 
 struct SafetensorsRow {
   std::string name;
-  TensorType type;
+  TensorType type;             // where `foreign` is empty
   int64_t begin = 0, end = 0;  // counted from the end of the header
+  std::string foreign = {};    // the format's name of an element type that there is no DType for
 };
 
 struct SafetensorsHeader {

@@ -51,8 +51,8 @@ double rate_at(const RateSchedule& schedule, int64_t step) {
       return schedule.floor + (schedule.base - schedule.floor) * wave;
     }
     case Kind::inverse_sqrt: {
-      const double start = real(std::max<int64_t>(1, schedule.warmup_steps));
-      return schedule.base * std::sqrt(start / std::max(start, real(step + 1)));
+      // 1 at the first step behind the ramp.
+      return schedule.base * std::sqrt(real(schedule.warmup_steps + 1) / real(step + 1));
     }
   }
   return schedule.base;

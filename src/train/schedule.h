@@ -1,4 +1,7 @@
-// Learning-rate schedules: a plain function of the step number.
+// Learning-rate schedules: a plain function of the step number s, counted from 0.
+//
+//   s < W   warm-up      base (s + 1) / (W + 1): a straight line that would meet `base` at step W
+//   s = W   every schedule begins, at `base`
 #pragma once
 
 #include <cstdint>
@@ -11,7 +14,7 @@ namespace thimble {
 struct RateSchedule {
   enum class Kind : uint8_t { constant, step, cosine, inverse_sqrt } kind = Kind::constant;
   double base = 0.1;
-  int64_t warmup_steps = 0;              // linear from base / (warmup_steps + 1)
+  int64_t warmup_steps = 0;              // W
   int64_t total_steps = 1;               // cosine: ends at `floor` here
   double floor = 0;                      // cosine
   std::vector<int64_t> milestones = {};  // step: where the rate is multiplied by `factor`
@@ -22,7 +25,7 @@ struct RateSchedule {
 RateSchedule::Kind parse_schedule(std::string_view name);
 std::string_view name_of(RateSchedule::Kind kind);
 
-// The rate of step `step`, counted from 0.
+// The rate of a step. inverse_sqrt: base sqrt((W + 1) / (s + 1)).
 double rate_at(const RateSchedule& schedule, int64_t step);
 
 }  // namespace thimble

@@ -9,6 +9,7 @@
 #include "base/finite.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
+#include "train/weights_file.h"
 #include "transform/codec_json.h"
 #include "transform/sparse_weights.h"
 
@@ -80,7 +81,10 @@ Trainer::Trainer(PlannedStepProgram& planned, Feeder& feeder, TrainOptions optio
   evaluator_ = std::make_unique<Program>(evaluation_->model.graph, evaluation_->plan,
                                          *planned_.backend, *arena_);
   start();
-  if (!options_.out.empty()) ensure_directory(options_.out);  // when nothing else can be wrong
+  if (!options_.out.empty()) {  // when nothing else can be wrong
+    ensure_directory(options_.out);
+    remove_old_checkpoints(options_.out);
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -130,11 +134,12 @@ void Trainer::start() {
   const Model& model = planned_.training->model;
   initialize(program(), options_.seed);
   feeder_.describe(program(), model);
-  if (!options_.weights.empty()) load_weights(options_.weights, program());
+  if (!options_.weights.empty()) weights_note_ = load_weights(options_.weights, program());
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    const Position position = load_checkpoint(*folder, program(), recipe_json());
+    const Position position =
+        load_checkpoint(*folder, program(), recipe_json(), options_.fingerprint);
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
     user_check(meter_->from_json(position.progress),
@@ -235,8 +240,8 @@ int64_t Trainer::steps_per_epoch() const {
   return std::max<int64_t>(1, feeder_.train_count() / planned_.microbatches.batch);
 }
 
-void Trainer::evaluate() {
-  if (!options_.evaluate) return;
+bool Trainer::evaluate() {
+  if (!options_.evaluate) return true;
   const Model& model = evaluation_->model;
   // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
   const Graph& trained = program().graph();
@@ -246,6 +251,7 @@ void Trainer::evaluate() {
   double correct = 0;
   const int64_t count = feeder_.test_count();
   for (int64_t first = 0; first < count;) {
+    if (asked_to_stop()) return false;
     const int64_t rows = feeder_.fill_test(*evaluator_, model, first);
     evaluator_->run();
     loss_sum +=
@@ -256,6 +262,7 @@ void Trainer::evaluate() {
   result_.test_count = count;
   result_.test_loss = count == 0 ? 0 : loss_sum / static_cast<double>(count);
   result_.test_accuracy = count == 0 ? 0 : correct / static_cast<double>(count);
+  return true;
 }
 
 void Trainer::save() {
@@ -270,6 +277,7 @@ void Trainer::save() {
   position.step = result_.steps;
   position.recipe = recipe_json();
   position.progress = meter_->to_json();
+  position.data = options_.fingerprint;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint = save_checkpoint(options_.out, program(), position);
 }
@@ -303,9 +311,12 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
 
     Progress progress;
-    progress.evaluated = options_.evaluate && (last || due(options_.evaluate_every));
-    if (progress.evaluated) evaluate();
-    if (last || due(options_.save_every)) save();
+    const bool tested = options_.evaluate && (last || due(options_.evaluate_every));
+    progress.evaluated = tested && evaluate();
+    // Asked to stop in the last step, a run that is complete ends as always.
+    result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
+    progress.stopped = result_.stopped;
+    if (last || result_.stopped || due(options_.save_every)) save();
 
     const double elapsed = seconds_since(meter_->started);
     const double done = static_cast<double>(step + 1 - first);
@@ -323,8 +334,9 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.test_loss = result_.test_loss;
     progress.test_accuracy = result_.test_accuracy;
     if (show) show(progress);
+    if (result_.stopped) break;
   }
-  if (first == options_.steps) evaluate();
+  if (first == options_.steps) result_.stopped = !evaluate();
 
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
   result_.train_loss = meter_->loss();

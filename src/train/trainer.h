@@ -30,6 +30,9 @@ struct TrainOptions {
   bool resume = false;           // continue from out's latest checkpoint, if there is one
   std::string weights;           // a safetensors file to start from; empty: the model's own start
   nlohmann::json data;           // how the data was chosen, for the checkpoint
+  nlohmann::json fingerprint;    // of the data themselves (data/fingerprint.h); null: not known
+  // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
+  std::function<bool()> stop;
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch;
 };
@@ -47,6 +50,7 @@ struct Progress {
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
+  bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   double test_loss = 0;
   double test_accuracy = 0;
@@ -73,6 +77,7 @@ struct TrainResult {
   int64_t reallocations = 0;  // of nonzeros, in this process
   double threshold = 0;       // that the next one would prune below; 0: none would
   int64_t resumed_at = 0;
+  bool stopped = false;  // ended because it was asked to (TrainOptions::stop)
 };
 
 class Trainer {
@@ -86,6 +91,8 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
+  // What was done to the weights that the run starts from (train/weights_file.h); empty: nothing.
+  const std::string& weights_note() const { return weights_note_; }
   Program& program() { return step_->program(); }
   TrainingStep& training_step() { return *step_; }
 
@@ -96,7 +103,8 @@ class Trainer {
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   int64_t steps_per_epoch() const;
-  void evaluate();
+  bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  bool evaluate();  // false: asked to stop meanwhile, and nothing is known
   void save();
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
@@ -116,6 +124,7 @@ class Trainer {
   ReallocationSchedule reallocations_;
   std::unique_ptr<Meter> meter_;
   LossScaler scaler_;
+  std::string weights_note_;
   TrainResult result_;
 };
 

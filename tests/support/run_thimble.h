@@ -23,6 +23,7 @@ namespace thimble {
 struct Outcome {
   int code = -1;  // exit status; -1: ended by a signal
   int signal = 0;
+  int64_t resident = 0;  // the most bytes of memory that it held
   std::string out;
   std::string err;
 
@@ -33,6 +34,8 @@ struct RunSettings {
   std::string folder = "/";           // where it runs
   rlim_t file_limit = RLIM_INFINITY;  // no file may grow beyond
   std::string cache = {};             // of measured costs; empty: a folder that holds none
+  std::string out = {};               // where output goes instead of to us; "closed": nowhere
+  std::string err = {};               // likewise, messages
 };
 
 // A started program. Its output goes to files, so that nothing waits for a reader.
@@ -54,19 +57,22 @@ class Process {
     std::vector<char*> envp;
     for (std::string& variable : variables) envp.push_back(variable.data());
     envp.push_back(nullptr);
-    const std::string out = folder_ / "out", err = folder_ / "err";
+    const std::string out = settings.out.empty() ? folder_ / "out" : settings.out;
+    const std::string err = settings.err.empty() ? folder_ / "err" : settings.err;
     pid_ = fork();
     if (pid_ != 0) return;
     // In the child: nothing but system calls.
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
     dup2(open("/dev/null", O_RDONLY), 0);
-    dup2(open(out.c_str(), flags, 0600), 1);
-    dup2(open(err.c_str(), flags, 0600), 2);
+    for (const auto& [path, fd] : {std::pair(&out, 1), std::pair(&err, 2)}) {
+      const int file = *path == "closed" ? -1 : open(path->c_str(), flags, 0600);
+      file < 0 ? close(fd) : dup2(file, fd);
+      if (file > 2) close(file);
+    }
     if (chdir(settings.folder.c_str()) != 0) _exit(126);
     if (settings.file_limit != RLIM_INFINITY) {
       const rlimit limit = {settings.file_limit, settings.file_limit};
       setrlimit(RLIMIT_FSIZE, &limit);
-      ::signal(SIGXFSZ, SIG_IGN);  // write() fails instead
     }
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
@@ -81,6 +87,8 @@ class Process {
   }
 
   void kill() const { ::kill(pid_, SIGKILL); }
+  void send(int signal) const { ::kill(pid_, signal); }
+  pid_t pid() const { return pid_; }
   // Leaves it to wait() to pick the outcome up.
   bool ended() const {
     siginfo_t info = {};
@@ -90,9 +98,11 @@ class Process {
 
   Outcome wait() {
     int status = 0;
-    waitpid(pid_, &status, 0);
+    rusage usage = {};
+    wait4(pid_, &status, 0, &usage);
     pid_ = -1;
     Outcome outcome;
+    outcome.resident = usage.ru_maxrss * 1024;
     if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
     outcome.out = slurp(folder_ / "out");

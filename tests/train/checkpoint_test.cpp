@@ -6,9 +6,11 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "data/fingerprint.h"
 #include "support/lost_device.h"
 #include "support/runs.h"
 #include "train/safetensors.h"
+#include "train/weights_file.h"
 
 namespace thimble {
 namespace {
@@ -126,6 +128,76 @@ TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
   EXPECT_EQ(persistent_bytes(run.program()), before);
 }
 
+// Cut off before the old one was removed, or while it was: the next start tidies up, and touches
+// nothing else.
+TEST(Checkpoint, WhatAKilledSaveLeavesIsRemovedAtTheNextStart) {
+  const TemporaryFolder folder;
+  TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
+  const std::string latest =
+      save_checkpoint(folder.path(), run.program(), {.step = 7, .recipe = kRecipe});
+  for (const char* old : {"step-00000003", "step-00000007-2", ".step-00000008.partial"}) {
+    fs::create_directories(folder / old);
+    spill(folder / old + "/state.json", "{}");
+  }
+  fs::create_directories(folder / "step-by-step");
+  spill(folder / "step-00000001", "a file of the user's");
+  remove_old_checkpoints(folder.path());
+  EXPECT_EQ(folder.entries(), 4);  // the latest, the link, and what is the user's
+  EXPECT_EQ(load_checkpoint(latest, run.program(), kRecipe).step, 7);
+  fs::remove(folder / "latest");
+  remove_old_checkpoints(folder.path());
+  EXPECT_TRUE(fs::exists(latest + "/state.json"));  // without `latest`, nobody knows which is whole
+}
+
+TEST(Checkpoint, OfOtherDataIsRefused) {
+  const TemporaryFolder folder;
+  TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
+  const nlohmann::json data = fingerprint_of(Digits().info());
+  const std::string path =
+      save_checkpoint(folder.path(), run.program(), {.step = 1, .recipe = kRecipe, .data = data});
+  EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).data, data);
+  const auto refusal = [&](const char* field, const nlohmann::json& value) {
+    nlohmann::json other = data;
+    other[field] = value;
+    return message_of<UserError>([&] { load_checkpoint(path, run.program(), kRecipe, other); });
+  };
+  EXPECT_NE(refusal("train_records", 7).find("training records was 1442 and is 7 now"),
+            std::string::npos)
+      << refusal("train_records", 7);
+  EXPECT_NE(refusal("test_sha256", "00").find("sha256 of the test records"), std::string::npos);
+  EXPECT_NE(refusal("set", "mnist").find("the data set was \"digits\""), std::string::npos);
+  // A checkpoint of the format before has no fingerprint, and is read.
+  nlohmann::json state = nlohmann::json::parse(slurp(path + "/state.json"));
+  state["format"] = 1;
+  state.erase("data");
+  spill(path + "/state.json", state.dump());
+  EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).step, 1);
+  state["format"] = 3;
+  spill(path + "/state.json", state.dump());
+  EXPECT_TRUE(throws_saying<UserError>([&] { load_checkpoint(path, run.program(), kRecipe, data); },
+                                       "has the format 3", "reads 1 to 2"));
+}
+
+TEST(Checkpoint, ARunThatIsAskedToStopSavesAndGoesOnToTheSameBits) {
+  const TemporaryFolder folder;
+  TrainOptions options = {.steps = 6, .evaluate = false};
+  options.rate.kind = RateSchedule::Kind::constant;
+  const TrainResult whole = TrainingRun(adam_run(), options).run();
+  options.out = folder / "out";
+  int asked = 0;
+  TrainOptions first = options;
+  first.stop = [&] { return ++asked == 4; };
+  const TrainResult stopped = TrainingRun(adam_run(), first).run();
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.steps, 4);
+  EXPECT_EQ(stopped.checkpoint, folder / "out/step-00000004");
+  options.resume = true;
+  const TrainResult rest = TrainingRun(adam_run(), options).run();
+  EXPECT_EQ(rest.resumed_at, 4);
+  EXPECT_FALSE(rest.stopped);
+  EXPECT_EQ(rest.weights_sha256, whole.weights_sha256);
+}
+
 class DamagedCheckpoint : public testing::Test {
  protected:
   DamagedCheckpoint() : run_(adam_run(), {.steps = 1, .evaluate = false}) {
@@ -198,6 +270,15 @@ TEST_F(DamagedCheckpoint, StateThatIsNoState) {
   negative["step"] = -3;
   spill(path_ + "/state.json", negative.dump());
   expect_refused("state.json");
+}
+
+TEST_F(DamagedCheckpoint, StateNestedBeyondAnyStack) {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string deep;
+    for (int i = 0; i < 100'000; ++i) deep += open;
+    spill(path_ + "/state.json", "{\"format\":" + deep);
+    expect_refused("state.json", "100 deep");
+  }
 }
 
 TEST_F(DamagedCheckpoint, OfAnotherRecipe) {

@@ -6,6 +6,7 @@
 #include "support/runs.h"
 #include "train/checkpoint.h"
 #include "train/safetensors.h"
+#include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
 namespace thimble {

@@ -1,0 +1,24 @@
+// What the program says: results on standard output, everything else on standard error.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace thimble {
+
+// Text on standard error. What does not get through (a full disk, a closed descriptor, a reader that
+// is gone) is dropped: no message is worth a training.
+void say(std::string_view text) noexcept;
+
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+// Sends what was printed to standard output on its way. Returns why not all of it got there; empty: it
+// did.
+std::string undelivered_output();
+
+}  // namespace thimble

@@ -1,0 +1,47 @@
+#include "data/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "base/json.h"
+
+namespace thimble {
+namespace {
+
+// In the order in which differences are told: what says most comes first.
+constexpr std::array<std::pair<const char*, const char*>, 7> kFields = {{
+    {"set", "the data set"},
+    {"train_records", "the number of training records"},
+    {"test_records", "the number of test records"},
+    {"image", "the size of an image"},
+    {"classes", "the number of classes"},
+    {"train_sha256", "the sha256 of the training records"},
+    {"test_sha256", "the sha256 of the test records"},
+}};
+
+}  // namespace
+
+nlohmann::json fingerprint_of(const DatasetInfo& info) {
+  nlohmann::json json = {
+      {"set", info.name},
+      {"train_records", info.train_count},
+      {"test_records", info.test_count},
+      {"image", std::vector<int64_t>(info.image.dims().begin(), info.image.dims().end())},
+      {"classes", info.classes}};
+  if (!info.train_sha256.empty()) json["train_sha256"] = info.train_sha256;
+  if (!info.test_sha256.empty()) json["test_sha256"] = info.test_sha256;
+  return json;
+}
+
+std::string difference_of_data(const nlohmann::json& before, const nlohmann::json& now) {
+  for (const auto& [field, what] : kFields) {
+    if (!before.contains(field) || !now.contains(field) || before[field] == now[field]) continue;
+    return fmt::format("{} was {} and is {} now", what, json_text(before[field]),
+                       json_text(now[field]));
+  }
+  return "";
+}
+
+}  // namespace thimble

@@ -1,0 +1,18 @@
+// What a checkpoint remembers of the data it was trained on, so that a run does not go on with others.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "data/dataset.h"
+
+namespace thimble {
+
+// Name, sizes, counts, and the sha256 of the records of each split.
+nlohmann::json fingerprint_of(const DatasetInfo& info);
+
+// How the data differ, as "the number of training records was 50000 and is 40000 now"; empty: they do
+// not. Only what both fingerprints have is compared.
+std::string difference_of_data(const nlohmann::json& before, const nlohmann::json& now);
+
+}  // namespace thimble

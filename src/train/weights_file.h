@@ -1,0 +1,28 @@
+// The model as one safetensors file, for other programs and from them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "execute/program.h"
+
+namespace thimble {
+
+// Loads weights (and, where present, statistics) from any safetensors file that holds this model's.
+// Sparse weights take what lies at their nonzeros; other tensors are ignored. Numbers of another
+// floating type are rounded to the model's, to nearest. Returns how many tensors were, in words ("6
+// tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
+// has a number that the model's type does not reach.
+std::string load_weights(const std::string& path, Program& program);
+
+// Weights and statistics as one safetensors file, sparse weights in full.
+void save_weights(const std::string& path, Program& program);
+
+// Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
+// full.
+std::string weights_sha256(Program& program);
+
+// What a file of this model says of itself.
+std::map<std::string, std::string> model_metadata(const Graph& graph);
+
+}  // namespace thimble

@@ -96,7 +96,8 @@ struct Sample {
 // How an op reads an input, which says what becomes of its results when the input is rounded.
 enum class Reading : uint8_t {
   linear,  // results are linear in it: right on average where it is
-  curved,  // they are not
+  curved,  // they are not, but smooth: of an error that is nought on average, its square is left
+  exact,   // they depend on it too much for any error
   sign,    // all that is read is where it is above zero
 };
 

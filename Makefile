@@ -8,16 +8,21 @@ JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 
-# GPU code for the card at hand; without one, for one architecture, so that it is known to compile.
-ARCHITECTURE := $(shell nvidia-smi >/dev/null 2>&1 && echo native || echo 90-real)
+# The CUDA backend is compiled where there is a GPU, for the card at hand. Elsewhere CUDA=ON compiles it
+# for one architecture; AUTO does so where CUDA's toolkit is, as CI does.
+GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
+CUDA := $(if $(GPU),AUTO,OFF)
+ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build build-tests run test test-slow test-asan test-cuda sanitize-cuda \
+.PHONY: help setup configure build build-tests run test test-slow test-asan test-campaign test-cuda sanitize-cuda \
         bench bench-gpu bench-remat bench-techniques bench-optimality parity format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "make build      the program, at $(BUILD)/thimble"
+	@echo "make build      the program, at $(BUILD)/thimble, with its CUDA backend where there is a GPU"
+	@echo "                (CUDA=ON: in any case; CUDA=OFF: without it; ARCHITECTURE=80-real: for that card)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
+	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -34,7 +39,8 @@ setup:
 
 configure: setup
 	@mkdir -p build
-	@cmake --preset $(PRESET) $(LAUNCHER) -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
+	@cmake --preset $(PRESET) $(LAUNCHER) -DTHIMBLE_CUDA=$(CUDA) \
+	        -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
 
 build: configure
 	@cmake --build $(BUILD) --target thimble -j $(JOBS)
@@ -67,6 +73,22 @@ sanitize-cuda: configure
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
 
+# PyTorch in an environment of its own: without CUDA where that can be had. PYTHON=... to bring one.
+CAMPAIGN_VENV := build/campaign/venv
+PYTHON        ?= $(CAMPAIGN_VENV)/bin/python
+SCALE         ?= 1
+
+$(CAMPAIGN_VENV)/bin/python:
+	@tools/setup python3-venv
+	@python3 -m venv $(CAMPAIGN_VENV)
+	@$(CAMPAIGN_VENV)/bin/pip install --quiet numpy
+	@$(CAMPAIGN_VENV)/bin/pip install --quiet torch --index-url https://download.pytorch.org/whl/cpu || \
+	  $(CAMPAIGN_VENV)/bin/pip install --quiet torch || { rm -rf $(CAMPAIGN_VENV); exit 1; }
+
+test-campaign: build $(PYTHON)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(PYTHON) tests/campaign/run.py $(BUILD)/thimble --scale $(SCALE) \
+	        $(if $(ONLY),--only $(ONLY))
+
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
 
@@ -97,12 +119,15 @@ parity: build
 	@/usr/bin/python3 tools/parity.py --thimble $(BUILD)/thimble
 
 format:
+	@command -v clang-format >/dev/null || tools/setup clang-format
 	@git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
 
 check-format:
+	@command -v clang-format >/dev/null || tools/setup clang-format
 	@git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs clang-format --dry-run -Werror
 
 tidy: build
+	@command -v clang-tidy >/dev/null || tools/setup clang-tidy
 	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet
 
 clean:

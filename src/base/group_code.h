@@ -1,12 +1,16 @@
 // Activations in 2, 4 or 8 bits a number: groups of them share a range, and codes are its equal
 // steps.
 //
-//   group    256 numbers   low ... low + (2^bits - 1) step
-//   codes    packed, the first number in the lowest bits; full groups fill whole bytes
+//   group        256 numbers
+//   codes        packed, the first number in the lowest bits; full groups fill whole bytes
+//   level        0      1            2          ...  2^bits - 1
+//   any number   low    low + step   low + 2 step    high
+//   zeros kept   0      low          low + step      high        low: the least above zero
 //
 // Rounding is stochastic, so that what is decoded is right on average, and so are gradients that
-// are linear in it. The lower end of the range is exact: zeros behind a relu stay zeros. Forced
-// inline, as in base/dynamic_code.h.
+// are linear in it. Where zeros are kept, of numbers that are not below zero, what is decoded is
+// above zero exactly where they are, and right on average all the same: no number lies between
+// zero and `low`. Forced inline, as in base/dynamic_code.h.
 #pragma once
 
 #include <algorithm>
@@ -31,32 +35,38 @@ struct CodeRange {
   float step = 0;
 };
 
+// Whether a code keeps zeros.
+inline constexpr bool kAnyNumber = false, kZerosKept = true;
+
 // dither(i), uniform in [0, 1), is added to element i, in steps, before it is cut to a whole one.
 // A group with a number that is not finite has no finite range, and nothing decoded from it is.
-template <int kBits, class Dither>
+template <int kBits, bool kZeros, class Dither>
 [[gnu::always_inline]] inline CodeRange encode_group(const float* x, int64_t count, uint8_t* packed,
                                                      const Dither& dither) {
   constexpr int kPerByte = 8 / kBits;
-  constexpr float kTop = (1 << kBits) - 1;
-  float low = x[0], high = x[0];
+  constexpr int kFirst = kZeros ? 1 : 0;               // the level of `low`
+  constexpr float kSteps = (1 << kBits) - 1 - kFirst;  // from there to `high`
+  constexpr float kMost = std::numeric_limits<float>::max();
+  float low = kZeros ? kMost : x[0], high = kZeros ? 0 : x[0];
   bool finite = true;
   for (int64_t i = 0; i < count; ++i) {
-    low = x[i] < low ? x[i] : low;
+    low = x[i] < low && (!kZeros || x[i] > 0) ? x[i] : low;
     high = x[i] > high ? x[i] : high;
-    finite = finite & (std::abs(x[i]) <= std::numeric_limits<float>::max());
+    finite = finite & (std::abs(x[i]) <= kMost);
   }
-  const float step = (high - low) / kTop;
-  if (!finite || !(step > 0)) {
-    std::fill_n(packed, packed_bytes(count, kBits), uint8_t{0});
-    return finite && step == 0 ? CodeRange{low, 0}
-                               : CodeRange{std::numeric_limits<float>::quiet_NaN(), 0};
-  }
+  if (kZeros && !(high > 0)) low = high;  // zeros alone
+  const float step = (high - low) / kSteps;
+  const bool codable = finite && (kZeros ? step >= 0 : step > 0);
   std::array<uint8_t, kCodeGroup> levels{};
-  const float per_step = 1 / step;
-  for (int64_t i = 0; i < count; ++i) {
-    const float up = (x[i] - low) * per_step + dither(i);
-    const float level = up < kTop ? up : kTop;
-    levels[static_cast<size_t>(i)] = static_cast<uint8_t>(static_cast<int>(level));
+  if (codable) {
+    const float per_step = kZeros && step == 0 ? 0 : 1 / step;
+    for (int64_t i = 0; i < count; ++i) {
+      const float up = (x[i] - low) * per_step + dither(i);
+      const int level = static_cast<int>(up < kSteps ? up : kSteps) + kFirst;
+      levels[static_cast<size_t>(i)] = static_cast<uint8_t>(kZeros && !(x[i] > 0) ? 0 : level);
+    }
+  } else {
+    std::fill_n(levels.begin(), count, static_cast<uint8_t>(kFirst));
   }
   for (int64_t b = 0; b < packed_bytes(count, kBits); ++b) {
     unsigned byte = 0;
@@ -65,29 +75,44 @@ template <int kBits, class Dither>
     }
     packed[b] = static_cast<uint8_t>(byte);
   }
-  return {low, step};
+  const bool in_range = codable || (finite && step == 0);
+  return {in_range ? low : std::numeric_limits<float>::quiet_NaN(), codable ? step : 0};
 }
 
-template <int kBits>
+template <bool kZeros>
+[[gnu::always_inline]] constexpr float decode_level(CodeRange range, int level) {
+  if (kZeros && level == 0) return 0;
+  return range.low + range.step * static_cast<float>(kZeros ? level - 1 : level);
+}
+
+template <int kBits, bool kZeros>
 [[gnu::always_inline]] inline void decode_group(const uint8_t* packed, CodeRange range,
                                                 int64_t count, float* x) {
   constexpr int kPerByte = 8 / kBits;
   constexpr unsigned kMask = (1u << kBits) - 1;
   for (int64_t i = 0; i < count; ++i) {
     const unsigned level = (packed[i / kPerByte] >> (kBits * (i % kPerByte))) & kMask;
-    x[i] = range.low + range.step * static_cast<float>(static_cast<int>(level));
+    x[i] = decode_level<kZeros>(range, static_cast<int>(level));
   }
 }
 
-// Calls body(integral constant) with the bits, where they are known at run time.
+// Calls body(integral constants) with the bits and whether zeros are kept, where they are known at
+// run time.
 template <class Body>
-[[gnu::always_inline]] inline void with_bits(int64_t bits, const Body& body) {
+[[gnu::always_inline]] inline void with_group_code(int64_t bits, bool zeros, const Body& body) {
+  const auto with_zeros = [&](auto constant) __attribute__((always_inline)) {
+    if (zeros) {
+      body(constant, std::bool_constant<kZerosKept>{});
+    } else {
+      body(constant, std::bool_constant<kAnyNumber>{});
+    }
+  };
   if (bits == 8) {
-    body(std::integral_constant<int, 8>{});
+    with_zeros(std::integral_constant<int, 8>{});
   } else if (bits == 4) {
-    body(std::integral_constant<int, 4>{});
+    with_zeros(std::integral_constant<int, 4>{});
   } else {
-    body(std::integral_constant<int, 2>{});
+    with_zeros(std::integral_constant<int, 2>{});
   }
 }
 

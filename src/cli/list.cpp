@@ -8,11 +8,13 @@
 #include "graph/op.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
+#include "transform/codec.h"
 
 namespace thimble {
 namespace {
 
-constexpr std::array<const char*, 5> kKinds = {"models", "data", "planners", "packers", "ops"};
+constexpr std::array<const char*, 6> kKinds = {"models",  "data",   "planners",
+                                               "packers", "codecs", "ops"};
 
 nlohmann::json everything() {
   nlohmann::json all;
@@ -23,6 +25,7 @@ nlohmann::json everything() {
   for (const DatasetKind& d : dataset_kinds()) add("data", d.name, d.summary);
   for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
   for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
+  for (const Codec codec : codecs_by_error()) add("codecs", codec->name, codec->summary);
   for (const OpDef* op : all_ops()) add("ops", op->name, op->summary);
   return all;
 }
@@ -58,7 +61,9 @@ Command add_list(CLI::App& app) {
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("kind", flags->kind, "Only these: models, data, planners, packers or ops")
+  command
+      ->add_option("kind", flags->kind,
+                   "Only these: models, data, planners, packers, codecs or ops")
       ->type_name("")
       ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
   command->add_flag("--json", flags->json, "One JSON object on stdout");

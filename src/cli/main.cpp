@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/version.h"
 
 namespace thimble {
 namespace {
@@ -74,7 +75,9 @@ int run(int argc, char** argv) {
   app.name("thimble");
   app.formatter(std::make_shared<PlainHelp>());
   app.require_subcommand(1);
-  app.set_version_flag("--version", "thimble 0.1.0");
+  app.set_version_flag(
+      "--version", [] { return version_text(build_commit()); },
+      "Version, commit, compiler and backends");
   const std::vector<Command> commands = {add_train(app),     add_plan(app),   add_profile(app),
                                          add_calibrate(app), add_verify(app), add_list(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added

@@ -74,8 +74,9 @@ void CommonFlags::add_to(CLI::App& command) {
   command
       .add_option(
           "--codec", codec,
-          "How activations are kept: none, mask, fp16, bf16, int8, int4 or int2; or auto[:NAME], "
-          "chosen for --memory tensor by tensor, NAME at most (none; auto: int4)")
+          fmt::format("How activations are kept: none, {}; or auto[:NAME], chosen for --memory "
+                      "tensor by tensor, NAME at most (none; auto: int4)",
+                      codec_names()))
       ->type_name("NAME");
   for (const auto& [flag, list, text] :
        {std::tuple("--keep", &keep, "Results always kept, by node name (shell pattern)"),

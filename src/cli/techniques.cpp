@@ -89,7 +89,7 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
     all.push_back(
         {"clipping in two passes", [](Recipe& recipe) { recipe.optimizer.clip_two_pass = true; }});
   }
-  if (asked.codec.codec != Codec::none) {
+  if (asked.codec.codec != nullptr) {
     all.push_back({"codec " + to_string(asked.codec), [&](Recipe& recipe) {
                      recipe.codec = asked.codec;
                      if (!asked.codec.automatic) return;
@@ -155,7 +155,7 @@ Recipe example_of(const Recipe& recipe, int64_t batch) {
 Recipe second_example_of(const Recipe& recipe) {
   Recipe example = plain(recipe);
   example.optimizer.state_bits = 8;
-  example.codec.codec = Codec::int4;
+  example.codec = parse_codec_spec("int4");
   return example;
 }
 

@@ -1,6 +1,5 @@
 #include "graph/op.h"
 
-#include <algorithm>
 #include <functional>
 
 namespace thimble {
@@ -41,14 +40,6 @@ Work OpDef::work_of(const Signature& signature) const {
     }
   }
   return result;
-}
-
-const OpDef* find_op(std::string_view name) {
-  const auto ops = all_ops();
-  const auto at =
-      std::lower_bound(ops.begin(), ops.end(), name,
-                       [](const OpDef* op, std::string_view n) { return op->name < n; });
-  return at != ops.end() && (*at)->name == name ? *at : nullptr;
 }
 
 }  // namespace thimble

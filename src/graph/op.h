@@ -93,6 +93,13 @@ struct Sample {
   ValueId (*build)(Builder& builder, std::span<const ValueId> inputs) = nullptr;
 };
 
+// How an op reads an input, which says what becomes of its results when the input is rounded.
+enum class Reading : uint8_t {
+  linear,  // results are linear in it: right on average where it is
+  curved,  // they are not
+  sign,    // all that is read is where it is above zero
+};
+
 struct OpDef {
   std::string_view name;  // = file name = table entry
   std::string_view summary;
@@ -114,8 +121,14 @@ struct OpDef {
   Recompute recompute = Recompute::cheap;
   std::vector<Alias> in_place = {};  // output may overwrite input, when this is its last reader
   std::vector<Alias> updates = {};   // output is the next version of input, at the same bytes
-  // Whether all that is read of input `input` is where it is above zero. Null: of none.
-  bool (*reads_sign)(const Attrs& attrs, size_t input) = nullptr;
+  // How input `input` is read. Null: all of them linearly.
+  Reading (*reading)(const Attrs& attrs, size_t input) = nullptr;
+  // Whether output 0 is never below zero. Null: it may be.
+  bool (*nonnegative)(const Attrs& attrs) = nullptr;
+  // A gradient that finds the mask of a fused relu from its inputs: the one that it masks; -1 or
+  // null: there is none. With attr act = none it is what is left when relu_backward, of output 0 of
+  // the forward node, has masked that input.
+  int (*masks_input)(const Attrs& attrs) = nullptr;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32

@@ -85,10 +85,40 @@ std::string names_at(const std::vector<FrontierPoint>& points, const FrontierPoi
   std::vector<std::string> names;
   for (const FrontierPoint& p : points) {
     const bool same = p.arena == here.arena && p.milliseconds == here.milliseconds;
+    if (p.policy == kBudgetPolicy) continue;  // the line has its name
     if (same && std::ranges::find(names, p.policy) == names.end()) names.push_back(p.policy);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
+
+// Puts names beside points where no other name is: above or below, to the right or to the left.
+class Labels {
+ public:
+  std::string add(double x, double y, std::string_view name) {
+    const double width = 6.6 * static_cast<double>(name.size());
+    for (const auto& [right, dy] :
+         {std::pair(true, -8.0), {true, 18.0}, {false, -8.0}, {false, 18.0}}) {
+      const Box box = {right ? x + 6 : x - 6 - width, y + dy, width};
+      const bool inside = box.x > kLeft && box.x + box.width < kWidth;
+      if (!inside || std::ranges::any_of(boxes_, [&](const Box& b) { return overlap(b, box); })) {
+        continue;
+      }
+      boxes_.push_back(box);
+      return text(right ? x + 6 : x - 6, y + dy, right ? "start" : "end", name);
+    }
+    return text(x, y - 8, "middle", name);
+  }
+
+ private:
+  struct Box {
+    double x, y, width;
+  };
+  static bool overlap(const Box& a, const Box& b) {
+    return std::abs(a.y - b.y) < 13 && a.x < b.x + b.width && b.x < a.x + a.width;
+  }
+
+  std::vector<Box> boxes_;
+};
 
 }  // namespace
 
@@ -114,6 +144,7 @@ std::string frontier_svg(const std::string& title, const std::vector<FrontierPoi
   }
   svg += fmt::format(
       "<polyline points=\"{}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-width=\"2\"/>\n", line);
+  Labels labels;
   for (const FrontierPoint& p : points) {
     const bool on_line = p.policy == kBudgetPolicy;
     const double x = frame.x(static_cast<double>(p.arena.count)), y = frame.y(p.milliseconds);
@@ -124,8 +155,7 @@ std::string frontier_svg(const std::string& title, const std::vector<FrontierPoi
         p.milliseconds, 100 * p.extra_flops_ratio);
     const std::string names = names_at(points, p);
     if (on_line || !names.starts_with(p.policy)) continue;
-    const bool left = x > kWidth * 0.8;
-    svg += text(left ? x - 4 : x + 9, y - 8, left ? "end" : "start", names);
+    svg += labels.add(x, y, names);
   }
   if (!chosen.empty()) {
     const FrontierPoint& p = chosen[chosen.size() / 3];

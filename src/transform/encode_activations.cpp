@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "graph/builder.h"
@@ -12,24 +11,15 @@
 namespace thimble {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"none", "mask", "fp16", "bf16",
-                                                    "int8", "int4", "int2"};
 constexpr int64_t kWorthEncoding = 1024;  // elements
 
-constexpr std::string_view kScope = "codec";  // of the nodes added here
-constexpr std::string_view kAutomatic = "auto";
+constexpr std::string_view kScope = "codec";  // of the nodes added here; their codec's is inside
 
-int bits_of(Codec codec) { return codec == Codec::int8 ? 8 : codec == Codec::int4 ? 4 : 2; }
-
-// Of codes that are no masks: whether a number has more bits than they do.
-bool gains(Codec codec, DType dtype) {
-  return (codec != Codec::fp16 && codec != Codec::bf16) || size_of(dtype) > 2;
-}
-
-// Where a node reads a value.
+// Where a node of the backward pass reads a value, and how.
 struct Read {
   size_t node;
   size_t input;
+  Reading how;
 };
 
 // Which values of a step can be encoded, and who would read them decoded.
@@ -43,17 +33,13 @@ class Finder {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       for (size_t i = 0; i < node.inputs.size() && node.backward; ++i) {
-        if (is_large_activation(node.inputs[i])) reads[node.inputs[i].at()].push_back({n, i});
+        if (!is_large_activation(node.inputs[i])) continue;
+        const Reading how =
+            node.op->reading == nullptr ? Reading::linear : node.op->reading(node.attrs, i);
+        reads[node.inputs[i].at()].push_back({n, i, how});
       }
     }
     return reads;
-  }
-
-  bool only_signs(const std::vector<Read>& reads) const {
-    return std::all_of(reads.begin(), reads.end(), [&](const Read& read) {
-      const Node& node = graph_.nodes[read.node];
-      return node.op->reads_sign != nullptr && node.op->reads_sign(node.attrs, read.input);
-    });
   }
 
  private:
@@ -114,144 +100,174 @@ class Patterns {
   std::vector<bool> used_;  // by pattern: it chose something
 };
 
+Encodable encodable_of(ValueId value, const std::vector<Read>& reads) {
+  const auto is = [](Reading how) { return [how](const Read& read) { return read.how == how; }; };
+  return {value, std::all_of(reads.begin(), reads.end(), is(Reading::sign)),
+          std::any_of(reads.begin(), reads.end(), is(Reading::curved))};
+}
+
 class Encoder {
  public:
   Encoder(Graph& graph, const CodecSpec& spec, ValueId rng)
-      : graph_(graph), builder_(graph), finder_(graph), rng_(rng) {
-    codecs_.assign(graph.values.size(), Codec::none);
-    if (spec.automatic) {
-      for (const ValueCodec& choice : *spec.chosen) {
-        const ValueId value = graph.find(choice.value);
-        user_check(value.valid(),
-                   "there is no '{}' in {} to keep as {}; what to encode was chosen for another "
-                   "form of the net: with the --steps-at-once and --device of then it is there",
-                   choice.value, graph.name, name_of(choice.codec));
-        codecs_[value.at()] = choice.codec;
-      }
-      return;
+      : graph_(graph), builder_(graph), rng_(rng), kept_(graph.values.size()) {
+    wanted_.assign(graph.values.size(), spec.automatic ? nullptr : spec.codec);
+    if (!spec.automatic) return;
+    for (const ValueCodec& choice : *spec.chosen) {
+      const ValueId value = graph.find(choice.value);
+      user_check(value.valid(),
+                 "there is no '{}' in {} to keep as {}; what to encode was chosen for another "
+                 "form of the net: with the --steps-at-once and --device of then it is there",
+                 choice.value, graph.name, name_of(choice.codec));
+      wanted_[value.at()] = choice.codec;
     }
-    codecs_.assign(graph.values.size(), spec.codec);
   }
 
   ValueId run(Patterns& patterns) {
     first_ = graph_.nodes.size();
-    const std::vector<std::vector<Read>> reads = finder_.backward_reads();
+    const std::vector<std::vector<Read>> reads = Finder(graph_).backward_reads();
     for (size_t v = 0; v < reads.size(); ++v) {
       const auto value = make_id<ValueId>(v);
-      if (reads[v].empty() || codecs_[v] == Codec::none) continue;
-      const Codec codec = finder_.only_signs(reads[v]) ? Codec::mask : codecs_[v];
-      if (codec == Codec::mask && !finder_.only_signs(reads[v])) continue;
-      if (!gains(codec, graph_[value].type.dtype)) continue;
-      if (patterns.match(graph_[graph_[value].producer].name)) encode(value, codec, reads[v]);
+      if (reads[v].empty()) continue;
+      const Codec codec =
+          kept_as(encodable_of(value, reads[v]), graph_[value].type.dtype, wanted_[v]);
+      if (codec == nullptr || !patterns.match(graph_[graph_[value].producer].name)) continue;
+      kept_[v].codec = codec;
+      for (const Read& read : reads[v]) kept_[v].signs |= read.how == Reading::sign;
+    }
+    find_masks(reads);
+    for (size_t v = 0; v < reads.size(); ++v) encode(make_id<ValueId>(v));
+    for (const Mask& mask : masks_) apply(mask);
+    for (size_t v = 0; v < reads.size(); ++v) {
+      for (const Read& read : reads[v]) {
+        graph_.nodes[read.node].inputs[read.input] =
+            decode(make_id<ValueId>(v), read.how, read.node);
+      }
     }
     insert_nodes(graph_, first_, slots_);
     return rng_;
   }
 
  private:
-  void encode(ValueId value, Codec codec, const std::vector<Read>& reads) {
-    const NodeId maker = graph_[value].producer;
-    const Builder::Scope scope(builder_, kScope);
+  // How a value is kept.
+  struct Kept {
+    Codec codec = nullptr;
+    bool signs = false;                 // some reader wants its sign
+    bool zeros = false;                 // its code keeps zeros
+    std::vector<ValueId> code, beside;  // `beside`: its signs, where the code loses them
+  };
+
+  // A gradient whose fused relu is taken out of it.
+  struct Mask {
+    size_t node;
+    size_t input;    // what it masks
+    ValueId result;  // of the relu
+  };
+
+  // Of the gradients that would find a mask from what is lossy. The relu's result is read as it is
+  // kept anyway; else, a bit of it will do.
+  void find_masks(const std::vector<std::vector<Read>>& reads) {
+    for (size_t n = 0; n < first_; ++n) {
+      const Node& node = graph_.nodes[n];
+      if (node.op->masks_input == nullptr || node.op->masks_input(node.attrs) < 0) continue;
+      const bool lossy = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return is_lossy(kept_[input.at()].codec);
+      });
+      if (!lossy) continue;
+      const ValueId result = graph_[node.differentiates].outputs[0];
+      masks_.push_back({n, static_cast<size_t>(node.op->masks_input(node.attrs)), result});
+      Kept& kept = kept_[result.at()];
+      kept.signs = true;
+      if (reads[result.at()].empty()) kept.codec = sign_codec();
+    }
+  }
+
+  bool is_nonnegative(ValueId value) const {
+    const Node* maker = &graph_[graph_[value].producer];
+    while (maker->op->view) maker = &graph_[graph_[maker->inputs[0]].producer];
+    return maker->op->nonnegative != nullptr && maker->op->nonnegative(maker->attrs);
+  }
+
+  void encode(ValueId value) {
+    Kept& kept = kept_[value.at()];
+    if (kept.codec == nullptr) return;
     builder_.set_backward(false);
     builder_.set_differentiates({});
-    const std::vector<ValueId> code = add_encoder(value, codec);
-    slots_.push_back(maker.at() + 1);
+    const bool loses_signs = kept.signs && is_lossy(kept.codec);
+    kept.zeros = loses_signs && is_nonnegative(value);
+    kept.code = add_encoder(kept.codec, value, kept.zeros);
+    if (loses_signs && !kept.zeros) kept.beside = add_encoder(sign_codec(), value, false);
+  }
+
+  std::vector<ValueId> add_encoder(Codec codec, ValueId value, bool zeros) {
+    const Builder::Scope scope(builder_, kScope), inside(builder_, codec->name);
+    CodecBuilder nodes = {builder_, rng_};
+    std::vector<ValueId> code = codec->encode(nodes, value, zeros);
+    take_place(graph_[value].producer.at() + 1);
+    return code;
+  }
+
+  // What is read of a value in front of a node.
+  ValueId decode(ValueId value, Reading how, size_t node) {
+    const Kept& kept = kept_[value.at()];
+    if (kept.codec == nullptr) return value;
+    const bool beside = how == Reading::sign && !kept.beside.empty();
+    const Codec codec = beside ? sign_codec() : kept.codec;
+    const Builder::Scope scope(builder_, kScope), inside(builder_, codec->name);
+    stamp_as(node);
+    const ValueId decoded =
+        codec->decode(builder_, beside ? kept.beside : kept.code, graph_[value].type, kept.zeros);
+    take_place(node);
+    return decoded;
+  }
+
+  void apply(const Mask& mask) {
+    const ValueId result = decode(mask.result, Reading::sign, mask.node);
+    const Builder::Scope scope(builder_, kScope);
+    stamp_as(mask.node);
+    const ValueId masked =
+        builder_.op("relu_backward", {result, graph_.nodes[mask.node].inputs[mask.input]});
+    take_place(mask.node);
+    graph_.nodes[mask.node].inputs[mask.input] = masked;
+    graph_.nodes[mask.node].attrs.set("act", "none");
+  }
+
+  // Nodes made from now on belong to the gradient that the node does.
+  void stamp_as(size_t node) {
     builder_.set_backward(true);
-    for (const Read& read : reads) {
-      builder_.set_differentiates(graph_.nodes[read.node].differentiates);
-      const ValueId decoded = add_decoder(code, codec, graph_[value].type);
-      slots_.push_back(read.node);
-      graph_.nodes[read.node].inputs[read.input] = decoded;
-    }
+    builder_.set_differentiates(graph_.nodes[node].differentiates);
   }
 
-  std::vector<ValueId> add_encoder(ValueId value, Codec codec) {
-    if (codec == Codec::mask) return builder_.apply("encode_signs", {value});
-    if (codec == Codec::fp16) return builder_.apply("cast", {value}, {{"dtype", "f16"}});
-    if (codec == Codec::bf16) return builder_.apply("cast", {value}, {{"dtype", "bf16"}});
-    if (!rng_.valid()) rng_ = Builder(graph_).input("rng", {{3}, DType::i64});
-    return builder_.apply(
-        "encode_groups", {value, rng_},
-        {{"bits", int64_t{bits_of(codec)}}, {"stream", builder_.next_random_stream()}});
-  }
-
-  ValueId add_decoder(const std::vector<ValueId>& code, Codec codec, const TensorType& type) {
-    const std::string dtype(name_of(type.dtype));
-    if (codec == Codec::fp16 || codec == Codec::bf16) {
-      return builder_.op("cast", code, {{"dtype", dtype}});
-    }
-    const auto dims = type.shape.dims();
-    Attrs attrs = {{"shape", std::vector<int64_t>(dims.begin(), dims.end())}, {"dtype", dtype}};
-    if (codec == Codec::mask) return builder_.op("decode_signs", code, attrs);
-    return builder_.op("decode_groups", code, attrs.set("bits", int64_t{bits_of(codec)}));
-  }
+  // Nodes made since the last call go in front of `slot`.
+  void take_place(size_t slot) { slots_.resize(graph_.nodes.size() - first_, slot); }
 
   Graph& graph_;
   Builder builder_;
-  const Finder finder_;
   ValueId rng_;
-  std::vector<Codec> codecs_;  // by value: what it is to be kept as
+  std::vector<Codec> wanted_;  // by value
+  std::vector<Kept> kept_;     // by value
+  std::vector<Mask> masks_;
   size_t first_ = 0;           // where the nodes of this file begin
   std::vector<size_t> slots_;  // by those nodes: the node in front of which they belong
 };
 
 }  // namespace
 
-std::string_view name_of(Codec codec) { return kNames[static_cast<size_t>(codec)]; }
-
-Codec parse_codec(std::string_view name) {
-  for (size_t c = 0; c < kNames.size(); ++c) {
-    if (kNames[c] == name) return static_cast<Codec>(c);
-  }
-  user_error("there is no codec '{}'; known: none, mask, fp16, bf16, int8, int4, int2", name);
-}
-
-std::string to_string(const CodecSpec& spec) {
-  const std::string name(name_of(spec.codec));
-  return spec.automatic ? std::string(kAutomatic) + ":" + name : name;
-}
-
-CodecSpec parse_codec_spec(std::string_view spelling) {
-  CodecSpec spec;
-  spec.automatic = spelling.starts_with(kAutomatic);
-  if (!spec.automatic) {
-    spec.codec = parse_codec(spelling);
-    return spec;
-  }
-  spelling.remove_prefix(kAutomatic.size());
-  if (spelling.empty()) spelling = ":int4";
-  user_check(spelling[0] == ':' && parse_codec(spelling.substr(1)) != Codec::none,
-             "--codec auto takes the strongest codec it may choose behind a colon (auto:int8), not "
-             "'{}'",
-             spelling);
-  spec.codec = parse_codec(spelling.substr(1));
-  return spec;
-}
-
-Tier tier_of(const CodecSpec& spec) {
-  const auto lossy = [](Codec codec) { return codec > Codec::mask; };
-  if (!spec.automatic) return lossy(spec.codec) ? Tier::approximate : Tier::exact;
-  const bool any = spec.chosen && std::any_of(spec.chosen->begin(), spec.chosen->end(),
-                                              [&](const ValueCodec& v) { return lossy(v.codec); });
-  return any ? Tier::approximate : Tier::exact;
-}
-
-void check_allowed(const CodecSpec& spec, Tier allowed) {
-  user_check(tier_of(spec) <= allowed,
-             "activations kept as {} are approximate, and --allow is {}; choose --codec mask, or "
-             "leave --codec out",
-             to_string(spec), name_of(allowed));
+Codec kept_as(const Encodable& value, DType dtype, Codec wanted) {
+  if (wanted == nullptr) return nullptr;
+  if (value.signs) return sign_codec();
+  const Codec codec = value.curved ? gentle_codec(wanted) : wanted;
+  const bool gains = !codec->signs_alone && codec->bits < 8 * static_cast<double>(size_of(dtype));
+  return gains ? codec : nullptr;
 }
 
 std::vector<Encodable> find_encodable(const Graph& graph, const CodecSpec& spec) {
-  const Finder finder(graph);
   Patterns patterns(spec);
   std::vector<Encodable> found;
-  const std::vector<std::vector<Read>> reads = finder.backward_reads();
+  const std::vector<std::vector<Read>> reads = Finder(graph).backward_reads();
   for (size_t v = 0; v < reads.size(); ++v) {
     const auto value = make_id<ValueId>(v);
     if (reads[v].empty() || !patterns.match(graph[graph[value].producer].name)) continue;
-    found.push_back({value, finder.only_signs(reads[v])});
+    found.push_back(encodable_of(value, reads[v]));
   }
   patterns.check_used(graph);
   return found;
@@ -262,24 +278,25 @@ std::vector<Encoded> find_encoded(const Graph& graph) {
   std::vector<Encoded> found;
   for (const Node& node : graph.nodes) {
     if (node.backward || !node.name.starts_with(inside)) continue;
-    const DType dtype = graph[node.outputs[0]].type.dtype;
-    const auto groups = [&] {
-      const int64_t bits = node.attrs.integer("bits");
-      return bits == 8 ? Codec::int8 : bits == 4 ? Codec::int4 : Codec::int2;
-    };
-    const Codec codec = node.op->name == "encode_signs"    ? Codec::mask
-                        : node.op->name == "encode_groups" ? groups()
-                        : dtype == DType::f16              ? Codec::fp16
-                                                           : Codec::bf16;
-    found.push_back({node.inputs[0], codec, node.outputs});
+    const std::string_view rest = std::string_view(node.name).substr(inside.size());
+    const Codec codec = parse_codec(rest.substr(0, rest.find('.')));
+    const auto same = std::find_if(found.begin(), found.end(), [&](const Encoded& other) {
+      return other.value == node.inputs[0];
+    });
+    if (same == found.end()) {
+      found.push_back({node.inputs[0], codec, node.outputs});
+    } else {  // signs beside a code
+      same->code.insert(same->code.end(), node.outputs.begin(), node.outputs.end());
+      if (is_lossy(codec)) same->codec = codec;
+    }
   }
   return found;
 }
 
 ValueId encode_activations(Graph& graph, const CodecSpec& spec, ValueId rng) {
-  user_check(spec.codec != Codec::none || spec.only.empty(),
+  user_check(spec.codec != nullptr || spec.only.empty(),
              "--codec-only says where to encode: give --codec as well");
-  if (spec.codec == Codec::none || (spec.automatic && !spec.chosen)) return rng;
+  if (spec.codec == nullptr || (spec.automatic && !spec.chosen)) return rng;
   Patterns patterns(spec);
   const ValueId used = Encoder(graph, spec, rng).run(patterns);
   if (!spec.automatic) patterns.check_used(graph);

@@ -5,65 +5,38 @@
 //
 //   forward    x = conv(...)    c = encode(x)   y = relu(x)   ...        x is dropped, c is kept
 //   backward                                        ...   x' = decode(c)   dx = backward(x', dy)
+//
+// Masks are never lossy: where a gradient reads the sign of a value that is kept in a lossy code,
+// the code keeps zeros, or a bit a number is kept beside it. A gradient that would find the mask of
+// a fused relu from decoded numbers gets it from the relu's result:
+//
+//   dx = norm_backward{relu}(x, ..., dy)   becomes   dz = relu_backward(y', dy)
+//                                                    dx = norm_backward{none}(x', ..., dz)
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
-#include "transform/tier.h"
+#include "transform/codec_spec.h"
 
 namespace thimble {
-
-enum class Codec : uint8_t {
-  none,
-  mask,  // a bit where only the sign is read (behind a relu), which changes nothing; the rest stays
-  fp16,  // below: masks where they do, and else this
-  bf16,
-  int8,
-  int4,
-  int2,
-};
-std::string_view name_of(Codec codec);
-// UserError for another name.
-Codec parse_codec(std::string_view name);
-
-// How one activation is kept. Never `none`.
-struct ValueCodec {
-  std::string value;  // its name
-  Codec codec = Codec::none;
-  bool operator==(const ValueCodec&) const = default;
-};
-
-struct CodecSpec {
-  Codec codec = Codec::none;           // automatic: the strongest that may be chosen
-  std::vector<std::string> only = {};  // shell patterns over names of nodes; empty: all
-  bool automatic = false;  // chosen value by value, to suit a budget (transform/codec_ladder.h)
-  // What was chosen; without a choice, automatic encodes nothing.
-  std::optional<std::vector<ValueCodec>> chosen = {};
-};
-// "int8"; automatic: "auto:int8", and "auto" is "auto:int4". UserError for another spelling.
-std::string to_string(const CodecSpec& spec);
-CodecSpec parse_codec_spec(std::string_view spelling);
-
-// What it does to the numbers; and a UserError, saying what to choose instead, above `allowed`.
-Tier tier_of(const CodecSpec& spec);
-void check_allowed(const CodecSpec& spec, Tier allowed);
 
 // A value that can be kept encoded.
 struct Encodable {
   ValueId value;
-  bool signs = false;  // the backward pass reads no more of it than signs: a mask will do
+  bool signs = false;   // the backward pass reads no more of it than signs: a mask will do
+  bool curved = false;  // some gradient is not linear in it
 };
 // In order of values; none that the patterns leave out. `graph` is a step with nothing encoded yet.
 std::vector<Encodable> find_encodable(const Graph& graph, const CodecSpec& spec);
+// What keeping it that way comes to; null: it stays whole.
+Codec kept_as(const Encodable& value, DType dtype, Codec wanted);
 
 // An encoded value of a step.
 struct Encoded {
   ValueId value;
-  Codec codec = Codec::none;
+  Codec codec = nullptr;
   std::vector<ValueId> code;  // what is kept in its place
 };
 std::vector<Encoded> find_encoded(const Graph& graph);

@@ -26,9 +26,9 @@ void expect_errors_below_a_step() {
     std::vector<float> back(count), dither(count);
     kRandom.uniform(0, dither);
     const CodeRange range =
-        encode_group<kBits>(x.data(), static_cast<int64_t>(count), packed.data(),
-                            [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
-    decode_group<kBits>(packed.data(), range, static_cast<int64_t>(count), back.data());
+        encode_group<kBits, kAnyNumber>(x.data(), static_cast<int64_t>(count), packed.data(),
+                                        [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
+    decode_group<kBits, kAnyNumber>(packed.data(), range, static_cast<int64_t>(count), back.data());
     for (size_t i = 0; i < count; ++i) {
       EXPECT_LE(std::abs(back[i] - x[i]), range.step * 1.0001f);
     }
@@ -52,9 +52,9 @@ TEST(GroupCode, IsRightOnAverage) {
   float step = 0;
   for (int d = 0; d < kDraws; ++d) {
     kRandom.uniform(d * 64, dither);
-    const CodeRange range = encode_group<2>(
+    const CodeRange range = encode_group<2, kAnyNumber>(
         x.data(), 64, packed.data(), [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
-    decode_group<2>(packed.data(), range, 64, back.data());
+    decode_group<2, kAnyNumber>(packed.data(), range, 64, back.data());
     for (size_t i = 0; i < 64; ++i) sum[i] += static_cast<double>(back[i] - x[i]);
     step = range.step;
   }
@@ -63,28 +63,72 @@ TEST(GroupCode, IsRightOnAverage) {
   for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(sum[i] / kDraws, 0, slack);
 }
 
-TEST(GroupCode, ZerosBehindAReluStayZeros) {
-  std::vector<float> x = drawn(256);
-  for (float& value : x) value = std::max(value, 0.0f);
-  std::vector<uint8_t> packed(64);
+// Not below zero: a fifth is zero, and some are tiny.
+std::vector<float> rectified(size_t count) {
+  std::vector<float> x = drawn(count);
+  for (float& value : x) value = value < -0.4f ? 0 : value < 0 ? 1e-30f : value;
+  return x;
+}
+
+template <int kBits>
+void expect_zeros_kept_and_means_right() {
+  constexpr int kDraws = 4096;
+  const std::vector<float> x = rectified(256);
+  std::vector<double> sum(256, 0);
+  std::vector<uint8_t> packed(256);
   std::vector<float> back(256), dither(256);
-  kRandom.uniform(0, dither);
-  const CodeRange range = encode_group<2>(
-      x.data(), 256, packed.data(), [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
-  decode_group<2>(packed.data(), range, 256, back.data());
-  for (size_t i = 0; i < 256; ++i) EXPECT_TRUE(x[i] > 0 || back[i] == 0);
+  float step = 0;
+  for (int d = 0; d < kDraws; ++d) {
+    kRandom.uniform(d * 256, dither);
+    const CodeRange range = encode_group<kBits, kZerosKept>(
+        x.data(), 256, packed.data(), [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
+    decode_group<kBits, kZerosKept>(packed.data(), range, 256, back.data());
+    for (size_t i = 0; i < 256; ++i) {
+      ASSERT_EQ(back[i] > 0, x[i] > 0) << x[i];
+      sum[i] += static_cast<double>(back[i] - x[i]);
+    }
+    step = range.step;
+  }
+  // Six deviations of a mean; one draw deviates by half a step at most.
+  const double slack = 6 * 0.5 * static_cast<double>(step) / std::sqrt(kDraws);
+  for (size_t i = 0; i < 256; ++i) EXPECT_NEAR(sum[i] / kDraws, 0, slack);
+}
+
+TEST(GroupCode, KeepsZerosAndIsRightOnAverage) {
+  expect_zeros_kept_and_means_right<8>();
+  expect_zeros_kept_and_means_right<4>();
+  expect_zeros_kept_and_means_right<2>();
+}
+
+TEST(GroupCode, KeepsZerosOfGroupsWithFewNumbers) {
+  const auto always = [](int64_t) { return 0.99f; };
+  for (const std::vector<float>& x :
+       {std::vector<float>(5, 0.0f), {0, 3, 0, 3, 3}, {1e-45f, 0, 1e-44f, 0, 0}, {2, 2, 2, 2, 2}}) {
+    std::vector<uint8_t> packed(2);
+    std::vector<float> back(5);
+    const CodeRange range = encode_group<2, kZerosKept>(x.data(), 5, packed.data(), always);
+    decode_group<2, kZerosKept>(packed.data(), range, 5, back.data());
+    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(back[i] > 0, x[i] > 0) << x[i];
+    if (x[0] != 1e-45f) EXPECT_EQ(back, x);
+  }
 }
 
 TEST(GroupCode, GroupsOfOneNumberAreExactAndNonFiniteOnesShow) {
   std::vector<float> x(10, 2.5f), back(10);
   std::vector<uint8_t> packed(10);
   const auto never = [](int64_t) { return 0.5f; };
-  decode_group<8>(packed.data(), encode_group<8>(x.data(), 10, packed.data(), never), 10,
-                  back.data());
+  decode_group<8, kAnyNumber>(packed.data(),
+                              encode_group<8, kAnyNumber>(x.data(), 10, packed.data(), never), 10,
+                              back.data());
   EXPECT_EQ(back, x);
   x[3] = std::numeric_limits<float>::infinity();
-  decode_group<8>(packed.data(), encode_group<8>(x.data(), 10, packed.data(), never), 10,
-                  back.data());
+  decode_group<8, kAnyNumber>(packed.data(),
+                              encode_group<8, kAnyNumber>(x.data(), 10, packed.data(), never), 10,
+                              back.data());
+  EXPECT_TRUE(std::isnan(back[0]));
+  decode_group<8, kZerosKept>(packed.data(),
+                              encode_group<8, kZerosKept>(x.data(), 10, packed.data(), never), 10,
+                              back.data());
   EXPECT_TRUE(std::isnan(back[0]));
 }
 

@@ -159,7 +159,7 @@ TEST(Plan, MicrobatchesSaveActivationsAndSayWhatTheyCost) {
 
 TEST(Plan, ListNamesWhatThereIs) {
   const nlohmann::json all = thimble_says({"list", "--json"}).json();
-  for (const char* kind : {"models", "data", "planners", "packers", "ops"}) {
+  for (const char* kind : {"models", "data", "planners", "packers", "codecs", "ops"}) {
     EXPECT_FALSE(all[kind].empty()) << kind;
   }
   EXPECT_NE(thimble_says({"list"}).out.find("wrn-D-K"), std::string::npos);

@@ -34,7 +34,7 @@ std::vector<RunSetup> runs() {
   RunSetup half = wrn_run();
   half.model.storage = DType::f16;
   RunSetup coded = wrn_run();
-  coded.codec = {.codec = Codec::int8};
+  coded.codec = parse_codec_spec("int8");
   RunSetup half_lstm = lstm_runs_run();
   half_lstm.model.storage = DType::bf16;
   half_lstm.microbatch = 8;

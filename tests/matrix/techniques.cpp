@@ -69,10 +69,17 @@ std::map<std::string, std::string> settings_of(const Technique& technique) {
   return settings;
 }
 
+std::vector<Technique> with_codecs(std::vector<Technique> all) {
+  for (const Codec codec : codecs_by_error()) {
+    all.push_back({fmt::format("codec_{}", codec->name), {fmt::format("--codec={}", codec->name)}});
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<Technique>& all_techniques() {
-  static const std::vector<Technique> all = {
+  static const std::vector<Technique> all = with_codecs({
       {"fp16", {"--precision=fp16"}},
       {"fp16_stochastic", {"--precision=fp16", "--rounding=stochastic"}},
       {"fp16_kahan", {"--precision=fp16", "--rounding=kahan"}},
@@ -100,13 +107,7 @@ const std::vector<Technique>& all_techniques() {
       {"no_momentum", {"--momentum=0"}},
       {"clip_one_pass", {"--clip-norm=0.5"}},
       {"clip_two_pass", {"--clip-norm=0.5", "--clip-two-pass"}},
-      {"codec_mask", {"--codec=mask"}},
-      {"codec_fp16", {"--codec=fp16"}},
-      {"codec_bf16", {"--codec=bf16"}},
-      {"codec_int8", {"--codec=int8"}},
-      {"codec_int4", {"--codec=int4"}},
-      {"codec_int2", {"--codec=int2"}},
-  };
+  });
   return all;
 }
 

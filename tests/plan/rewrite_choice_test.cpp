@@ -136,7 +136,7 @@ TEST(RewriteChoice, IsNearBruteForce) {
     double seconds = 0;
   };
   std::vector<Point> all;
-  const std::vector<Codec> codecs = {Codec::none, Codec::fp16, Codec::int8};
+  const std::vector<Codec> codecs = {nullptr, parse_codec("fp16"), parse_codec("int8")};
   size_t ways = 1;
   for (size_t i = 0; i < encodable.size(); ++i) ways *= codecs.size();
   for (size_t way = 0; way < ways; ++way) {
@@ -146,8 +146,8 @@ TEST(RewriteChoice, IsNearBruteForce) {
     for (const Encodable& value : encodable) {
       const Codec wanted = codecs[digits % codecs.size()];
       digits /= codecs.size();
-      if (wanted == Codec::none) continue;
-      codec.chosen->push_back({plain[value.value].name, value.signs ? Codec::mask : wanted});
+      if (wanted == nullptr) continue;
+      codec.chosen->push_back({plain[value.value].name, value.signs ? sign_codec() : wanted});
     }
     const Graph graph =
         make_training_graph(recipe.model, recipe.optimizer, {}, 1, {}, codec).model.graph;

@@ -78,7 +78,7 @@ TEST(MemoryTerms, OfAPlanAreWhatItKeeps) {
 
 TEST(MemoryTerms, CountCodesAndBitmaps) {
   Recipe coded = on_null(kMlp, "sgd");
-  coded.codec.codec = Codec::int8;
+  coded.codec = parse_codec_spec("int8");
   // The two hidden layers, 2400 numbers each, are coded: a byte a number, and for each of 10 groups
   // of 256 its range.
   const auto ranges = static_cast<int64_t>(2 * 10 * 2 * sizeof(float));

@@ -23,6 +23,7 @@ namespace thimble {
 struct Outcome {
   int code = -1;  // exit status; -1: ended by a signal
   int signal = 0;
+  int64_t resident = 0;  // the most bytes of memory that it held
   std::string out;
   std::string err;
 
@@ -97,9 +98,11 @@ class Process {
 
   Outcome wait() {
     int status = 0;
-    waitpid(pid_, &status, 0);
+    rusage usage = {};
+    wait4(pid_, &status, 0, &usage);
     pid_ = -1;
     Outcome outcome;
+    outcome.resident = usage.ru_maxrss * 1024;
     if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
     outcome.out = slurp(folder_ / "out");

@@ -34,7 +34,7 @@ std::vector<RunSetup> combinations() {
     run.sparsity = {.density = 0.3, .method = SparseMethod::fixed};
     run.optimizer = "sgd", run.state_bits = 8, run.fold = true, run.microbatch = 6;
     all.push_back(run);
-    run.codec.codec = Codec::int4;
+    run.codec = parse_codec_spec("int4");
     all.push_back(run);
     run.microbatch = 0, run.clip_norm = 0.5, run.clip_two_pass = true;
     all.push_back(run);

@@ -1,5 +1,5 @@
-// decode_groups(codes u8 [bytes], ranges f32 [groups, 2]) -> x; attrs bits, shape (integer list),
-// dtype (text; default f32). The inverse of encode_groups, up to its rounding.
+// decode_groups(codes u8 [bytes], ranges f32 [groups, 2]) -> x; attrs bits and zeros as of
+// encode_groups, shape (integer list), dtype (text; default f32). Its inverse, up to its rounding.
 #include "ops/codec/group_codes.h"
 
 namespace thimble {
@@ -17,12 +17,12 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    with_bits(args.attrs->integer("bits"), [&](auto bits) {
+    with_code(*args.attrs, [&](auto bits, auto zeros) {
       for_each_group(args.outputs[0].elements(), [&](int64_t group, int64_t first, int64_t count) {
         const float* range = args.inputs[1].as<float>() + 2 * group;
         std::array<float, kCodeGroup> x;
-        decode_group<bits>(args.inputs[0].as<uint8_t>() + packed_bytes(first, bits),
-                           {range[0], range[1]}, count, x.data());
+        decode_group<bits, zeros>(args.inputs[0].as<uint8_t>() + packed_bytes(first, bits),
+                                  {range[0], range[1]}, count, x.data());
         for (int64_t i = 0; i < count; ++i) {
           store(args.outputs[0].as<T>(), first + i,
                 static_cast<Accumulator<T>>(x[static_cast<size_t>(i)]));
@@ -36,11 +36,14 @@ Work work(const Signature& s) { return {4 * static_cast<double>(s.outputs[0].ele
 
 std::vector<Sample> samples() {
   std::vector<Sample> result;
-  const auto add = [&](std::vector<int64_t> shape, int64_t bytes, int64_t groups, int64_t bits,
-                       const char* dtype) {
-    result.push_back({.inputs = {{{bytes}, DType::u8}, {{groups, 2}}},
-                      .attrs = {{"bits", bits}, {"shape", std::move(shape)}, {"dtype", dtype}},
-                      .fills = {{Fill::Kind::bytes}}});
+  const auto add = [&](const std::vector<int64_t>& shape, int64_t bytes, int64_t groups,
+                       int64_t bits, const char* dtype) {
+    for (const int64_t zeros : {0, 1}) {
+      result.push_back(
+          {.inputs = {{{bytes}, DType::u8}, {{groups, 2}}},
+           .attrs = {{"bits", bits}, {"zeros", zeros}, {"shape", shape}, {"dtype", dtype}},
+           .fills = {{Fill::Kind::bytes}}});
+    }
   };
   add({5, 7}, 35, 1, 8, "f32");
   add({2, 3, 11, 13}, 429, 4, 4, "f32");

@@ -1,6 +1,7 @@
 // encode_groups(x, rng i64 [3] = {seed, step, microbatch}) -> (codes u8 [bytes], ranges f32
-// [groups, 2] = {low, step}); attrs bits (2, 4, 8), stream (Builder::next_random_stream). x in a
-// few bits a number, for decode_groups. Rounding is a function of rng: again the same bits.
+// [groups, 2] = {low, step}); attrs bits (2, 4, 8), zeros (1: no number is below zero, and zeros
+// alone become zeros; default 0), stream (Builder::next_random_stream). x in a few bits a number,
+// for decode_groups. Rounding is a function of rng: again the same bits.
 #include "base/random_stream.h"
 #include "ops/codec/group_codes.h"
 
@@ -22,14 +23,14 @@ void reference(const KernelArgs& args) {
   const RandomStream random(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"));
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    with_bits(args.attrs->integer("bits"), [&](auto bits) {
+    with_code(*args.attrs, [&](auto bits, auto zeros) {
       for_each_group(args.inputs[0].elements(), [&](int64_t group, int64_t first, int64_t count) {
         std::array<float, kCodeGroup> x, dither;
         for (int64_t i = 0; i < count; ++i) {
           x[static_cast<size_t>(i)] = static_cast<float>(args.inputs[0].as<T>()[first + i]);
         }
         random.uniform(first, dither);
-        const CodeRange range = encode_group<bits>(
+        const CodeRange range = encode_group<bits, zeros>(
             x.data(), count, args.outputs[0].as<uint8_t>() + packed_bytes(first, bits),
             [&](int64_t i) { return dither[static_cast<size_t>(i)]; });
         args.outputs[1].as<float>()[2 * group] = range.low;
@@ -43,15 +44,17 @@ Work work(const Signature& s) { return {30 * static_cast<double>(s.inputs[0].ele
 
 std::vector<Sample> samples() {
   std::vector<Sample> result;
-  const auto add = [&](Shape x, int64_t bits, int64_t stream) {
+  const auto add = [&](Shape x, int64_t bits, int64_t stream, int64_t zeros) {
     result.push_back({.inputs = {{x}, {{3}, DType::i64}},
-                      .attrs = {{"bits", bits}, {"stream", stream}},
+                      .attrs = {{"bits", bits}, {"stream", stream}, {"zeros", zeros}},
                       .fills = {{}, {Fill::Kind::labels, 0, 1000}}});
   };
-  add({5, 7}, 8, 1);
-  add({2, 3, 11, 13}, 4, 2);
-  add({5, 7, 16}, 2, 77);
-  add({1}, 2, 3);
+  for (const int64_t zeros : {0, 1}) {
+    add({5, 7}, 8, 1, zeros);
+    add({2, 3, 11, 13}, 4, 2, zeros);
+    add({5, 7, 16}, 2, 77, zeros);
+    add({1}, 2, 3, zeros);
+  }
   return result;
 }
 

@@ -15,6 +15,12 @@ inline int bits_of(std::string_view op, const Attrs& attrs) {
   return static_cast<int>(bits);
 }
 
+// Calls body(integral constants) with what attrs bits and zeros say.
+template <class Body>
+void with_code(const Attrs& attrs, const Body& body) {
+  with_group_code(attrs.integer("bits"), attrs.integer("zeros", 0) != 0, body);
+}
+
 inline std::array<TensorType, 2> group_code_types(const Shape& shape, int bits) {
   return {TensorType{{packed_bytes(shape.elements(), bits)}, DType::u8},
           TensorType{{code_groups(shape.elements()), 2}, DType::f32}};

@@ -85,6 +85,7 @@ const OpDef op_batch_norm{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .nonnegative = [](const Attrs& attrs) { return fuses_relu("batch_norm", attrs); },
 };
 
 }  // namespace thimble

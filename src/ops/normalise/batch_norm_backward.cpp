@@ -86,6 +86,9 @@ const OpDef op_batch_norm_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 5}, {0, 0}},
+    .reading = norm_reading,
+    .masks_input =
+        [](const Attrs& attrs) { return fuses_relu("batch_norm_backward", attrs) ? 5 : -1; },
     .accumulates = 7,
 };
 

@@ -73,6 +73,7 @@ const OpDef op_group_norm{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .nonnegative = [](const Attrs& attrs) { return fuses_relu("group_norm", attrs); },
 };
 
 }  // namespace thimble

@@ -55,6 +55,9 @@ const OpDef op_group_norm_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 5}},
+    .reading = norm_reading,
+    .masks_input =
+        [](const Attrs& attrs) { return fuses_relu("group_norm_backward", attrs) ? 5 : -1; },
     .accumulates = 7,
 };
 

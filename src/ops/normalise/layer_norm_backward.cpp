@@ -57,6 +57,7 @@ const OpDef op_layer_norm_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 4}},
+    .reading = norm_reading,
     .accumulates = 7,
 };
 

@@ -71,6 +71,10 @@ const OpDef op_bias_act{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .nonnegative =
+        [](const Attrs& attrs) {
+          return activation_of("bias_act", attrs).kind == Activation::Kind::relu;
+        },
 };
 
 }  // namespace thimble

@@ -63,11 +63,12 @@ const OpDef op_bias_act_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
-    .reads_sign =
+    .reading =
         [](const Attrs& attrs, size_t input) {
-          const Activation::Kind kind = activation_of("bias_act_backward", attrs).kind;
-          return input == 1 &&
-                 (kind == Activation::Kind::relu || kind == Activation::Kind::leaky_relu);
+          using Kind = Activation::Kind;
+          const Kind kind = activation_of("bias_act_backward", attrs).kind;
+          if (input != 1) return Reading::linear;
+          return kind == Kind::relu || kind == Kind::leaky_relu ? Reading::sign : Reading::curved;
         },
     .accumulates = 2,
 };

@@ -33,7 +33,8 @@ const OpDef op_leaky_relu_backward{
     .samples = samples,
     .recompute = Recompute::cheap,
     .in_place = {{0, 1}, {0, 0}},
-    .reads_sign = [](const Attrs&, size_t input) { return input == 0; },
+    .reading = [](const Attrs&,
+                  size_t input) { return input == 0 ? Reading::sign : Reading::linear; },
     .accumulates = 1,
 };
 

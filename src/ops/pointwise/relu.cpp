@@ -30,6 +30,7 @@ const OpDef op_relu{
     .samples = samples,
     .recompute = Recompute::cheap,
     .in_place = {{0, 0}},
+    .nonnegative = [](const Attrs&) { return true; },
 };
 
 }  // namespace thimble

@@ -26,6 +26,8 @@ const OpDef op_sigmoid_backward{
     .samples = samples,
     .recompute = Recompute::cheap,
     .in_place = {{0, 1}, {0, 0}},
+    .reading = [](const Attrs&,
+                  size_t input) { return input == 0 ? Reading::curved : Reading::linear; },
     .accumulates = 1,
 };
 

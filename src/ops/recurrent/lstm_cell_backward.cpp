@@ -118,6 +118,10 @@ const OpDef op_lstm_cell_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, 7}, {1, 8}},
+    .reading =
+        [](const Attrs&, size_t input) {
+          return input == 5 || input == 6 ? Reading::curved : Reading::linear;
+        },
     .accumulates = 0x3f,
 };
 

@@ -175,6 +175,10 @@ const OpDef op_lstm_steps_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, kLastDh}, {1, kLastDc}},
+    .reading =
+        [](const Attrs&, size_t input) {
+          return input == kGates || input == kCs ? Reading::curved : Reading::linear;
+        },
     .accumulates = 0x3f,
 };
 

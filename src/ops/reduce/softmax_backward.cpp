@@ -52,6 +52,8 @@ const OpDef op_softmax_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
+    .reading = [](const Attrs&,
+                  size_t input) { return input == 0 ? Reading::curved : Reading::linear; },
 };
 
 }  // namespace thimble

@@ -70,6 +70,8 @@ const OpDef op_softmax_cross_entropy_backward{
     .work = work,
     .samples = samples,
     .in_place = {{0, 0}},
+    .reading = [](const Attrs&,
+                  size_t input) { return input <= 1 ? Reading::curved : Reading::linear; },
 };
 
 }  // namespace thimble

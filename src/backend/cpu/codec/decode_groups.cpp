@@ -8,14 +8,15 @@ namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
   const int64_t elements = args.outputs[0].elements();
-  with_bits(
-      args.attrs->integer("bits"), [&](auto bits) __attribute__((always_inline)) {
+  with_group_code(
+      args.attrs->integer("bits"), args.attrs->integer("zeros", 0) != 0,
+      [&](auto bits, auto zeros) __attribute__((always_inline)) {
         for (int64_t group = begin; group < end; ++group) {
           const int64_t first = group * kCodeGroup;
           const float* range = args.inputs[1].as<const float>() + 2 * group;
-          decode_group<bits>(args.inputs[0].as<const uint8_t>() + packed_bytes(first, bits),
-                             {range[0], range[1]}, std::min(kCodeGroup, elements - first),
-                             args.outputs[0].as<float>() + first);
+          decode_group<bits, zeros>(args.inputs[0].as<const uint8_t>() + packed_bytes(first, bits),
+                                    {range[0], range[1]}, std::min(kCodeGroup, elements - first),
+                                    args.outputs[0].as<float>() + first);
         }
       });
 }

@@ -1,0 +1,93 @@
+#include "backend/cuda_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/build_id.h"
+
+namespace thimble {
+namespace {
+
+constexpr const char* kName = "libthimble_cuda.so";
+constexpr const char* kElse = "train with --device cpu, or plan with --device null";
+
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw DeviceError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The folder of the file that holds this function: a program or a library.
+std::filesystem::path own_folder() {
+  Dl_info info = {};
+  link_map* map = nullptr;
+  const auto here = reinterpret_cast<const void*>(&find_cuda_library);
+  std::error_code ignored;
+  if (dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
+      map != nullptr && map->l_name[0] != '\0') {  // a program has no name there
+    return std::filesystem::absolute(map->l_name, ignored).parent_path();
+  }
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+// What to install where `error`, as the loader says it, is a library that is not there.
+std::string remedy(std::string_view error) {
+  if (error.find("cannot open shared object file") == std::string_view::npos) return "";
+  if (error.starts_with("libcudnn")) return "install cuDNN 9, or ";
+  if (error.starts_with("libcublas")) return "install CUDA's cuBLAS, or ";
+  return "install it, or ";
+}
+
+}  // namespace
+
+std::filesystem::path find_cuda_library() {
+  if (const char* named = std::getenv("THIMBLE_CUDA_LIBRARY"); named != nullptr && *named != 0) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(named, ignored)) {
+      return std::filesystem::absolute(named, ignored);
+    }
+    fail("THIMBLE_CUDA_LIBRARY names '{}', and no such file is there; name {}, or {}", named, kName,
+         kElse);
+  }
+  const std::filesystem::path folder = own_folder();
+  for (const char* place : {".", "lib", "../lib"}) {
+    const std::filesystem::path file = (folder / place / kName).lexically_normal();
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) return file;
+  }
+  fail(
+      "there is no CUDA backend here: no {} in {}, nor in lib or ../lib beside it; build it "
+      "with `make build CUDA=ON` (docs/gpu.md), or {}",
+      kName, folder.string(), kElse);
+}
+
+const CudaEntry& load_cuda_library(const std::filesystem::path& file) {
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const std::string error = dlerror();
+    const std::string what = remedy(error);
+    if (!what.empty()) {
+      fail(
+          "the CUDA backend {} needs {}, which is not here; {}put its folder into "
+          "LD_LIBRARY_PATH; else {}",
+          file.string(), error.substr(0, error.find(':')), what, kElse);
+    }
+    fail("the CUDA backend cannot be loaded: {}; build it anew with `make build CUDA=ON`, or {}",
+         error, kElse);
+  }
+  auto* const entry = reinterpret_cast<CudaEntryFunction*>(dlsym(library, "thimble_cuda_entry"));
+  if (entry == nullptr) fail("{} is not Thimble's CUDA backend; {}", file.string(), kElse);
+  const CudaEntry& found = *entry();
+  if (std::strcmp(found.build, build_id()) != 0) {
+    fail(
+        "{} belongs to another build, {}, and this one is {}; build both together with `make "
+        "build CUDA=ON`, or {}",
+        file.string(), found.build, build_id(), kElse);
+  }
+  return found;
+}
+
+}  // namespace thimble

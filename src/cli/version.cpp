@@ -1,0 +1,17 @@
+#include "cli/version.h"
+
+#include <fmt/format.h>
+
+#include "backend/about.h"
+#include "base/build_id.h"
+
+namespace thimble {
+
+std::string version_text(const char* commit) {
+  const std::string_view id = build_id();
+  const size_t comma = id.find(", ");
+  return fmt::format("thimble {}\ncommit    {}\ncompiler  {}\ncpu       {}\ncuda      {}",
+                     id.substr(0, comma), commit, id.substr(comma + 2), about_cpu(), about_cuda());
+}
+
+}  // namespace thimble

@@ -1,0 +1,36 @@
+// What a user asks of codecs: one for all large activations, or those that suit a budget.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transform/codec.h"
+#include "transform/tier.h"
+
+namespace thimble {
+
+// How one activation is kept. Never whole.
+struct ValueCodec {
+  std::string value;  // its name
+  Codec codec = nullptr;
+  bool operator==(const ValueCodec&) const = default;
+};
+
+struct CodecSpec {
+  Codec codec = nullptr;               // automatic: the strongest that may be chosen
+  std::vector<std::string> only = {};  // shell patterns over names of nodes; empty: all
+  bool automatic = false;  // chosen value by value, to suit a budget (transform/codec_ladder.h)
+  // What was chosen; without a choice, automatic encodes nothing.
+  std::optional<std::vector<ValueCodec>> chosen = {};
+};
+// "int8"; automatic: "auto:int8", and "auto" is "auto:int4". UserError for another spelling.
+std::string to_string(const CodecSpec& spec);
+CodecSpec parse_codec_spec(std::string_view spelling);
+
+// What it does to the numbers; and a UserError, saying what to choose instead, above `allowed`.
+Tier tier_of(const CodecSpec& spec);
+void check_allowed(const CodecSpec& spec, Tier allowed);
+
+}  // namespace thimble

@@ -1,0 +1,26 @@
+// Codecs of a few bits a number, rounded stochastically (base/group_code.h).
+#pragma once
+
+#include "transform/codecs/decoded.h"
+
+namespace thimble {
+
+inline constexpr double group_code_error(int bits) { return 1.0 / ((1 << bits) - 1); }
+
+template <int kBits>
+std::vector<ValueId> encode_groups(CodecBuilder& builder, ValueId value, bool zeros) {
+  Builder& build = builder.build;
+  return build.apply("encode_groups", {value, builder.random()},
+                     {{"bits", int64_t{kBits}},
+                      {"zeros", int64_t{zeros}},
+                      {"stream", build.next_random_stream()}});
+}
+
+template <int kBits>
+ValueId decode_groups(Builder& build, const std::vector<ValueId>& code, const TensorType& type,
+                      bool zeros) {
+  return build.op("decode_groups", code,
+                  decoded(type).set("bits", int64_t{kBits}).set("zeros", int64_t{zeros}));
+}
+
+}  // namespace thimble

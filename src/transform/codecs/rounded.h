@@ -1,0 +1,19 @@
+// Codecs that are another floating type. Rounding to it takes nothing across zero; what is smaller
+// than half its least number becomes zero.
+#pragma once
+
+#include "transform/codec.h"
+
+namespace thimble {
+
+template <DType kTo>
+std::vector<ValueId> round_to(CodecBuilder& builder, ValueId value, bool) {
+  return builder.build.apply("cast", {value}, {{"dtype", std::string(name_of(kTo))}});
+}
+
+inline ValueId widen_again(Builder& build, const std::vector<ValueId>& code, const TensorType& type,
+                           bool) {
+  return build.op("cast", code, {{"dtype", std::string(name_of(type.dtype))}});
+}
+
+}  // namespace thimble

@@ -203,7 +203,9 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Programs,
                          testing::Values(small_mlp(), small_wrn(), small_lstm(), small_lstm_runs()),
                          [](const auto& test) {
                            return test.param.name.substr(0, test.param.name.find_first_of("-:")) +
-                                  (test.param.steps_at_once > 1 ? "_runs" : "");
+                                  (test.param.name.find("steps-at-once") != std::string::npos
+                                       ? "_runs"
+                                       : "");
                          });
 
 TEST(Program, AResNetMeasuresAsPlanned) {

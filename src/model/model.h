@@ -117,7 +117,7 @@ struct Model {
 };
 
 // Of one layer: more would be beyond any memory.
-inline constexpr int64_t kMostUnits = 1 << 24;
+inline constexpr int64_t kMostWidth = 1 << 24;
 // What the model reads of a record.
 std::vector<RecordField> fields_read(const Model& model);
 

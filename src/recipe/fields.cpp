@@ -197,7 +197,7 @@ void list_model(Recipe& recipe, Fields& fields, bool sequences,
                 .usual = "the whole batch",
                 .matters = kAll,
                 .technique = "microbatch"});
-  fields.whole("classes", model.classes, {.least = 2, .most = kMostUnits, .open = 0},
+  fields.whole("classes", model.classes, {.least = 2, .most = kMostWidth, .open = 0},
                {.help = "Classes, where the data do not say",
                 .more = "for `plan` without data, `generated` and `idx`",
                 .usual = "the data's, else the model's",

@@ -26,7 +26,7 @@ void fields(ModelOptions& options, Fields& list) {
   constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
   list.whole("layers", lstm.layers, {.least = 1, .most = 10'000},
              {.help = "layers", .matters = kAll});
-  list.whole("hidden", lstm.hidden, {.least = 1, .most = kMostUnits},
+  list.whole("hidden", lstm.hidden, {.least = 1, .most = kMostWidth},
              {.help = "units of a layer", .matters = kAll});
   list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps", .usual = "64", .matters = kAll});

@@ -17,7 +17,7 @@ void fields(ModelOptions& options, Fields& list) {
   constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
   list.whole("layers", mlp.layers, {.least = 1, .most = 10'000},
              {.help = "layers", .matters = kAll});
-  list.whole("hidden", mlp.hidden, {.least = 1, .most = kMostUnits},
+  list.whole("hidden", mlp.hidden, {.least = 1, .most = kMostWidth},
              {.help = "units of a layer", .matters = kAll});
   list_dropout(options, list);
 }

@@ -52,7 +52,7 @@ struct Resnet {
 };
 
 void fields(ModelOptions& options, Fields& list) {
-  list.whole("hidden", own_of<Resnet>(options).hidden, {.least = 4, .most = kMostUnits},
+  list.whole("hidden", own_of<Resnet>(options).hidden, {.least = 4, .most = kMostWidth},
              {.help = "channels of the first stage, a multiple of 4",
               .matters = matters::graph | matters::bits | matters::time});
   list_norm(options, list);

@@ -21,7 +21,7 @@ void fields(ModelOptions& options, Fields& list) {
   constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
   list.whole("layers", unet.layers, {.least = 1, .most = 10},
              {.help = "how often the image is halved", .matters = kAll});
-  list.whole("hidden", unet.hidden, {.least = 1, .most = kMostUnits},
+  list.whole("hidden", unet.hidden, {.least = 1, .most = kMostWidth},
              {.help = "channels of the first stage", .matters = kAll});
   list_dropout(options, list);
   list_norm(options, list);

@@ -3,7 +3,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "data/digits.h"
+#include "data/dataset.h"
 #include "recipe/samples.h"
 #include "train/trainer.h"
 
@@ -22,10 +22,10 @@ Settings begun() {
 void run(const Settings& settings, const TrainOptions& options) {
   Recipe recipe;
   configure(recipe, settings);
-  Digits digits;
-  const auto feeder = make_image_feeder(digits, {.seed = recipe.seed});
+  const auto digits = open_dataset("digits");
+  const Feeder feeder(*digits, {.seed = recipe.seed});
   auto planned = plan_training(recipe);
-  Trainer trainer(std::get<PlannedTraining>(planned), *feeder, options);
+  Trainer trainer(std::get<PlannedTraining>(planned), feeder, options);
   if (!options.resume) trainer.run({});
 }
 

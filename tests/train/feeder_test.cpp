@@ -38,18 +38,18 @@ Recipe named(const ModelOptions& options) {
 TEST(Feeder, RefusesDataThatTheModelDoesNotRead) {
   const auto digits = open_dataset("digits");
   const Feeder feeder(*digits, {});
-  Fed lstm(named({.name = "lstm", .batch = 2, .hidden = 4, .length = 3}));
+  Fed lstm(named({.name = "lstm:hidden=4,length=3", .batch = 2}));
   EXPECT_TRUE(throws_saying<UserError>(
       [&] { feeder.check(lstm.model()); },
       "lstm reads 'sequence' f32[3,50], 'label' i32 below 10, but the data set 'digits' has "
       "'pixels' u8[8,8,1], 'label' i32 below 10: there is no 'sequence'"));
-  Fed larger(named({.name = "mlp", .batch = 2, .image = {9, 8, 1}, .hidden = 4}));
+  Fed larger(named({.name = "mlp:hidden=4", .batch = 2, .image = {9, 8, 1}}));
   EXPECT_TRUE(throws_saying<UserError>([&] { feeder.check(larger.model()); }, "u8[9,8,1]",
                                        "'pixels' is of another shape"));
-  Fed fewer(named({.name = "mlp", .batch = 2, .classes = 9, .hidden = 4}));
+  Fed fewer(named({.name = "mlp:hidden=4", .batch = 2, .classes = 9}));
   EXPECT_TRUE(
       throws_saying<UserError>([&] { feeder.check(fewer.model()); }, "'label' may be 9 or more"));
-  Fed right(named({.name = "mlp", .batch = 2, .classes = 12, .hidden = 4}));
+  Fed right(named({.name = "mlp:hidden=4", .batch = 2, .classes = 12}));
   EXPECT_NO_THROW(feeder.check(right.model()));
 }
 
@@ -67,7 +67,7 @@ TEST(Feeder, RefusesDataThatDoNotStateWhatTheModelKeeps) {
                                     {.name = "label", .dtype = DType::i32, .limit = 10}}};
   };
   const Bare bare;
-  Fed mlp(named({.name = "mlp", .batch = 2, .hidden = 4}));
+  Fed mlp(named({.name = "mlp:hidden=4", .batch = 2}));
   EXPECT_TRUE(throws_saying<UserError>([&] { Feeder(bare, {}).check(mlp.model()); }, "'pixel.mean'",
                                        "'bare' does not state"));
 }
@@ -99,7 +99,7 @@ TEST(Feeder, PadsRecordsThatAreShorter) {
 TEST(Feeder, RowsBeyondTheLastTestRecordArePadding) {
   const auto digits = open_dataset("digits");
   const Feeder feeder(*digits, {});
-  Fed fed(named({.name = "mlp", .batch = 10, .hidden = 4}));
+  Fed fed(named({.name = "mlp:hidden=4", .batch = 10}));
   const Feeder::TestRows rows = feeder.fill_test(fed.program(), fed.model(), 350);
   EXPECT_EQ(rows.rows, 5);
   EXPECT_EQ(rows.counted, 5);
@@ -113,7 +113,7 @@ TEST(Feeder, RowsBeyondTheLastTestRecordArePadding) {
 
 TEST(Feeder, ImagesAreCroppedWhereverTheyComeFrom) {
   const auto digits = open_dataset("digits");
-  Fed fed(named({.name = "mlp", .batch = 64, .hidden = 4}));
+  Fed fed(named({.name = "mlp:hidden=4", .batch = 64}));
   const auto pixels = [&](bool augment) {
     const Feeder feeder(*digits, {.seed = 3, .augment = augment, .crop_pad = 2});
     feeder.fill_training(fed.program(), fed.model(), {.step = 0, .batch = 64});

@@ -18,7 +18,7 @@ double mean_loss(const RunSetup& run) {
 
 TEST(Lion, LearnsTheDigitsOnEveryStorage) {
   const TrainResult wide = TrainingRun(lion(), {.steps = kSteps}).run();
-  EXPECT_GT(wide.test_accuracy, 0.95);
+  EXPECT_GT(wide.test["accuracy"], 0.95);
   const double expected = mean_of_last(wide, kSteps);
   std::vector<RunSetup> runs = {lion(8)};
   for (const Rounding rounding : {Rounding::stochastic, Rounding::kahan}) {

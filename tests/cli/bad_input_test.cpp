@@ -477,7 +477,7 @@ TEST_F(BadInput, Recipes) {
 // What is typed has an effect, or is refused.
 TEST_F(BadInput, WhatCannotHaveAnEffect) {
   const char* const kSays = "says nothing";
-  expect_refused(train({"--image", "16,16,1"}), "--image", kSays, "digits");
+  expect_refused(train({"--data", "digits", "--image", "16,16,1"}), "--image", kSays, "digits");
   expect_refused(train({"--classes", "4"}), "--classes", kSays, "digits");
   expect_refused({"plan", "lstm", "--image", "8,8,1"}, "--image", kSays, "sequences");
   expect_refused({"plan", "wrn-10-1", "--hidden", "8"}, "wrn-10-1 has no --hidden", "resnet");

@@ -22,7 +22,8 @@ Ended train(const Recipe& recipe, const Tokens& data, int64_t steps) {
   options.rate.base = 0.02;
   Trainer trainer(planned, feeder, options);
   const TrainResult result = trainer.run({});
-  EXPECT_EQ(result.measured_arena, planned.plan().arena);
+  // Below it where no record was as long as the longest variant.
+  EXPECT_LE(result.measured_arena, planned.plan().arena);
   return {persistent_bytes(trainer.program()), result};
 }
 

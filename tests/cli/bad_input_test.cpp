@@ -197,16 +197,16 @@ TEST_F(BadInput, NumbersBeyondAnyMemory) {
 
 TEST_F(BadInput, SizesBeyondTheKernelsIntegers) {
   const char* const kSays = "the CPU's kernels count to 1073741824";
-  expect_refused({"plan", "mlp", "--classes", "2147483647"}, kSays, "--classes");
+  expect_refused({"plan", "mlp", "--classes", "2147483647"}, "--classes", "16777216 at most");
   expect_refused({"plan", "mlp", "--image", "2147483647,1,1"}, kSays, "--image");
   expect_refused({"plan", "mlp", "--image", "65536,65536,1"}, kSays);
-  expect_refused({"plan", "mlp", "--batch", "4294967296"}, kSays, "--batch");
+  expect_refused({"plan", "mlp", "--batch", "4294967296"}, "--batch", "at most");
   expect_refused({"plan", "wrn-10-1", "--batch", "1", "--image", "65536,65536,3"}, kSays);
   expect_refused({"plan", "lstm", "--length", "2", "--batch", "4294967296"});
 }
 
 TEST_F(BadInput, StepsBeyondThePlanner) {
-  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1048576",
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1000000",
                  "--length", "--steps-at-once");
   expect_refused({"plan", "resnet:[1000,1,1,1]", "--recompute", "*#*", "--device", "null"},
                  "calls", "--keep");

@@ -74,8 +74,9 @@ TEST_P(Techniques, GoWithEachOtherOrSayWhatToChoose) {
   const size_t at =
       static_cast<size_t>(std::find_if(all.begin(), all.end(), is_first) - all.begin());
   // With the half of them that follows, round and round: every pair once, every test alike long.
-  ASSERT_EQ(all.size() % 2, 1u);
-  for (size_t i = 1; i <= all.size() / 2; ++i) {
+  const size_t half = all.size() / 2;
+  for (size_t i = 1; i <= half; ++i) {
+    if (2 * i == all.size() && at >= half) continue;  // the one opposite has been there
     const Technique& second = all[(at + i) % all.size()];
     if (!can_be_typed_together(first, second)) continue;
     SCOPED_TRACE(first.name + " and " + second.name);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "backend/cuda/convolve/cudnn_convolution.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 namespace {

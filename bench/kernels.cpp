@@ -16,7 +16,7 @@
 #include <unordered_map>
 
 #include "backend/backend.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "support/interpreter.h"
 #include "support/op_harness.h"
 

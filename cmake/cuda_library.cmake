@@ -7,8 +7,14 @@ file(GLOB_RECURSE cuda_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/backe
 thimble_generate_table(${CMAKE_BINARY_DIR}/generated/cuda_kernel_table.cpp cuda_ CudaKernel
                        "backend/cuda/cuda_kernel.h" all_cuda_kernels ${cuda_files})
 list(FILTER cuda_files EXCLUDE REGEX "/entry.cpp$")
+thimble_generate_rule_kernels(cuda_rule_files
+                              ${CMAKE_CURRENT_SOURCE_DIR}/backend/cuda/update/rule_kernels.cu.in
+                              ${CMAKE_BINARY_DIR}/generated rule_ cu)
+thimble_generate_table(${CMAKE_BINARY_DIR}/generated/cuda_rule_table.cpp cuda_ CudaRuleKernels
+                       "backend/cuda/update/rule_table.h" all_cuda_rules ${cuda_rule_files})
 
-add_library(thimble_cuda_kernels OBJECT ${cuda_files}
+add_library(thimble_cuda_kernels OBJECT ${cuda_files} ${cuda_rule_files}
+            ${CMAKE_BINARY_DIR}/generated/cuda_rule_table.cpp
             ${CMAKE_BINARY_DIR}/generated/cuda_kernel_table.cpp)
 set_target_properties(thimble_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON
                       CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden

@@ -8,9 +8,9 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "data/digits.h"
+#include "data/dataset.h"
 #include "model/layers.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "train/trainer.h"
 
 namespace {
@@ -33,19 +33,21 @@ Model residual_mlp(const ModelOptions& options) {
     x = b.op("add", {x, y});
   }
   x = net.norm("norm", x, "relu");
-  return net.finish(net.linear("classifier", x, options.classes));  // logits -> loss, correct
+  return net.finish(net.linear("classifier", x, options.classes));  // logits -> loss, accuracy
 }
 
 int train(Bytes budget) {
-  Digits digits;
+  // Or a class of your own, derived from Dataset: it says what its records are and reads one at a time.
+  const std::unique_ptr<Dataset> digits = open_dataset("digits");
   Recipe recipe;
   recipe.model = {.name = "residual-mlp",
                   .batch = 32,
-                  .image = digits.info().image,
-                  .classes = digits.info().classes,
+                  .image = digits->info().field("pixels").shape,
+                  .classes = digits->info().field("label").limit,
                   .build = residual_mlp};
-  recipe.optimizer = parse_optimizer("nesterov");
   recipe.optimizer.weight_decay = 5e-4;
+  recipe.schedule = {.epochs = 15, .rate = 0.05};
+  recipe.evaluate_every = {5};
   recipe.on.threads = 1;  // a net this small is done before a second thread wakes up
   recipe.memory = budget;
 
@@ -56,28 +58,21 @@ int train(Bytes budget) {
                infeasible->min_bytes.count);
     return 3;
   }
-  auto& step = std::get<PlannedStepProgram>(planned);
-  fmt::print("{} parameters; arena {} bytes of {} allowed\n",
-             parameter_count(step.training->model.graph), step.plan.arena.count, budget.count);
+  auto& step = std::get<PlannedTraining>(planned);
+  fmt::print("{} parameters; arena {} bytes of {} allowed\n", parameter_count(step.graph()),
+             step.plan().arena.count, budget.count);
 
-  constexpr int64_t kEpochs = 15;
-  const auto feeder = make_image_feeder(digits, {.seed = 1});
-  const int64_t per_epoch = feeder->train_count() / recipe.model.batch;
-  TrainOptions options;
-  options.recipe = recipe;
-  options.rate = {.kind = RateSchedule::Kind::cosine, .base = 0.05};
-  options.steps = kEpochs * per_epoch;
-  options.evaluate_every = 5 * per_epoch;
-  Trainer trainer(step, *feeder, options);
+  const Feeder feeder(*digits, {.seed = recipe.seed});
+  Trainer trainer(step, feeder);
   const TrainResult result = trainer.run([](const Progress& p) {
     if (!p.evaluated) return;
-    fmt::print("step {:4}  loss {:.4f}  test accuracy {:.2f}%\n", p.step, p.loss,
-               100 * p.test_accuracy);
+    fmt::print("step {:4}  loss {:.4f}  test accuracy {:.2f}%\n", p.step, p.train.loss,
+               100 * p.test["accuracy"]);
   });
 
   fmt::print("arena measured {} bytes, test accuracy {:.2f}%\n", result.measured_arena.count,
-             100 * result.test_accuracy);
-  return result.measured_arena == step.plan.arena && result.test_accuracy >= 0.95 ? 0 : 1;
+             100 * result.test["accuracy"]);
+  return result.measured_arena == step.plan().arena && result.test["accuracy"] >= 0.95 ? 0 : 1;
 }
 
 }  // namespace

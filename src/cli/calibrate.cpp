@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/costs_path.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "train/time_step.h"
 #include "transform/codec_ladder.h"
 
@@ -22,7 +22,8 @@ namespace thimble {
 namespace {
 
 struct Flags {
-  CommonFlags common;
+  RecipeFlags recipe;
+  std::string costs = kAutomaticCosts;
   std::vector<std::string> models;
   double seconds = 60;
 };
@@ -66,19 +67,24 @@ std::string today() {
   return date;
 }
 
+// What is asked for, of every model.
+std::vector<Recipe> recipes_of(const Flags& flags) {
+  std::vector<Recipe> recipes;
+  for (const std::string& model : flags.models) {
+    recipes.push_back(resolve(read_recipe(model, flags.recipe.typed()), false).recipe);
+  }
+  return recipes;
+}
+
 // Every kernel of all models, once.
-std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
+std::vector<KernelUse> kernels_of_models(std::vector<Recipe> recipes, Backend& backend) {
   std::vector<KernelUse> all;
   std::map<std::string, size_t> known;
-  for (const std::string& model : flags.models) {
-    CommonFlags one = flags.common;
-    one.model = model;
-    Recipe recipe = resolve(one, false).recipe;
+  for (Recipe& recipe : recipes) {
     const std::vector<Codec> codecs = rungs_of(recipe.codec);
     for (const Codec codec : codecs) {
       recipe.codec = {codec, {}};
-      const StepGraphs graphs = make_step_graphs(recipe);
-      const auto add = [&](const TrainingGraph& training) {
+      for (const TrainingGraph& training : make_step_graphs(recipe)) {
         for (KernelUse& use : kernels_of(training.model.graph, backend)) {
           const auto [at, fresh] = known.try_emplace(use.key, all.size());
           if (fresh) {
@@ -87,25 +93,10 @@ std::vector<KernelUse> kernels_of_models(const Flags& flags, Backend& backend) {
             all[at->second].nodes += use.nodes;
           }
         }
-      };
-      add(graphs.full);
-      if (graphs.rest) add(*graphs.rest);
+      }
     }
   }
   return all;
-}
-
-// The recipes of all models, none with a codec that is chosen later.
-std::vector<Recipe> recipes_of(const Flags& flags, const std::string& path) {
-  std::vector<Recipe> recipes;
-  for (const std::string& model : flags.models) {
-    CommonFlags one = flags.common;
-    one.model = model;
-    recipes.push_back(resolve(one, false).recipe);
-    recipes.back().costs = path;
-    if (recipes.back().codec.automatic) recipes.back().codec = {};
-  }
-  return recipes;
 }
 
 // Times the recipe's step as a whole, beside the sum of its kernels' times in the recipe's file. Of
@@ -117,7 +108,7 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
       user_error("a step of {} takes {} at least; give that as --memory", recipe.model.name,
                  to_string(none->min_bytes));
     }
-    const auto& step = std::get<PlannedStepProgram>(planned);
+    const auto& step = std::get<PlannedTraining>(planned);
     const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
     table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
     return whole;
@@ -188,15 +179,17 @@ nlohmann::json to_json(const Outcome& outcome) {
 }
 
 int run(const Flags& flags) {
-  user_check(flags.seconds > 0, "--seconds must be above 0");
-  const std::string path = costs_to_write(flags.common.costs, flags.common.device);
+  user_check(flags.seconds > 0 && flags.seconds < 1e9, "--seconds must be above 0");
+  std::vector<Recipe> recipes = recipes_of(flags);
+  const Recipe& first = recipes.front();
+  const std::string path = costs_to_write(flags.costs, first.device);
   if (exists(path)) read_costs(path);  // refuse before measuring, not after
-  const auto backend = make_backend(flags.common.device, flags.common.on);
+  const auto backend = make_backend(first.device, first.on);
   user_check(backend->runs(),
              "the {} device runs nothing that could be measured; calibrate with "
              "--device cpu",
              backend->name());
-  const std::vector<KernelUse> kernels = kernels_of_models(flags, *backend);
+  const std::vector<KernelUse> kernels = kernels_of_models(recipes, *backend);
 
   ProgressLine line;
   const auto start = std::chrono::steady_clock::now();
@@ -209,9 +202,10 @@ int run(const Flags& flags) {
          line.terminal() ? line.redraw(done, text) : line.print(text);
        }});
   if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
-  const std::vector<Recipe> recipes = recipes_of(flags, path);
   std::vector<std::string> whole_steps;
-  for (const Recipe& recipe : recipes) {
+  for (Recipe& recipe : recipes) {
+    recipe.costs = path;
+    if (recipe.codec.automatic) recipe.codec = {};  // not chosen yet
     whole_steps.push_back(whole_step_key(recipe, *backend));
   }
   add_to_file(path, backend->machine(), table, whole_steps);
@@ -238,7 +232,7 @@ int run(const Flags& flags) {
     op.measured += use.nodes * time->seconds;
     op.modelled += use.nodes * time->modelled;
   }
-  if (flags.common.json) {
+  if (flags.recipe.json) {
     print_json(to_json(outcome));
   } else {
     print_table(outcome);
@@ -255,24 +249,15 @@ Command add_calibrate(CLI::App& app) {
   command->add_option("model", flags->models, "Names from `thimble list models`, or a recipe file")
       ->type_name("")
       ->required();
-  command->add_flag("--json", flags->common.json, "One JSON object on stdout");
+  command->add_flag("--json", flags->recipe.json, "One JSON object on stdout");
   command->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
-      ->type_name("X")
-      ->check(finite_not_negative);
+      ->type_name("X");
   command
-      ->add_option("--costs", flags->common.costs,
+      ->add_option("--costs", flags->costs,
                    "File to add the times to (auto: the one "
                    "that plan, train and profile look into)")
       ->type_name("FILE");
-  command
-      ->add_option("--memory", flags->common.memory,
-                   "Budget of the step that is timed as a whole, on a GPU (none: all is kept)")
-      ->type_name("BYTES");
-  command
-      ->add_option("--codec", flags->common.codec,
-                   "Also the kernels of this codec; auto: of all that it may choose (none)")
-      ->type_name("NAME");
-  flags->common.add_step_to(*command);
+  flags->recipe.add_to(*command, false, {"costs"});
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -1,10 +1,12 @@
 // thimble list: what can be named.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 
+#include "base/error.h"
 #include "cli/options.h"
-#include "data/open.h"
+#include "data/dataset.h"
 #include "graph/op.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
@@ -13,8 +15,8 @@
 namespace thimble {
 namespace {
 
-constexpr std::array<const char*, 6> kKinds = {"models",  "data",   "planners",
-                                               "packers", "codecs", "ops"};
+constexpr std::array<const char*, 7> kKinds = {"models", "data", "planners", "packers",
+                                               "codecs", "ops",  "flags"};
 
 nlohmann::json everything() {
   nlohmann::json all;
@@ -22,15 +24,44 @@ nlohmann::json everything() {
     all[kind].push_back({{"name", name}, {"summary", summary}});
   };
   for (const ModelFamily* f : all_model_families()) add("models", f->pattern, f->summary);
-  for (const DatasetKind& d : dataset_kinds()) add("data", d.name, d.summary);
+  for (const DatasetDef* d : all_datasets()) add("data", d->name, d->summary);
   for (const Policy* p : all_policies()) add("planners", p->name, p->summary);
   for (const Packer* p : all_packers()) add("packers", p->name, p->summary);
   for (const Codec codec : codecs_by_error()) add("codecs", codec->name, codec->summary);
   for (const OpDef* op : all_ops()) add("ops", op->name, op->summary);
+  for (const ListedField& listed : listed_fields()) {
+    if (listed.field.about().flag) add("flags", "--" + listed.field.name(), listed.help);
+  }
   return all;
 }
 
-int run(const std::string& wanted, bool json) {
+// The tables of flags in docs/cli.md: of every command, or of `train` alone.
+void print_flag_table(bool training) {
+  fmt::print("| flag | default | |\n|---|---|---|\n");
+  for (const ListedField& listed : listed_fields()) {
+    const Field& field = listed.field;
+    const About& about = field.about();
+    if (!about.flag || about.training != training) continue;
+    std::string flag = "--" + field.name();
+    if (field.kind() != Field::Kind::toggle) flag += " " + about.placeholder;
+    if (const size_t bar = flag.find('|'); bar != std::string::npos) flag.insert(bar, "\\");
+    std::string text = about.more.empty() ? listed.help : about.more;
+    if (!listed.models.empty() && !about.more.empty()) {
+      text = fmt::format("{}: {}", fmt::join(listed.models, ", "), about.more);
+    }
+    fmt::print("| `{}` | {} | {} |\n", flag, listed.usual, text);
+  }
+}
+
+int run(const std::string& wanted, bool json, bool markdown) {
+  if (markdown) {
+    user_check(wanted == "flags", "--markdown is for `thimble list flags`");
+    for (const bool training : {false, true}) {
+      print_flag_table(training);
+      if (!training) fmt::print("\n");
+    }
+    return kOk;
+  }
   nlohmann::json all = everything();
   for (const char* kind : kKinds) {
     if (!wanted.empty() && wanted != kind) all.erase(kind);
@@ -59,15 +90,17 @@ Command add_list(CLI::App& app) {
   struct Flags {
     std::string kind;
     bool json = false;
+    bool markdown = false;
   };
   auto flags = std::make_shared<Flags>();
   command
       ->add_option("kind", flags->kind,
-                   "Only these: models, data, planners, packers, codecs or ops")
+                   "Only these: models, data, planners, packers, codecs, ops or flags")
       ->type_name("")
       ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
   command->add_flag("--json", flags->json, "One JSON object on stdout");
-  return {command, [flags] { return run(flags->kind, flags->json); }};
+  command->add_flag("--markdown", flags->markdown, "flags: as the tables of the reference");
+  return {command, [flags] { return run(flags->kind, flags->json, flags->markdown); }};
 }
 
 }  // namespace thimble

@@ -89,7 +89,6 @@ int run(int argc, char** argv) {
   }
   const std::string help = help_on(commands, arguments[0]);
   try {
-    arguments = expand_recipe(std::move(arguments));
     join_resume_value(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);

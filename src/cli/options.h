@@ -5,11 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cli/sparsity_flags.h"
 #include "data/dataset.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
+#include "recipe/settings.h"
 #include "train/feeder.h"
 
 namespace thimble {
@@ -20,85 +21,55 @@ inline constexpr int kCallersMistake = 2;
 inline constexpr int kInfeasible = 3;
 inline constexpr int kStoppedBySignal = 128;  // and the signal's number
 
-// The flags that say what is planned or trained, as typed.
-struct CommonFlags {
-  std::string model;
-  std::string data;  // empty: the model's usual
-  std::string data_dir;
-  std::string device = "cpu";
-  DeviceOptions on;
-  int64_t microbatch = 0;  // 0: the whole batch
-  std::string allow = "approximate";
-  bool fold = false;
-  std::string norm = "batch";
-  int64_t batch = 0;  // 0: the model's usual; so for the ones below
-  int64_t classes = 0;
-  int64_t layers = 0;
-  int64_t hidden = 0;
-  int64_t length = 0;
-  int64_t steps_at_once = 0;
-  std::vector<int64_t> image;
-  double dropout = 0;
-  double label_smoothing = 0;
-  std::string optimizer = "nesterov";
-  double momentum = -1;  // negative: the optimizer's own
-  double weight_decay = -1;
-  int state_bits = 32;
-  double clip_norm = 0;  // 0: not clipped
-  bool clip_two_pass = false;
-  SparsityFlags sparsity;
-  std::string precision = "fp32";
-  bool master = false;
-  std::string rounding = "nearest";
-  std::string loss_scale;  // empty: dynamic for fp16, else none
-  LossScaling scaling;     // its settings, where it is dynamic
-  std::string planner;     // empty: optimal with a budget, keep_all without
-  std::vector<std::string> keep;
-  std::vector<std::string> recompute;
-  std::string codec = "none";
-  std::vector<std::string> codec_only;
-  std::string memory;
-  std::string costs = "auto";  // see cli/costs_path.h
-  uint64_t seed = 1;
+// The flags of recipes, made from their list.
+class RecipeFlags {
+ public:
+  std::string model;  // or a recipe file
   bool json = false;
 
-  void resolve_precision(Recipe& recipe) const;
-  // One model, how to plan it, and add_step_to.
-  void add_to(CLI::App& command);
-  // What the step is and where it runs: device, model, optimizer, data.
-  void add_step_to(CLI::App& command);
+  // One model and --json.
+  void add_model_to(CLI::App& command);
+  // A flag for every field but those in `without`; those of training on request.
+  void add_to(CLI::App& command, bool training, const std::vector<std::string>& without = {});
+
+  // As typed; the model apart.
+  Settings typed() const;
 
  private:
-  void add_precision_to(CLI::App& command);
+  std::vector<std::pair<std::string, const CLI::Option*>> options_;
+  std::vector<std::string> toggles_;
 };
 
-// A check for flags: a finite number, not below zero.
-std::string finite_not_negative(const std::string& typed);
+// What the flags ask for, on top of the recipe file that may stand in place of the model. UserError
+// for a flag that cannot have an effect; of what a file says without effect, a note on stderr.
+struct Asked {
+  Recipe recipe;
+  Settings said;
+};
+Asked read_recipe(const std::string& model, const Settings& typed);
 
-// The recipe the flags ask for, and the data set where one was named (or is needed).
+// The recipe, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;
-  std::unique_ptr<Dataset> dataset;  // null for sequence models, and for plans without --data
-  bool sequences = false;
+  std::unique_ptr<Dataset> dataset;  // null: a plan without --data
 };
-Resolved resolve(const CommonFlags& flags, bool needs_data);
+Resolved resolve(const Asked& asked, bool needs_data);
+inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
+  return resolve(read_recipe(flags.model, flags.typed()), needs_data);
+}
 
-std::unique_ptr<Feeder> make_feeder(const Resolved& resolved, const FeedOptions& options);
+std::unique_ptr<Feeder> make_feeder(const Resolved& resolved);
 
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
-std::optional<PlannedStepProgram> plan_or_explain(const Recipe& recipe, bool json);
+std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
 
 // The facts of a planned step, as every command's JSON has them (docs/cli.md).
-nlohmann::json summary_of(const PlannedStepProgram& planned);
+nlohmann::json summary_of(const PlannedTraining& planned);
 // "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
-std::string batch_text(const PlannedStepProgram& planned);
+std::string batch_text(const PlannedTraining& planned);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);
-
-// Command lines with a recipe file (x.toml) in place of a model: its keys become flags, but for
-// those that are typed as well.
-std::vector<std::string> expand_recipe(std::vector<std::string> arguments);
 
 // Subcommands, one file each. Each adds itself and stores what to run when chosen.
 struct Command {

@@ -7,17 +7,17 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
-#include "cli/plan_file.h"
-#include "cli/sweep.h"
 #include "plan/bytes/explain.h"
+#include "recipe/plan_file.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
+#include "survey/sweep.h"
 
 namespace thimble {
 namespace {
 
 struct Flags {
-  CommonFlags common;
+  RecipeFlags recipe;
   std::string save;
   std::string picture;
   bool verbose = false;
@@ -26,8 +26,8 @@ struct Flags {
 };
 
 // Which kernel runs what, how often.
-void print_kernels(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
+void print_kernels(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
   std::map<std::pair<std::string_view, std::string>, int> count;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Signature signature = signature_of(graph, make_id<NodeId>(n));
@@ -40,12 +40,12 @@ void print_kernels(const PlannedStepProgram& planned) {
 }
 
 // What is live when the arena is fullest, and which of it would be the cheapest to do without.
-void print_explanation(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
-  const std::vector<LiveValue> live = live_at_peak(graph, planned.costs, planned.plan);
-  const auto call = static_cast<size_t>(planned.plan.peak_call);
-  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1, planned.plan.calls.size(),
-             graph[planned.plan.calls[call].node].name, live.size());
+void print_explanation(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
+  const std::vector<LiveValue> live = live_at_peak(graph, planned.full().costs, planned.plan());
+  const auto call = static_cast<size_t>(planned.plan().peak_call);
+  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1,
+             planned.plan().calls.size(), graph[planned.plan().calls[call].node].name, live.size());
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
     const Value& value = graph[live[i].value];
@@ -67,9 +67,9 @@ void print_explanation(const PlannedStepProgram& planned) {
 }
 
 // How every large activation that the backward pass needs gets there.
-void print_activations(const PlannedStepProgram& planned) {
-  const Graph& graph = planned.training->model.graph;
-  const std::vector<Fate> fates = fates_of(graph, planned.plan);
+void print_activations(const PlannedTraining& planned) {
+  const Graph& graph = planned.graph();
+  const std::vector<Fate> fates = fates_of(graph, planned.plan());
   const auto fate_text = [&](ValueId value) {
     return fates[value.at()] == Fate::recomputed ? "computed again" : "kept";
   };
@@ -78,7 +78,7 @@ void print_activations(const PlannedStepProgram& planned) {
     lines[value.at()] =
         fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
   };
-  CodecSpec any = planned.codec;
+  CodecSpec any = planned.recipe.codec;
   any.only.clear();
   for (const Encodable& whole : find_encodable(graph, any)) {
     add(whole.value, graph[whole.value].type.bytes(), fate_text(whole.value));
@@ -97,26 +97,48 @@ void print_activations(const PlannedStepProgram& planned) {
   for (const auto& [value, line] : lines) fmt::print("{}", line);
 }
 
+int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
+  const Frontier frontier = sweep(recipe);
+  const std::string title =
+      fmt::format("{}: memory against predicted time ({})", frontier.model, frontier.costs);
+  if (!picture.empty()) write_file(picture, frontier_svg(title, frontier.points));
+  if (!json) {
+    fmt::print("{}\n{}\n{}", title, frontier_table(frontier.points),
+               frontier_plot(frontier.points));
+    return kOk;
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const FrontierPoint& p : frontier.points) {
+    list.push_back({{"planner", p.policy},
+                    {"budget_bytes", p.budget.count},
+                    {"arena_bytes", p.arena.count},
+                    {"predicted_step_ms", p.milliseconds},
+                    {"extra_flops_ratio", p.extra_flops_ratio}});
+  }
+  print_json({{"model", frontier.model},
+              {"device", recipe.device},
+              {"costs", frontier.costs},
+              {"points", list}});
+  return kOk;
+}
+
 int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.common, false);
+  const Resolved resolved = resolve(flags.recipe, false);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
-  if (flags.sweep) return sweep(resolved.recipe, flags.common.json, flags.picture);
-  const auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
+  const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
-  const Model& model = planned->training->model;
+  const Model& model = planned->full().model;
   if (!flags.save.empty()) {
-    Recipe recipe = resolved.recipe;
-    recipe.model = model.options;
-    recipe.model.batch = planned->microbatches.batch;
-    recipe.codec = planned->codec;
-    save_plan(flags.save, recipe, planned->plan, planned->rest ? &planned->rest->plan : nullptr);
+    save_plan(flags.save, planned->recipe, planned->plan(),
+              planned->rest() ? &planned->rest()->plan : nullptr);
   }
-  if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan));
-  if (flags.common.json) {
+  if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
+  if (flags.recipe.json) {
     print_json(summary_of(*planned));
     return kOk;
   }
@@ -127,7 +149,7 @@ int run(const Flags& flags) {
   fmt::print("{}", memory_table(plan));
   fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
-             planned->costs.source, planned->plan_seconds);
+             planned->full().costs.source, planned->plan_seconds);
   if (flags.explain) {
     print_explanation(*planned);
     print_activations(*planned);
@@ -144,7 +166,8 @@ int run(const Flags& flags) {
 Command add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Exact bytes of a training step; nothing runs");
   auto flags = std::make_shared<Flags>();
-  flags->common.add_to(*command);
+  flags->recipe.add_model_to(*command);
+  flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Plan");
   command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
       ->type_name("FILE");

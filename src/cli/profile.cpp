@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "cli/options.h"
-#include "cli/techniques.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
+#include "survey/techniques.h"
 #include "train/initialize.h"
 #include "train/trainer.h"
 
@@ -18,7 +18,7 @@ namespace thimble {
 namespace {
 
 struct Flags {
-  CommonFlags common;
+  RecipeFlags recipe;
   int steps = 3;
 };
 
@@ -72,17 +72,18 @@ double total_seconds(TrainingStep& training) {
 std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   std::map<std::string_view, KindTime> kinds;
   for (const TrainingStep::Part& part : training.parts()) {
-    const Graph& graph = part.training->model.graph;
+    const Graph& graph = part.model().graph;
     const bool whole = &part == &training.parts().front();
-    for (size_t s = 0; s < part.plan->calls.size(); ++s) {
-      const NodeId id = part.plan->calls[s].node;
+    for (size_t s = 0; s < part.plan().calls.size(); ++s) {
+      const NodeId id = part.plan().calls[s].node;
       const bool each = graph[id].phase == Phase::each;
       if (!whole && !each) continue;
       const int runs = each ? part.runs : 1;
       KindTime& kind = kinds[graph[id].op->name];
       kind.count += runs;
       // Measured one by one here, so predicted so, too.
-      kind.predicted += runs * part.costs->nodes[id.at()].seconds / part.costs->share;
+      kind.predicted +=
+          runs * part.variant().costs.nodes[id.at()].seconds / part.variant().costs.share;
       kind.measured += part.trace.call_seconds[s];
     }
   }
@@ -98,8 +99,8 @@ struct Profile {
   Bytes growth;
 };
 
-Profile run_steps(const Flags& flags, const PlannedStepProgram& planned, Feeder& feeder) {
-  const Plan& plan = planned.plan;
+Profile run_steps(int steps, const PlannedTraining& planned, const Feeder& feeder) {
+  const Plan& plan = planned.plan();
   const int64_t batch = planned.microbatches.batch;
   user_check(batch <= feeder.train_count(), "a batch of {} is more than the {} training records",
              batch, feeder.train_count());
@@ -108,10 +109,10 @@ Profile run_steps(const Flags& flags, const PlannedStepProgram& planned, Feeder&
   const Bytes before = resident_now();
   const std::unique_ptr<Memory> arena = planned.backend->allocate(plan.arena);
   fill_with_canaries(*planned.backend, *arena);
-  TrainingStep training(planned, feeder, *arena, flags.common.seed);
-  initialize(training.program(), flags.common.seed);
-  feeder.describe(training.program(), planned.training->model);
-  for (int step = 0; step < flags.steps; ++step) {
+  TrainingStep training(planned, feeder, *arena, planned.recipe.seed);
+  initialize(training.program(), planned.recipe.seed);
+  feeder.describe(training.program(), planned.full().model);
+  for (int step = 0; step < steps; ++step) {
     for (TrainingStep::Part& part : training.parts()) part.trace = {};
     training.run(step, 0.01, true);
     const double seconds = total_seconds(training);
@@ -147,14 +148,14 @@ void add_to_json(nlohmann::json& json, const Plan& plan, const Profile& profile)
   }
 }
 
-void print_profile(const PlannedStepProgram& planned, const Profile& profile, int steps) {
-  const Plan& plan = planned.plan;
+void print_profile(const PlannedTraining& planned, const Profile& profile, int steps) {
+  const Plan& plan = planned.plan();
   fmt::print("\n  best of {} steps {:.1f} ms\n\n", steps, profile.seconds * 1e3);
   fmt::print("{}", comparison_table(plan, profile.measured.by_role, profile.measured.arena));
   fmt::print("  {:<24}{:>32}\n", "highest byte written", profile.written.count);
   fmt::print("  {:<24}{:>32}\n\n", "process grew by", profile.growth.count);
   fmt::print("  predicted: {:.1f} ms in all ({})\n", plan.predicted_seconds * 1e3,
-             planned.costs.source);
+             planned.full().costs.source);
   fmt::print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
   std::vector<std::pair<std::string_view, KindTime>> sorted(profile.kinds.begin(),
                                                             profile.kinds.end());
@@ -167,25 +168,26 @@ void print_profile(const PlannedStepProgram& planned, const Profile& profile, in
 }
 
 int run(const Flags& flags) {
-  const bool runs = flags.steps > 0 && flags.common.device != "null";
-  const Resolved resolved = resolve(flags.common, runs);
-  auto planned = plan_or_explain(resolved.recipe, flags.common.json);
+  const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
+  const bool runs = flags.steps > 0 && asked.recipe.device != "null";
+  const Resolved resolved = resolve(asked, runs);
+  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;
   if (runs) {
-    const auto feeder = make_feeder(resolved, {.seed = flags.common.seed});
-    profile = run_steps(flags, *planned, *feeder);
+    const auto feeder = make_feeder(resolved);
+    profile = run_steps(flags.steps, *planned, *feeder);
   }
   const TechniqueReport techniques = compare_techniques(resolved.recipe, *planned);
-  if (flags.common.json) {
+  if (flags.recipe.json) {
     nlohmann::json json = summary_of(*planned);
     json["techniques"] = technique_json(techniques);
-    if (profile) add_to_json(json, planned->plan, *profile);
+    if (profile) add_to_json(json, planned->plan(), *profile);
     print_json(json);
     return kOk;
   }
-  fmt::print("{}, {}, on {}\n\n{}", planned->training->model.options.name, batch_text(*planned),
+  fmt::print("{}, {}, on {}\n\n{}", planned->full().model.options.name, batch_text(*planned),
              planned->backend->name(), technique_table(techniques));
   if (profile) print_profile(*planned, *profile, flags.steps);
   return kOk;
@@ -197,7 +199,8 @@ Command add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "profile", "What each technique saves; a few steps: predicted against measured");
   auto flags = std::make_shared<Flags>();
-  flags->common.add_to(*command);
+  flags->recipe.add_model_to(*command);
+  flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Profile");
   command->add_option("--steps", flags->steps, "Steps to run (3; 0: only plans)")
       ->type_name("N")

@@ -41,7 +41,23 @@ std::string line_with_bar(double done, std::string text, size_t columns) {
   return text;
 }
 
+// "acc 97.46%"
+std::string brief(const Figure& metric) {
+  return metric.share ? fmt::format("{} {:5.2f}%", metric.brief, 100 * metric.value)
+                      : fmt::format("{} {:.4f}", metric.brief, metric.value);
+}
+
 }  // namespace
+
+std::string spelt_out(const Figures& figures) {
+  std::string text;
+  for (const Figure& metric : figures.metrics) {
+    text += text.empty() ? "" : ", ";
+    text += metric.share ? fmt::format("{} {:.2f}%", metric.name, 100 * metric.value)
+                         : fmt::format("{} {:.4f}", metric.name, metric.value);
+  }
+  return text.empty() ? fmt::format("loss {:.4f}", figures.loss) : text;
+}
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
@@ -66,15 +82,18 @@ void ProgressDisplay::show(const Progress& p) {
   if (!p.evaluated && !last && !line_.due()) return;
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
   const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);
-  const std::string figures = fmt::format("loss {:.4f}  acc {:5.2f}%", p.loss, 100 * p.accuracy);
+  std::string figures = fmt::format("loss {:.4f}", p.train.loss);
+  for (const Figure& metric : p.train.metrics) figures += "  " + brief(metric);
   const std::string scale =
       p.loss_scale == 0 ? ""
                         : fmt::format("  loss scale {:g}, {} skipped", p.loss_scale, p.skipped);
   const std::string pace = fmt::format("{:.0f}/s  ETA {}  arena {}", p.rows_per_second,
                                        duration(p.seconds_left), to_string(p.arena));
   if (p.evaluated) {
-    line_.print(fmt::format("{}  {}  test acc {:5.2f}%  loss {:.4f}  lr {:.4g}{}", where, figures,
-                            100 * p.test_accuracy, p.test_loss, p.rate, scale));
+    std::string tested = "test";
+    for (const Figure& metric : p.test.metrics) tested += fmt::format(" {} ", brief(metric));
+    line_.print(fmt::format("{}  {}  {} loss {:.4f}  lr {:.4g}{}", where, figures, tested,
+                            p.test.loss, p.rate, scale));
   } else if (!line_.terminal() || last) {
     line_.print(fmt::format("{}  {}  {}{}", where, figures, pace, scale));
   }

@@ -28,7 +28,10 @@ class ProgressLine {
   Clock::time_point last_shown_ = {};
 };
 
-// Training: loss, accuracy, pace.
+// Metrics by name: "accuracy 97.46%"; without any, the loss.
+std::string spelt_out(const Figures& figures);
+
+// Training: loss, metrics, pace.
 class ProgressDisplay {
  public:
   void show(const Progress& progress);

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cli/costs_path.h"
 #include "cli/options.h"
-#include "cli/plan_file.h"
 #include "execute/costs.h"
+#include "execute/costs_path.h"
 #include "plan/verify/verify_plan.h"
-#include "plan/verify/verify_shared_step.h"
+#include "plan/verify/verify_shared_arena.h"
+#include "recipe/plan_file.h"
 
 namespace thimble {
 namespace {
@@ -16,22 +16,21 @@ namespace {
 std::optional<std::string> fault_of(const PlanFile& file) {
   // Threads change kernels' scratch, so a file's own count is used, not this machine's.
   const auto backend = make_backend(file.recipe.device, file.recipe.on);
-  const StepGraphs graphs = make_step_graphs(file.recipe);
-  if (file.plan.microbatches != graphs.microbatches.count()) {
-    return fmt::format("the plan is for {} microbatches, not {}", file.plan.microbatches,
-                       graphs.microbatches.count());
+  const std::vector<TrainingGraph> graphs = make_step_graphs(file.recipe);
+  const int count = microbatches_of(file.recipe).count();
+  if (file.plan.microbatches != count) {
+    return fmt::format("the plan is for {} microbatches, not {}", file.plan.microbatches, count);
   }
-  if (file.rest.has_value() != graphs.rest.has_value()) return "a plan too many, or too few";
-  const Graph& full = graphs.full.model.graph;
+  if (file.rest.has_value() != (graphs.size() > 1)) return "a plan too many, or too few";
+  const Graph& full = graphs.front().model.graph;
   if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
     Recipe measured = file.recipe;
-    measured.costs = costs_to_read(kAutomaticCosts, measured.device);
-    costs_of(measured, full, *backend);
-    if (graphs.rest) costs_of(measured, graphs.rest->model.graph, *backend);
+    measured.costs = kAutomaticCosts;
+    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
   }
   const auto fault = find_fault(full, gather_costs(full, *backend), file.plan);
   if (fault || !file.rest) return fault;
-  const Graph& rest = graphs.rest->model.graph;
+  const Graph& rest = graphs.back().model.graph;
   const auto rest_fault = find_fault(rest, gather_costs(rest, *backend), *file.rest);
   if (rest_fault) return "the last microbatch: " + *rest_fault;
   if (file.rest->arena > file.plan.arena) return "the last microbatch needs more than the arena";

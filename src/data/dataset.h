@@ -1,14 +1,18 @@
-// A set of labelled images that stays where it is: records are read one at a time, straight into
-// the caller's bytes, and the set is never resident in memory.
+// A set of records that stays where it is: records are read one at a time, straight into the
+// caller's bytes, and the set is never resident in memory. Sets are one file each in data/sets; the
+// file name is the registration (see cmake/tables.cmake). One of the caller's own is a class derived
+// from Dataset (examples/train_mlp.cpp).
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/record.h"
 
 namespace thimble {
 
@@ -16,22 +20,27 @@ enum class Split : uint8_t { train, test };
 
 std::string_view name_of(Split split);  // "train", "test"
 
+// Numbers that a model keeps with its weights and the data decide, by the name of its value.
+struct DataConstant {
+  std::string name;
+  std::vector<float> numbers;
+};
+
 struct DatasetInfo {
   std::string name;
   int64_t train_count = 0;
   int64_t test_count = 0;
-  Shape image;  // [H,W,C]
-  int64_t classes = 0;
-  // Per channel, over the training images, in units of a pixel (0..255); stddev is at least 1,
-  // so that a channel which hardly changes is not blown up.
-  std::vector<float> mean = {};
-  std::vector<float> stddev = {};
-  // Over the images and labels of each split, in order. Empty where the rest says it all: records
-  // that are computed.
+  std::vector<RecordField> fields = {};
+  std::vector<DataConstant> constants = {};
+  // Over the records of each split, in order. Empty where the rest says it all: records that are
+  // computed.
   std::string train_sha256 = {};
   std::string test_sha256 = {};
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
+  // InternalError when there is none of that name. Allocate nothing.
+  const RecordField& field(std::string_view wanted) const;
+  const std::vector<float>& constant(std::string_view wanted) const;
 };
 
 // Constant after construction: any number of threads may read at once.
@@ -43,18 +52,39 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual const DatasetInfo& info() const = 0;
-  // Record `index` of the split: `image` gets H*W*C bytes, channels innermost; `label` is in
-  // [0, classes). Allocates nothing. Throws UserError when a file changed or failed meanwhile.
-  // REQUIRES: 0 <= index < info().count(split), image.size() == info().image.elements().
-  virtual void read(Split split, int64_t index, std::span<uint8_t> image, int32_t& label) const = 0;
+  // Entries that the record has along the first axis of a field: as many as the shape says, but of
+  // fields that are variable. REQUIRES: as read().
+  virtual int64_t length(Split split, int64_t index, size_t field) const;
+  // Record `index` of the split, a part for each of info().fields. Allocates nothing. Throws
+  // UserError when a file changed or failed meanwhile.
+  // REQUIRES: 0 <= index < info().count(split); a part that is wanted has length() entries, and
+  // unless the field is strided, they are in one piece.
+  virtual void read(Split split, int64_t index, std::span<const RecordPart> parts) const = 0;
 };
 
-// Checks the REQUIRES of Dataset::read.
-void check_read(const DatasetInfo& info, Split split, int64_t index,
-                std::span<const uint8_t> image);
+// What is known when a data set is opened.
+struct DataRequest {
+  std::string folder = {};  // of its files
+  // What the model would read, left to itself: sets that are made on the spot suit themselves to it.
+  std::vector<RecordField> wanted = {};
+  std::optional<int64_t> train_count = {};  // likewise, of sets made on the spot
+  std::optional<int64_t> test_count = {};
+  uint64_t seed = 0;  // of the run
+};
 
-// Reads every record of both splits once, so that a bad one is found before training starts, and
-// fills `mean` and `stddev` from the training images and both sha256.
-void measure(const Dataset& dataset, DatasetInfo& info);
+struct DatasetDef {
+  std::string_view name;  // = file name = table entry
+  std::string_view summary;
+  // Checked in full. Throws UserError on unsound files, naming the one.
+  std::unique_ptr<Dataset> (*open)(const DataRequest& request) = nullptr;
+  std::string_view where_to_get = {};  // the files of a set that needs a folder
+};
+
+// The generated table of src/data/sets, in name order.
+std::span<const DatasetDef* const> all_datasets();
+
+// Opens a data set by its name. UserError on an unknown one (listing the known ones), or a missing
+// folder (saying where to get the files).
+std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request = {});
 
 }  // namespace thimble

@@ -11,12 +11,11 @@ namespace thimble {
 namespace {
 
 // In the order in which differences are told: what says most comes first.
-constexpr std::array<std::pair<const char*, const char*>, 7> kFields = {{
+constexpr std::array<std::pair<const char*, const char*>, 6> kFields = {{
     {"set", "the data set"},
     {"train_records", "the number of training records"},
     {"test_records", "the number of test records"},
-    {"image", "the size of an image"},
-    {"classes", "the number of classes"},
+    {"fields", "what a record has"},
     {"train_sha256", "the sha256 of the training records"},
     {"test_sha256", "the sha256 of the test records"},
 }};
@@ -24,12 +23,10 @@ constexpr std::array<std::pair<const char*, const char*>, 7> kFields = {{
 }  // namespace
 
 nlohmann::json fingerprint_of(const DatasetInfo& info) {
-  nlohmann::json json = {
-      {"set", info.name},
-      {"train_records", info.train_count},
-      {"test_records", info.test_count},
-      {"image", std::vector<int64_t>(info.image.dims().begin(), info.image.dims().end())},
-      {"classes", info.classes}};
+  nlohmann::json json = {{"set", info.name},
+                         {"train_records", info.train_count},
+                         {"test_records", info.test_count},
+                         {"fields", to_string(info.fields)}};
   if (!info.train_sha256.empty()) json["train_sha256"] = info.train_sha256;
   if (!info.test_sha256.empty()) json["test_sha256"] = info.test_sha256;
   return json;

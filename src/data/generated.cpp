@@ -61,38 +61,17 @@ constexpr int32_t kNoise = 96;  // noise is uniform over this many values; 128 +
 
 }  // namespace
 
-Generated::Generated(const GeneratedSpec& spec) : spec_(spec) {
-  user_check(spec.image.rank() == 3 && spec.image.elements() > 0,
-             "generated images need a height, a width and channels, not the shape {}",
-             to_string(spec.image));
-  user_check(spec.classes >= 1 && spec.classes <= INT32_MAX && spec.train_count >= 1 &&
-                 spec.test_count >= 1,
-             "a generated data set needs at least one class and one record of each split, not {} "
-             "classes, {} and {} records",
-             spec.classes, spec.train_count, spec.test_count);
-  const auto channels = static_cast<size_t>(spec.image.back());
-  // A triangle wave of amplitude a has the deviation a / sqrt(3), uniform noise of width w has
-  // w / sqrt(12): together sqrt(64^2 / 3 + 96^2 / 12) = 46.2.
-  info_ = {.name = "generated",
-           .train_count = spec.train_count,
-           .test_count = spec.test_count,
-           .image = spec.image,
-           .classes = spec.classes,
-           .mean = std::vector<float>(channels, 127.5f),
-           .stddev = std::vector<float>(channels, 46.2f)};
-}
-
-void Generated::read(Split split, int64_t index, std::span<uint8_t> image, int32_t& label) const {
-  internal_check(index >= 0, "Generated::read: no such record");
-  internal_check(std::ssize(image) == spec_.image.elements(), "Generated::read: wrong image size");
-  const RecordStream stream(spec_.seed ^ stable_hash("generated record"), split, index);
+void generated_image(const ImageSpec& spec, uint64_t seed, Split split, int64_t index,
+                     std::span<uint8_t> image, int32_t& label) {
+  internal_check(index >= 0 && std::ssize(image) == spec.image.elements(),
+                 "generated_image: the output does not hold the image");
+  const RecordStream stream(seed ^ stable_hash("generated record"), split, index);
   const PhiloxCounter own = stream.block(0);
-  label = draw_label(own[0], spec_.classes);
+  label = draw_label(own[0], spec.classes);
 
-  const int64_t height = spec_.image[0], width = spec_.image[1], channels = spec_.image[2];
+  const int64_t height = spec.image[0], width = spec.image[1], channels = spec.image[2];
   for (int64_t channel = 0; channel < channels; ++channel) {
-    const PhiloxCounter wave =
-        class_words(spec_.seed ^ stable_hash("generated class"), label, channel);
+    const PhiloxCounter wave = class_words(seed ^ stable_hash("generated class"), label, channel);
     const uint32_t down = step_per_pixel(wave[0], height), across = step_per_pixel(wave[1], width);
     uint32_t row_angle = wave[2] + jitter(own[1]);
     for (int64_t y = 0; y < height; ++y, row_angle += down) {

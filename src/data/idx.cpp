@@ -54,7 +54,8 @@ Header parse_header(std::span<const std::byte> prefix, int rank, const std::stri
 }
 
 // The first of the accepted spellings that exists, unpacked when it needs to be.
-std::pair<ReadFile, Header> open_idx(const std::string& folder, const std::string& stem, int rank) {
+std::pair<ReadFile, Header> open_file(const std::string& folder, const std::string& stem,
+                                      int rank) {
   const std::string suffix = fmt::format("idx{}-ubyte", rank);
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
@@ -83,11 +84,15 @@ std::pair<ReadFile, Header> open_idx(const std::string& folder, const std::strin
              folder, stem, suffix, stem, suffix);
 }
 
-}  // namespace
+struct Part {
+  ReadFile images;
+  ReadFile labels;
+  int64_t count = 0, rows = 0, columns = 0;
+};
 
-Idx::Part Idx::open_part(const std::string& folder, const std::string& stem) {
-  auto [images, image_header] = open_idx(folder, stem + "-images", 3);
-  auto [labels, label_header] = open_idx(folder, stem + "-labels", 1);
+Part open_part(const std::string& folder, const std::string& stem) {
+  auto [images, image_header] = open_file(folder, stem + "-images", 3);
+  auto [labels, label_header] = open_file(folder, stem + "-labels", 1);
   user_check(image_header.extents[0] == label_header.extents[0],
              "'{}' has {} images but '{}' has {} labels; get both files from the same source",
              images.path(), image_header.extents[0], labels.path(), label_header.extents[0]);
@@ -95,32 +100,46 @@ Idx::Part Idx::open_part(const std::string& folder, const std::string& stem) {
           image_header.extents[2]};
 }
 
-Idx::Idx(const std::string& folder, std::string name, int64_t classes)
-    : train_(open_part(folder, "train")), test_(open_part(folder, "t10k")) {
-  user_check(train_.rows == test_.rows && train_.columns == test_.columns,
-             "'{}' has images of {}x{} but '{}' of {}x{}; get both files from the same source",
-             train_.images.path(), train_.rows, train_.columns, test_.images.path(), test_.rows,
-             test_.columns);
-  info_ = {.name = std::move(name),
-           .train_count = train_.count,
-           .test_count = test_.count,
-           .image = Shape{train_.rows, train_.columns, 1},
-           .classes = classes};
-  measure(*this, info_);
-}
+class Idx final : public LabelledImages {
+ public:
+  Idx(Part train, Part test, std::string name, int64_t classes)
+      : LabelledImages(std::move(name), {train.rows, train.columns, 1}, classes),
+        train_(std::move(train)),
+        test_(std::move(test)) {
+    user_check(train_.rows == test_.rows && train_.columns == test_.columns,
+               "'{}' has images of {}x{} but '{}' of {}x{}; get both files from the same source",
+               train_.images.path(), train_.rows, train_.columns, test_.images.path(), test_.rows,
+               test_.columns);
+    set_counts(train_.count, test_.count);
+    measure();
+  }
 
-void Idx::read(Split split, int64_t index, std::span<uint8_t> image, int32_t& label) const {
-  check_read(info_, split, index, image);
-  const Part& part = split == Split::train ? train_ : test_;
-  part.images.read_at(static_cast<int64_t>(header_bytes(3)) + index * std::ssize(image),
-                      std::as_writable_bytes(image));
-  std::byte stored{};
-  part.labels.read_at(static_cast<int64_t>(header_bytes(1)) + index, std::span(&stored, 1));
-  label = std::to_integer<int32_t>(stored);
-  user_check(label < info_.classes,
-             "'{}' has the label {} in record {} where the classes end at {}; get a fresh copy of "
-             "it, or say how many classes it has",
-             part.labels.path(), label, index, info_.classes - 1);
+ private:
+  void read_image(Split split, int64_t index, std::span<uint8_t> image,
+                  int32_t& label) const override {
+    const Part& part = split == Split::train ? train_ : test_;
+    part.images.read_at(static_cast<int64_t>(header_bytes(3)) + index * std::ssize(image),
+                        std::as_writable_bytes(image));
+    std::byte stored{};
+    part.labels.read_at(static_cast<int64_t>(header_bytes(1)) + index, std::span(&stored, 1));
+    label = std::to_integer<int32_t>(stored);
+    user_check(
+        label < classes(),
+        "'{}' has the label {} in record {} where the classes end at {}; get a fresh copy of "
+        "it, or say how many classes it has",
+        part.labels.path(), label, index, classes() - 1);
+  }
+
+  Part train_;
+  Part test_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_idx(const std::string& folder, std::string name, int64_t classes) {
+  Part train = open_part(folder, "train");
+  return std::make_unique<Idx>(std::move(train), open_part(folder, "t10k"), std::move(name),
+                               classes);
 }
 
 }  // namespace thimble

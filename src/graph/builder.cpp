@@ -1,6 +1,7 @@
 #include "graph/builder.h"
 
 #include "base/error.h"
+#include "graph/updates.h"
 
 namespace thimble {
 namespace {
@@ -84,7 +85,7 @@ std::vector<ValueId> Builder::accumulate(std::string_view op, std::vector<ValueI
   if (can_repeat || mark_ == Mark::keep) node.mark = mark_;
   for (size_t k = 0; k < result_types.size(); ++k) {
     Role role = Role::activation;
-    for (const Alias& update : definition->updates) {
+    for (const Alias& update : updates_of(*definition, result_types.size())) {
       if (update.output == static_cast<int>(k)) {
         role = graph_[node.inputs[static_cast<size_t>(update.input)]].role;
       }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "graph/updates.h"
 
 namespace thimble {
 
@@ -44,7 +45,7 @@ Signature signature_of(const Graph& graph, NodeId id) {
 std::vector<ValueId> previous_versions(const Graph& graph) {
   std::vector<ValueId> previous(graph.values.size());
   for (const Node& node : graph.nodes) {
-    for (const Alias& update : node.op->updates) {
+    for (const Alias& update : updates_of(node)) {
       previous[node.outputs[static_cast<size_t>(update.output)].at()] =
           node.inputs[static_cast<size_t>(update.input)];
     }
@@ -122,7 +123,7 @@ void verify_graph(const Graph& graph) {
       if (overwriter >= 0) fail(node, "overwrites a value twice");
       overwriter = now;
     };
-    for (const Alias& update : node.op->updates) {
+    for (const Alias& update : updates_of(node)) {
       overwrite(node.inputs[static_cast<size_t>(update.input)]);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {

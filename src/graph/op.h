@@ -96,7 +96,8 @@ struct Sample {
 // How an op reads an input, which says what becomes of its results when the input is rounded.
 enum class Reading : uint8_t {
   linear,  // results are linear in it: right on average where it is
-  curved,  // they are not
+  curved,  // they are not, but smooth: of an error that is nought on average, its square is left
+  exact,   // they depend on it too much for any error
   sign,    // all that is read is where it is above zero
 };
 
@@ -130,6 +131,11 @@ struct OpDef {
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
+  bool casts = false;        // output 0 is input 0 in another dtype
+  bool mixes_rows = false;   // what becomes of one row depends on the others
+  bool normalizes = false;   // brings a layer's numbers to a common scale
+  int filter = -1;           // of a convolution: the input that holds its weights
+  bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 

@@ -6,8 +6,6 @@
 namespace thimble {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr double kStatisticsMomentum = 0.1;
 constexpr Init kOnes = {Init::Kind::constant, 1};
 
 }  // namespace
@@ -18,19 +16,21 @@ ValueId Layers::images() {
   const Shape& image = options_.image;
   const Shape batch = {options_.batch, image[0], image[1], image[2]};
   const TensorType channel = {{image[2]}, DType::f32};
-  model_.pixels = builder_.input("pixels", {batch, DType::u8});
-  model_.staging = builder_.input("staging", {image, DType::u8});
-  model_.pixel_mean = builder_.statistic("pixel.mean", channel);
-  model_.pixel_inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
-  return builder_.op("normalize_image",
-                     {model_.pixels, model_.pixel_mean, model_.pixel_inverse_deviation},
+  const ValueId pixels = builder_.input("pixels", {batch, DType::u8});
+  const ValueId staging = builder_.input("staging", {image, DType::u8});
+  const ValueId mean = builder_.statistic("pixel.mean", channel);
+  const ValueId inverse_deviation = builder_.statistic("pixel.inverse_deviation", channel, kOnes);
+  model_.feeds.push_back({.value = pixels, .field = "pixels", .staging = staging});
+  model_.from_data = {mean, inverse_deviation};
+  return builder_.op("normalize_image", {pixels, mean, inverse_deviation},
                      {{"dtype", std::string(name_of(options_.storage))}});
 }
 
 ValueId Layers::sequence(int64_t features) {
-  model_.sequence =
+  const ValueId sequence =
       builder_.input("sequence", {{options_.length, options_.batch, features}, DType::f32});
-  return stored(model_.sequence);
+  model_.feeds.push_back({.value = sequence, .field = "sequence", .row_axis = 1});
+  return stored(sequence);
 }
 
 ValueId Layers::stored(ValueId value) {
@@ -69,13 +69,13 @@ ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
   const bool own = options_.training && options_.norm == Norm::batch;
   const Attrs attrs = {
-      {"epsilon", kEpsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
+      {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
   std::vector<ValueId> statistics = {running_mean, running_var};
   if (options_.training) {
     const std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
     const std::vector<ValueId> moved = builder_.apply(
         "running_stats_update", {running_mean, running_var, here[0], here[1]},
-        {{"momentum", kStatisticsMomentum}, {"count", shape.elements() / shape.back()}});
+        {{"momentum", options_.norm_momentum}, {"count", shape.elements() / shape.back()}});
     statistics = own ? here : moved;
   }
   return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);
@@ -86,8 +86,9 @@ ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const int64_t channels = builder_.shape(x).back();
   int64_t groups = std::clamp<int64_t>(channels / 4, 1, 32);
   while (channels % groups != 0) --groups;
-  return builder_.op("group_norm", {x, gamma, beta},
-                     {{"groups", groups}, {"epsilon", kEpsilon}, {"act", std::string(act)}});
+  return builder_.op(
+      "group_norm", {x, gamma, beta},
+      {{"groups", groups}, {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}});
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {
@@ -110,15 +111,17 @@ ValueId Layers::dropout(ValueId x) {
 }
 
 Model Layers::finish(ValueId logits) {
-  model_.logits = logits;
-  model_.labels = builder_.input("labels", {{options_.batch}, DType::i32});
-  model_.normalizer = builder_.input("normalizer", {{1}, DType::f32});
-  model_.correct = builder_.op("count_correct", {logits, model_.labels});
+  const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
+  model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  model_.feeds.push_back({.value = labels, .field = "label", .limit = options_.classes});
+  const ValueId correct = builder_.op("count_correct", {logits, labels});
   model_.loss =
-      builder_.op("softmax_cross_entropy", {logits, model_.labels, model_.normalizer},
+      builder_.op("softmax_cross_entropy", {logits, labels, model_.weight_of_loss},
                   {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
                    {"ignore_index", int64_t{-1}}});
-  model_.graph.results = {model_.loss, model_.correct};
+  model_.metrics = {{.name = "accuracy", .brief = "acc", .sum = correct, .share = true}};
+  model_.outputs = {{"logits", logits}};
+  model_.graph.results = {model_.loss, correct};
   return std::move(model_);
 }
 

@@ -13,8 +13,8 @@ class Layers {
   explicit Layers(const ModelOptions& options);
 
   // Entrances; call one of them first.
-  ValueId images();                    // [N,H,W,C], normalised
-  ValueId sequence(int64_t features);  // [T,N,I]
+  ValueId images();                    // 'pixels', [N,H,W,C], normalised
+  ValueId sequence(int64_t features);  // 'sequence', [T,N,I]
 
   // `pad` < 0: keeps the size at stride 1. Weights N(0, sqrt(2 / (k*k*out))).
   ValueId conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride = 1,
@@ -26,9 +26,11 @@ class Layers {
   ValueId dropout(ValueId x);
   // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
   ValueId weight(std::string_view name, const Shape& shape, Init init);
-  // Closes the model: logits [N, classes] -> loss, correct count.
+  // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
 
+  // For ends of the caller's own.
+  Model& model() { return model_; }
   Builder& build() { return builder_; }
   bool training() const { return options_.training; }
 

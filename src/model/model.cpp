@@ -6,34 +6,56 @@
 #include <array>
 
 #include "base/error.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNorms = {"batch", "group", "carried"};
 
+constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
 bool normalizes(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    return node.op->name == "batch_norm" || node.op->name == "group_norm";
-  });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.op->normalizes; });
 }
 
 }  // namespace
 
 std::string_view name_of(Norm norm) { return kNorms[static_cast<size_t>(norm)]; }
 
-Norm parse_norm(std::string_view name) {
-  for (size_t n = 0; n < kNorms.size(); ++n) {
-    if (kNorms[n] == name) return static_cast<Norm>(n);
-  }
-  user_error("there is no normalisation '{}'; known: {}", name, fmt::join(kNorms, ", "));
+ModelOptions options_for(ModelOptions options, const VariantShape& shape) {
+  options.batch = shape.rows;
+  if (shape.length > 0) options.length = shape.length;
+  options.training = shape.purpose == Purpose::training;
+  return options;
 }
 
-DType parse_precision(std::string_view name) {
-  if (name == "fp32") return DType::f32;
-  if (name == "fp16") return DType::f16;
-  if (name == "bf16") return DType::bf16;
-  user_error("there is no precision '{}'; known: fp32, fp16, bf16", name);
+int64_t Model::rows() const {
+  const Feed& first = feeds.front();
+  return graph[first.value].type.shape[first.row_axis];
+}
+
+const Feed& Model::feed(std::string_view field) const {
+  const auto found = std::ranges::find(feeds, field, &Feed::field);
+  if (found == feeds.end()) {
+    internal_check(false, fmt::format("{} reads no '{}'", options.name, field));
+  }
+  return *found;
+}
+
+std::vector<RecordField> fields_read(const Model& model) {
+  std::vector<RecordField> fields;
+  for (const Feed& feed : model.feeds) {
+    const TensorType& type = model.graph[feed.value].type;
+    std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
+    dims.erase(dims.begin() + feed.row_axis);
+    fields.push_back({.name = feed.field,
+                      .dtype = type.dtype,
+                      .shape = Shape(dims),
+                      .limit = feed.limit,
+                      .strided = feed.row_axis > 0});
+  }
+  return fields;
 }
 
 const ModelFamily& find_model_family(std::string_view name) {
@@ -46,22 +68,78 @@ const ModelFamily& find_model_family(std::string_view name) {
              fmt::join(patterns, ", "));
 }
 
-Model build_model(ModelOptions options) {
-  if (options.build == nullptr) {
-    const ModelFamily& family = find_model_family(options.name);
-    family.complete(options);
-    options.build = family.build;
+void list_dropout(ModelOptions& options, Fields& fields) {
+  fields.real("dropout", options.dropout, {.least = 0, .most = 1, .below = true},
+              {.help = "share of elements dropped", .placeholder = "P", .matters = kAll});
+}
+
+void list_norm(ModelOptions& options, Fields& fields) {
+  fields.choice("norm", "normalisation", kNorms.size(), options.norm,
+                {.help = "batch, group or carried normalisation",
+                 .more = "`batch`, `group` or `carried`, see [below](#tiers-and-microbatches)",
+                 .matters = kAll});
+  const bool group = options.norm == Norm::group;
+  fields.real("norm-momentum", options.norm_momentum, {.least = 0, .most = 1, .above = true},
+              {.help = "how far running statistics move with a batch",
+               .matters = matters::graph | matters::bits,
+               .idle = group ? "with --norm group, which keeps no running statistics" : ""});
+  fields.real("norm-epsilon", options.norm_epsilon, {.least = 0, .most = 1, .above = true},
+              {.help = "added to variances", .matters = matters::graph | matters::bits});
+}
+
+void list_own_fields(ModelOptions& options, Fields& fields) {
+  if (!options.build) {
+    find_model_family(options.name).fields(options, fields);
+    return;
   }
+  list_dropout(options, fields);
+  list_norm(options, fields);
+}
+
+void split_name(ModelOptions& options) {
+  const size_t colon = options.name.rfind(':');
+  if (colon == std::string::npos || options.name.find('=', colon) == std::string::npos) return;
+  const std::string whole = options.name;
+  std::string_view rest = std::string_view(whole).substr(colon + 1);
+  options.name = whole.substr(0, colon);
+  Fields listed;
+  list_own_fields(options, listed);
+  const std::vector<Field> fields = std::move(listed).take();
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.name());
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    const size_t equals = part.find('=');
+    user_check(equals != std::string_view::npos,
+               "'{}': settings of a model are NAME=VALUE, not '{}'", whole, part);
+    const Field* const field = find_field(fields, part.substr(0, equals));
+    user_check(field != nullptr, "'{}': {} has no '{}'; it has {}", whole, options.name,
+               part.substr(0, equals), fmt::join(names, ", "));
+    field->set(std::string(part.substr(equals + 1)));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+}
+
+void complete_model(ModelOptions& options, bool on_gpu) {
+  if (options.build) return;
+  split_name(options);
+  const ModelFamily& family = find_model_family(options.name);
+  if (options.batch == 0) options.batch = family.batch;
+  if (options.image.rank() == 0) options.image = family.image;
+  if (options.classes == 0) options.classes = family.classes;
+  if (family.complete != nullptr) family.complete(options, on_gpu);
+}
+
+Model build_model(ModelOptions options) {
+  complete_model(options);
   user_check(options.batch >= 1, "a batch needs at least one row, not {}", options.batch);
   user_check(options.classes >= 2, "a classifier needs at least two classes, not {}",
              options.classes);
-  user_check(options.dropout >= 0 && options.dropout < 1, "dropout must be in [0, 1), not {}",
-             options.dropout);
-  user_check(options.label_smoothing >= 0 && options.label_smoothing < 1,
-             "label smoothing must be in [0, 1), not {}", options.label_smoothing);
-  Model model = options.build(options);
+  Model model =
+      options.build ? options.build(options) : find_model_family(options.name).build(options);
   user_check(options.norm == Norm::batch || normalizes(model.graph),
              "{} has no layers that normalise; leave --norm out", options.name);
+  internal_check(!model.feeds.empty() && model.loss.valid(), "a model without ends");
   model.options = options;
   model.graph.name = options.name;
   verify_graph(model.graph);

@@ -1,16 +1,23 @@
-// A model is a forward graph with agreed entrances and exits. Families of models are one file each
-// in model/zoo; the file name is the registration (see cmake/tables.cmake).
+// A model is a forward graph with open ends: what it reads of a record, what it computes for others.
+// Families of models are one file each in model/zoo; the file name is the registration (see
+// cmake/tables.cmake). What a pixel, a label or a token is, only a family knows and the data sets
+// that go with it; all the rest matches names.
 #pragma once
 
+#include <any>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/record.h"
 #include "graph/graph.h"
 
 namespace thimble {
 
+class Fields;
 struct Model;
 
 // What normalises the channels of a net, where its family leaves the choice.
@@ -20,67 +27,145 @@ enum class Norm : uint8_t {
   carried,  // running statistics, moved by these rows, constants to the gradient
 };
 std::string_view name_of(Norm norm);
-// UserError for another name.
-Norm parse_norm(std::string_view name);
 
-// "fp32", "fp16", "bf16": what weights and activations are stored in. UserError for another name.
-DType parse_precision(std::string_view name);
-
-// What the caller may choose about a model; zero or empty: the family's own default.
+// What the caller may choose about a model; zero or empty: the family's usual.
 struct ModelOptions {
-  std::string name;   // "wrn-28-2", "resnet:[3,4,6,3]", "mlp", "lstm", "unet"
+  std::string name;   // "wrn-28-2", "resnet:[3,4,6,3]", "lstm:layers=4,hidden=1024"
   int64_t batch = 0;  // rows of one microbatch
-  Shape image;        // [H, W, C] of the data; rank 0: the family's default
+  Shape image;        // [H, W, C] of the data
   int64_t classes = 0;
+  int64_t length = 0;  // of records that have one; of those that families list it for
   double label_smoothing = 0;
-  double dropout = 0;
-  Norm norm = Norm::batch;     // wrn, resnet
-  int64_t layers = 0;          // mlp, lstm; unet: how often the image is halved
-  int64_t hidden = 0;          // mlp, lstm; unet, resnet: channels of the first stage
-  int64_t length = 0;          // lstm: time steps
-  int64_t steps_at_once = 0;   // lstm: time steps of a layer that are one node; the same weights
+  double dropout = 0;  // of Layers, where a net has such layers, as the next three
+  Norm norm = Norm::batch;
+  double norm_momentum = 0.1;  // of running statistics
+  double norm_epsilon = 1e-5;
   DType storage = DType::f32;  // of weights and activations; statistics and losses are always f32
   bool master = false;         // weights are kept in f32 and cast to `storage` where they are used
   bool training = true;        // false: running statistics, no dropout
+  std::any own = {};           // what only the family knows of: see own_of()
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
   // name would pick. Batch, image and classes have no defaults then.
-  Model (*build)(const ModelOptions& options) = nullptr;
+  std::function<Model(const ModelOptions& options)> build = nullptr;
 };
+
+// What one graph of a model is for. The same weights, under the same names, whatever the shape.
+enum class Purpose : uint8_t { training, evaluation };
+struct VariantShape {
+  int64_t rows = 0;    // computed at once
+  int64_t length = 0;  // of models that have one; 0: that of the options
+  Purpose purpose = Purpose::training;
+
+  bool operator==(const VariantShape&) const = default;
+};
+ModelOptions options_for(ModelOptions options, const VariantShape& shape);
+
+// An entrance: a graph input that a field of records fills, a row for each.
+struct Feed {
+  ValueId value;
+  std::string field;     // "pixels", "tokens", "label"
+  int row_axis = 0;      // of the value's shape; the others are the record's
+  int64_t limit = 0;     // whole numbers must be below; 0: no matter
+  ValueId staging = {};  // an input with room for one record that is changed on its way; or none
+};
+
+// What is reported beside the loss: sum / count, both added up over microbatches and batches.
+struct Metric {
+  std::string name;                     // "accuracy"; reports add "train_" or "test_"
+  std::string brief;                    // on a line of progress: "acc"
+  ValueId sum = {};                     // a result of the graph, f32 [1]; invalid: that of the loss
+  ValueId count = {};                   // likewise; invalid: what the loss is a mean over
+  bool share = false;                   // lies between 0 and 1, shown in percent
+  double (*of_mean)(double) = nullptr;  // what becomes of sum / count (perplexity: exp); null: it
+};
+
+// What others may read of a forward pass.
+struct Output {
+  std::string name;  // "logits"
+  ValueId value;
+};
+
+// The family's own settings, a struct of its file. The first makes usual ones where there are none.
+template <class Own>
+Own& own_of(ModelOptions& options) {
+  if (std::any_cast<Own>(&options.own) == nullptr) options.own = Own();
+  return *std::any_cast<Own>(&options.own);
+}
+template <class Own>
+Own own_of(const ModelOptions& options) {
+  const Own* own = std::any_cast<Own>(&options.own);
+  return own == nullptr ? Own() : *own;
+}
 
 struct Model {
   Graph graph;
   ModelOptions options;  // with every default filled in
-  // Entrances. Image models read `pixels` u8 [N,H,W,C]; sequence models `sequence` f32 [T,N,I].
-  ValueId pixels;
-  ValueId staging;  // u8 [H,W,C]: room for one record while a batch is gathered
-  ValueId sequence;
-  ValueId labels;      // i32 [N]; -1 marks a row that does not count
-  ValueId normalizer;  // f32 [1]: 1 / rows that count
-  ValueId rng;         // i64 [3] = seed, step, microbatch; invalid when nothing is random
-  // Normalisation of the data, kept with the weights: f32 [C] each.
-  ValueId pixel_mean;
-  ValueId pixel_inverse_deviation;
+  // Entrances.
+  std::vector<Feed> feeds;
+  ValueId weight_of_loss;          // f32 [1]: one over all that the loss of a step is a mean over:
+  std::string loss_counts;         // entries of this field (tokens); empty: rows
+  ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
+  std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
   // Exits.
-  ValueId logits;   // [N, classes]
-  ValueId loss;     // f32 [1]
-  ValueId correct;  // f32 [1]: rows whose arg-max is the label
+  ValueId loss;  // f32 [1], a result
+  std::vector<Metric> metrics;
+  std::vector<Output> outputs;
+
+  int64_t rows() const;
+  // InternalError when the model reads no such field.
+  const Feed& feed(std::string_view field) const;
 };
+
+// Of one layer: more would be beyond any memory.
+inline constexpr int64_t kMostUnits = 1 << 24;
+// What the model reads of a record.
+std::vector<RecordField> fields_read(const Model& model);
+
+// What a family reads of records, before there is a model, and what follows from them.
+struct Intake {
+  // REQUIRES: the options are complete.
+  std::vector<RecordField> (*fields)(const ModelOptions& options) = nullptr;
+  // Sets the options that data with these fields decide.
+  void (*adopt)(std::span<const RecordField> data, ModelOptions& options) = nullptr;
+};
+extern const Intake kImageIntake;  // 'pixels' and 'label'
 
 struct ModelFamily {
   std::string_view pattern;  // for people: "wrn-D-K"
   std::string_view summary;
   // Whether the name belongs to the family; a name that nearly does throws UserError saying why.
   bool (*matches)(std::string_view name) = nullptr;
-  // Fills the defaults in.
-  void (*complete)(ModelOptions& options) = nullptr;
-  Model (*build)(const ModelOptions& options) = nullptr;
-  bool sequences = false;  // reads `sequence`, not `pixels`
+  int64_t batch = 0;  // usual ones
+  Shape image = {};
+  int64_t classes = 10;
+  // Lists what can be chosen about its models besides: members of `options` and of own_of().
+  void (*fields)(ModelOptions& options, Fields& fields) = nullptr;
+  std::function<Model(const ModelOptions& options)> build;
+  // Fills in what its own settings leave open, some by the device; may be null.
+  void (*complete)(ModelOptions& options, bool on_gpu) = nullptr;
+  const Intake* intake = &kImageIntake;
+  std::string_view data = "digits";  // the data set that it is trained on where none is named
+
+  std::string_view name() const { return pattern.substr(0, pattern.find_first_of("-,")); }
 };
 
 std::span<const ModelFamily* const> all_model_families();
 
 // Throws UserError for an unknown name.
 const ModelFamily& find_model_family(std::string_view name);
+
+// Settings that several families list.
+void list_dropout(ModelOptions& options, Fields& fields);
+void list_norm(ModelOptions& options, Fields& fields);
+
+// What can be chosen about the named model and about no other. The name is without settings.
+void list_own_fields(ModelOptions& options, Fields& fields);
+
+// Takes the settings out of a name like "lstm:layers=4,hidden=1024" and sets them.
+void split_name(ModelOptions& options);
+// That, and every usual value filled in.
+void complete_model(ModelOptions& options, bool on_gpu = false);
+
 Model build_model(ModelOptions options);
 
 }  // namespace thimble

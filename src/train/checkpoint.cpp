@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 2: with a fingerprint of the data. Checkpoints of 1 have none, and are read without that check.
-constexpr int kOldestFormat = 1, kFormat = 2;
+// 3: with the whole recipe, by the names of its fields.
+constexpr int kOldestFormat = 3, kFormat = 3;
 constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";

@@ -1,159 +1,187 @@
 #include "train/feeder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
-#include "data/augment.h"
-#include "data/generated.h"
 #include "data/shuffle.h"
 
 namespace thimble {
 namespace {
 
-constexpr int32_t kDoesNotCount = -1;
+constexpr size_t kMostFields = 16;
 
-// The epoch of some rows and the position of the first of them in that epoch. Rows that do not
-// fill a batch at the end of an epoch wait for the next order.
-struct RowPosition {
-  uint64_t epoch;
-  int64_t first;
-};
-
-RowPosition position_of(const TrainingRows& rows, int64_t count) {
-  const int64_t per_epoch = count / rows.batch;
-  return {static_cast<uint64_t>(rows.step / per_epoch),
-          rows.step % per_epoch * rows.batch + rows.first};
+// Row `row` of a feed's value, as its field's entries: as many as there is room for. Only the axis
+// in front of the rows, if any, can be the record's first.
+RecordPart row_of(Program& program, const Feed& feed, const RecordField& field, int64_t row) {
+  const Shape& shape = program.graph()[feed.value].type.shape;
+  const int64_t entry = entry_bytes(field);
+  std::byte* const data = program.bytes_of(feed.value).data();
+  if (feed.row_axis > 0) return {data + row * entry, entry, shape[feed.row_axis] * entry, shape[0]};
+  const int64_t entries = shape.rank() == 1 ? 1 : shape[1];
+  return {data + row * entries * entry, entry, entry, entries};
 }
 
-void set_normalizer(Program& program, const Model& model, int64_t rows) {
-  program.view<float>(model.normalizer)[0] = 1.0f / static_cast<float>(rows);
+// Entries of a part from `begin` on.
+void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
+  with_any_type(field.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = begin; i < part.entries; ++i) {
+      std::ranges::fill(part.at<T>(i), static_cast<T>(field.pad));
+    }
+  });
 }
-
-class ImageFeeder final : public Feeder {
- public:
-  ImageFeeder(Dataset& dataset, const FeedOptions& options) : data_(dataset), options_(options) {
-    const Shape& image = data_.info().image;
-    const int64_t room = std::min(image[0], image[1]) - 1;  // reflection stays inside the image
-    crop_.pad = std::min<int64_t>(options.crop_pad, room);
-    crop_.flip = options.flip;
-  }
-
-  int64_t train_count() const override { return data_.info().train_count; }
-  int64_t test_count() const override { return data_.info().test_count; }
-
-  void fill_training(Program& program, const Model& model, const TrainingRows& rows) override {
-    const std::span<int32_t> labels = program.view<int32_t>(model.labels);
-    const auto [epoch, first] = position_of(rows, train_count());
-    const std::span<uint8_t> staging = program.view<uint8_t>(model.staging);
-    for (int64_t row = 0; row < model.options.batch; ++row) {
-      const int64_t index = permuted(first + row, train_count(), options_.seed, epoch);
-      const std::span<uint8_t> image = row_of(program, model, row);
-      int32_t& label = labels[static_cast<size_t>(row)];
-      if (options_.augment) {
-        data_.read(Split::train, index, staging, label);
-        random_crop_flip(staging, image, data_.info().image, crop_, options_.seed, epoch, index);
-      } else {
-        data_.read(Split::train, index, image, label);
-      }
-    }
-    set_normalizer(program, model, rows.batch);
-  }
-
-  int64_t fill_test(Program& program, const Model& model, int64_t first) override {
-    const std::span<int32_t> labels = program.view<int32_t>(model.labels);
-    const int64_t batch = static_cast<int64_t>(labels.size());
-    const int64_t rows = std::min(batch, test_count() - first);
-    for (int64_t row = 0; row < batch; ++row) {
-      int32_t& label = labels[static_cast<size_t>(row)];
-      const std::span<uint8_t> image = row_of(program, model, row);
-      if (row < rows) {
-        data_.read(Split::test, first + row, image, label);
-      } else {
-        std::fill(image.begin(), image.end(), uint8_t{0});
-        label = kDoesNotCount;
-      }
-    }
-    set_normalizer(program, model, rows);
-    return rows;
-  }
-
-  void describe(Program& program, const Model& model) override {
-    const Loan mean_loan = program.borrow(model.pixel_mean, Loan::Use::write);
-    const Loan inverse_loan = program.borrow(model.pixel_inverse_deviation, Loan::Use::write);
-    const std::span<float> mean = mean_loan.as<float>(), inverse = inverse_loan.as<float>();
-    for (size_t c = 0; c < mean.size(); ++c) {
-      mean[c] = data_.info().mean[c];
-      inverse[c] = 1 / data_.info().stddev[c];
-    }
-  }
-
- private:
-  std::span<uint8_t> row_of(Program& program, const Model& model, int64_t row) const {
-    const size_t size = static_cast<size_t>(data_.info().image.elements());
-    return program.view<uint8_t>(model.pixels).subspan(static_cast<size_t>(row) * size, size);
-  }
-
-  Dataset& data_;
-  FeedOptions options_;
-  CropFlip crop_;
-};
-
-class SequenceFeeder final : public Feeder {
- public:
-  SequenceFeeder(const FeedOptions& options, int64_t train_count, int64_t test_count)
-      : options_(options), train_count_(train_count), test_count_(test_count) {}
-
-  int64_t train_count() const override { return train_count_; }
-  int64_t test_count() const override { return test_count_; }
-
-  void fill_training(Program& program, const Model& model, const TrainingRows& rows) override {
-    const auto [epoch, first] = position_of(rows, train_count_);
-    for (int64_t row = 0; row < model.options.batch; ++row) {
-      const int64_t index = permuted(first + row, train_count_, options_.seed, epoch);
-      fill_row(program, model, Split::train, row, index);
-    }
-    set_normalizer(program, model, rows.batch);
-  }
-
-  int64_t fill_test(Program& program, const Model& model, int64_t first) override {
-    const int64_t batch = model.options.batch;
-    const int64_t rows = std::min(batch, test_count_ - first);
-    for (int64_t row = 0; row < batch; ++row) {
-      fill_row(program, model, Split::test, row, first + row);
-      if (row >= rows) {
-        program.view<int32_t>(model.labels)[static_cast<size_t>(row)] = kDoesNotCount;
-      }
-    }
-    set_normalizer(program, model, rows);
-    return rows;
-  }
-
-  void describe(Program&, const Model&) override {}
-
- private:
-  void fill_row(Program& program, const Model& model, Split split, int64_t row, int64_t index) {
-    const Shape& shape = program.graph()[model.sequence].type.shape;  // [T,N,I]
-    const std::span<float> batch = program.view<float>(model.sequence);
-    const SequenceSpec spec = {shape[0], shape[2], model.options.classes};
-    generated_sequence(spec, options_.seed, split, index,
-                       batch.subspan(static_cast<size_t>(row * shape[2])), shape[1] * shape[2],
-                       program.view<int32_t>(model.labels)[static_cast<size_t>(row)]);
-  }
-
-  FeedOptions options_;
-  int64_t train_count_;
-  int64_t test_count_;
-};
 
 }  // namespace
 
-std::unique_ptr<Feeder> make_image_feeder(Dataset& dataset, const FeedOptions& options) {
-  return std::make_unique<ImageFeeder>(dataset, options);
+Feeder::Feeder(const Dataset& data, const FeedOptions& options) : data_(data), options_(options) {
+  const auto& fields = data.info().fields;
+  user_check(fields.size() <= kMostFields, "records of '{}' have {} fields; {} are the most",
+             data.info().name, fields.size(), kMostFields);
+  variable_ = std::ranges::any_of(fields, &RecordField::variable);
 }
 
-std::unique_ptr<Feeder> make_sequence_feeder(const FeedOptions& options, int64_t train_count,
-                                             int64_t test_count) {
-  return std::make_unique<SequenceFeeder>(options, train_count, test_count);
+void Feeder::check(const Model& model) const {
+  const DatasetInfo& info = data_.info();
+  check_match(model.options.name, fields_read(model), info.name, info.fields);
+  for (const Feed& feed : model.feeds) {
+    internal_check(feed.row_axis <= 1, "rows are the first or the second axis of a batch");
+    user_check(!options_.augment || !info.field(feed.field).image || feed.staging.valid(),
+               "{} has no room to change its '{}' on their way; leave --augment out",
+               model.options.name, feed.field);
+  }
+  const RecordField* const counts = find_field(info.fields, model.loss_counts);
+  user_check(model.loss_counts.empty() || counts != nullptr,
+             "the loss of {} is a mean over '{}', which the data set '{}' does not have",
+             model.options.name, model.loss_counts, info.name);
+  for (const ValueId value : model.from_data) {
+    const Value& wanted = model.graph[value];
+    const auto stated = std::ranges::find(info.constants, wanted.name, &DataConstant::name);
+    user_check(
+        stated != info.constants.end() && std::ssize(stated->numbers) == wanted.type.elements(),
+        "{} wants {} numbers '{}' of its data, which '{}' does not state; choose another "
+        "--data (`thimble list data`)",
+        model.options.name, wanted.type.elements(), wanted.name, info.name);
+  }
+}
+
+void Feeder::describe(Program& program, const Model& model) const {
+  for (const ValueId value : model.from_data) {
+    const Loan loan = program.borrow(value, Loan::Use::write);
+    const std::vector<float>& numbers = data_.info().constant(model.graph[value].name);
+    std::ranges::copy(numbers, loan.as<float>().begin());
+  }
+}
+
+// Rows that do not fill a batch at the end of an epoch wait for the next order.
+Feeder::Place Feeder::training_place(const TrainingRows& rows, int64_t row) const {
+  const int64_t per_epoch = train_count() / rows.batch;
+  const auto epoch = static_cast<uint64_t>(rows.step / per_epoch);
+  const int64_t position = rows.step % per_epoch * rows.batch + rows.first + row;
+  return {Split::train, permuted(position, train_count(), options_.seed, epoch), epoch};
+}
+
+void Feeder::fill_row(Program& program, const Model& model, int64_t row, const Place& place) const {
+  const std::vector<RecordField>& fields = data_.info().fields;
+  std::array<RecordPart, kMostFields> parts{};
+  std::array<RecordPart, kMostFields> changed{};  // where images go when they have been cropped
+  for (const Feed& feed : model.feeds) {
+    const RecordField& field = data_.info().field(feed.field);
+    const auto at = static_cast<size_t>(&field - fields.data());
+    RecordPart& part = parts[at];
+    part = row_of(program, feed, field, row);
+    if (options_.augment && field.image && place.split == Split::train) {
+      changed[at] = part;
+      part.data = program.bytes_of(feed.staging).data();
+    }
+    if (!field.variable) continue;
+    const int64_t length = data_.length(place.split, place.index, at);
+    user_check(length <= part.entries,
+               "record {} of '{}' has {} entries of '{}', and {} has room for {}", place.index,
+               data_.info().name, length, field.name, model.options.name, part.entries);
+    pad(part, length, field);
+    part.entries = length;
+  }
+  data_.read(place.split, place.index, std::span(parts).first(fields.size()));
+  for (size_t at = 0; at < fields.size(); ++at) {
+    if (changed[at].data == nullptr) continue;
+    const Shape& image = fields[at].shape;
+    // Reflection stays inside the image.
+    const int64_t most = std::min(image[0], image[1]) - 1;
+    const CropFlip crop = {.pad = std::min<int64_t>(options_.crop_pad, most),
+                           .flip = options_.flip};
+    random_crop_flip(parts[at].all<uint8_t>(), changed[at].all<uint8_t>(), image, crop,
+                     options_.seed, place.epoch, place.index);
+  }
+}
+
+void Feeder::pad_row(Program& program, const Model& model, int64_t row) const {
+  for (const Feed& feed : model.feeds) {
+    const RecordField& field = data_.info().field(feed.field);
+    pad(row_of(program, feed, field, row), 0, field);
+  }
+}
+
+int64_t Feeder::length_of(const Place& place) const {
+  const std::vector<RecordField>& fields = data_.info().fields;
+  int64_t longest = 0;
+  for (size_t at = 0; at < fields.size(); ++at) {
+    if (!fields[at].variable) continue;
+    longest = std::max(longest, data_.length(place.split, place.index, at));
+  }
+  return longest;
+}
+
+double Feeder::counted(const Model& model, const Place& place) const {
+  if (model.loss_counts.empty()) return 1;
+  const RecordField& field = data_.info().field(model.loss_counts);
+  const auto at = static_cast<size_t>(&field - data_.info().fields.data());
+  return static_cast<double>(data_.length(place.split, place.index, at));
+}
+
+double Feeder::fill_training(Program& program, const Model& model, const TrainingRows& rows) const {
+  for (int64_t row = 0; row < model.rows(); ++row) {
+    fill_row(program, model, row, training_place(rows, row));
+  }
+  double count = static_cast<double>(rows.batch);
+  if (!model.loss_counts.empty()) {
+    const TrainingRows whole = {rows.step, rows.batch, 0};
+    count = 0;
+    for (int64_t r = 0; r < rows.batch; ++r) count += counted(model, training_place(whole, r));
+  }
+  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(count);
+  return count;
+}
+
+Feeder::TestRows Feeder::fill_test(Program& program, const Model& model, int64_t first) const {
+  TestRows filled = {std::min(model.rows(), test_count() - first), 0};
+  for (int64_t row = 0; row < model.rows(); ++row) {
+    if (row >= filled.rows) {
+      pad_row(program, model, row);
+      continue;
+    }
+    const Place place = {Split::test, first + row, 0};
+    fill_row(program, model, row, place);
+    filled.counted += counted(model, place);
+  }
+  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(filled.counted);
+  return filled;
+}
+
+int64_t Feeder::longest(const TrainingRows& rows, int64_t count) const {
+  int64_t longest = 0;
+  for (int64_t r = 0; r < count && variable_; ++r) {
+    longest = std::max(longest, length_of(training_place(rows, r)));
+  }
+  return longest;
+}
+
+int64_t Feeder::longest_test(int64_t first, int64_t count) const {
+  int64_t longest = 0;
+  for (int64_t r = first; r < std::min(first + count, test_count()) && variable_; ++r) {
+    longest = std::max(longest, length_of({Split::test, r, 0}));
+  }
+  return longest;
 }
 
 }  // namespace thimble

@@ -1,10 +1,11 @@
-// Puts batches into a program's inputs, record by record, straight from where the data lie. Holds no
-// data: the only room it uses is the program's own input values in the arena.
+// Puts batches into a program's inputs, record by record, straight from where the data lie: fields of
+// a data set's records to the feeds of a model, by name. Holds no data: the only room it uses is the
+// program's own input values in the arena.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "execute/program.h"
 #include "model/model.h"
@@ -13,7 +14,7 @@ namespace thimble {
 
 struct FeedOptions {
   uint64_t seed = 0;
-  bool augment = false;  // random crop and flip, training only
+  bool augment = false;  // random crop and flip of images, training only
   int crop_pad = 4;
   bool flip = true;
 };
@@ -28,22 +29,49 @@ struct TrainingRows {
 
 class Feeder {
  public:
-  virtual ~Feeder() = default;
+  // REQUIRES: the data set outlives it.
+  Feeder(const Dataset& data, const FeedOptions& options);
 
-  virtual int64_t train_count() const = 0;
-  virtual int64_t test_count() const = 0;
-  // Fills in a microbatch; every epoch is another order of the same records. The loss is normalised
-  // by the whole batch, so that microbatches add up to its mean.
-  virtual void fill_training(Program& program, const Model& model, const TrainingRows& rows) = 0;
-  // Fills up to a batch of test records from `first` on; returns how many count.
-  virtual int64_t fill_test(Program& program, const Model& model, int64_t first) = 0;
-  // Data-dependent constants of the model (pixel mean and deviation).
-  virtual void describe(Program& program, const Model& model) = 0;
+  int64_t train_count() const { return data_.info().train_count; }
+  int64_t test_count() const { return data_.info().test_count; }
+
+  // UserError unless the records are what the model reads.
+  void check(const Model& model) const;
+  // Sets the data-dependent constants of the model.
+  void describe(Program& program, const Model& model) const;
+
+  // Fills in a microbatch; every epoch is another order of the same records. The loss is weighed by
+  // the whole batch, so that microbatches add up to its mean. Returns what that is a mean over.
+  double fill_training(Program& program, const Model& model, const TrainingRows& rows) const;
+
+  // Fills up to a batch of test records from `first` on.
+  struct TestRows {
+    int64_t rows = 0;    // records
+    double counted = 0;  // what the loss is a mean over
+  };
+  TestRows fill_test(Program& program, const Model& model, int64_t first) const;
+
+  // The length of the longest of `count` records; 0: they have none.
+  int64_t longest(const TrainingRows& rows, int64_t count) const;
+  int64_t longest_test(int64_t first, int64_t count) const;
+
+ private:
+  // Which record a row is, and of which pass over them.
+  struct Place {
+    Split split;
+    int64_t index;
+    uint64_t epoch;
+  };
+  Place training_place(const TrainingRows& rows, int64_t row) const;
+
+  void fill_row(Program& program, const Model& model, int64_t row, const Place& place) const;
+  void pad_row(Program& program, const Model& model, int64_t row) const;
+  int64_t length_of(const Place& place) const;
+  double counted(const Model& model, const Place& place) const;
+
+  const Dataset& data_;
+  const FeedOptions options_;
+  bool variable_ = false;  // whether any field is
 };
-
-std::unique_ptr<Feeder> make_image_feeder(Dataset& dataset, const FeedOptions& options);
-// Generated sequences (data/sequence.h); endless, so an epoch is a nominal count.
-std::unique_ptr<Feeder> make_sequence_feeder(const FeedOptions& options, int64_t train_count,
-                                             int64_t test_count);
 
 }  // namespace thimble

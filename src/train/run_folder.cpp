@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 
@@ -111,9 +112,11 @@ void RunFolder::lock() {
     }
     if (lock_.get() < 0) refuse("write to the folder", path_, errno);
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-      user_check(errno != EWOULDBLOCK,
-                 "'{}' is in use by {}; wait for it to end, or choose another --out", path_,
-                 holder_of(lock_.get()));
+      if (errno == EWOULDBLOCK) {
+        const FileDescriptor others = std::move(lock_);  // what is not ours is not removed
+        user_error("'{}' is in use by {}; wait for it to end, or choose another --out", path_,
+                   holder_of(others.get()));
+      }
       return;  // a file system without locks: runs are trusted to keep apart, as they were asked to
     }
     if (!is_at(lock_.get(), name)) continue;

@@ -1,14 +1,13 @@
-// One training step after another: the programs of a planned step bound to an arena, fed and run,
+// One training step after another: the variants of a planned run bound to its arena, fed and run,
 // microbatch by microbatch. Allocates nothing once it is made.
 #pragma once
 
 #include <functional>
 #include <limits>
-#include <memory>
 #include <vector>
 
-#include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
+#include "train/bound_variant.h"
 #include "train/feeder.h"
 
 namespace thimble {
@@ -23,18 +22,15 @@ struct MicrobatchId {
 
 class TrainingStep {
  public:
-  // One program of the step and what it was made from.
-  struct Part {
-    const TrainingGraph* training = nullptr;
-    const Costs* costs = nullptr;
-    const Plan* plan = nullptr;
-    int runs = 0;  // microbatches of a step
-    std::unique_ptr<Program> program;
-    Trace trace;  // of traced steps
+  // A variant of the step; the first is the longest of the full microbatches.
+  struct Part : BoundVariant {
+    using BoundVariant::BoundVariant;
+    int runs = 0;  // microbatches of the last step that it ran
+    Trace trace;   // of traced steps
   };
 
   // REQUIRES: `planned`, `feeder` and `arena` outlive it; the arena is the plan's.
-  TrainingStep(const PlannedStepProgram& planned, Feeder& feeder, Memory& arena, uint64_t seed);
+  TrainingStep(const PlannedTraining& planned, const Feeder& feeder, Memory& arena, uint64_t seed);
 
   // Called before every microbatch runs, its inputs in place.
   using Look = std::function<void(MicrobatchId which, Part& part)>;
@@ -55,41 +51,43 @@ class TrainingStep {
   // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`.
   void run(int64_t step, double rate, bool traced = false);
 
-  // Of the last step: means over the batch and rows that were right.
-  float loss() { return program().view<float>(first().training->model.loss)[0]; }
-  float correct() { return program().view<float>(first().training->model.correct)[0]; }
+  // Of the last step: its results are those of this model, in its program.
+  const Part& result() const { return *result_; }
+  float loss() const { return result_->program().view<float>(result_->model().loss)[0]; }
+  // What the loss is a mean over.
+  double counted() const { return counted_; }
 
   // Whether gradients overflowed, so that the last step changed no weight.
-  bool overflowed();
+  bool overflowed() const;
 
   // Puts everything in place that the microbatch reads and the step has not made.
   void feed(MicrobatchId which, double rate);
   // The one that runs now, or ran last.
   MicrobatchId current() const { return current_; }
-  Part& part_of(int microbatch);
+  // The shortest variant of its rows that holds its records.
+  Part& part_of(MicrobatchId which);
 
-  // The full microbatches come first; where all are of one size, there is nothing else.
   std::vector<Part>& parts() { return parts_; }
   // Finds persistent values, and scalars of the step.
-  Program& program() { return *first().program; }
+  Program& program() { return first().program(); }
   // The highest byte that any kernel was handed so far.
   Bytes touched() const;
 
  private:
   Part& first() { return parts_.front(); }
-  void feed_scalars(int64_t step, double rate);
-  void feed_rows(MicrobatchId which);
-  void fill_rows(MicrobatchId which);
-  void run_microbatch(MicrobatchId which, bool traced);
+  TrainingRows rows_of(MicrobatchId which) const;
+  void feed_scalars(Part& part, int64_t step, double rate);
+  void feed_rows(MicrobatchId which, Part& part);
+  void fill_rows(MicrobatchId which, Part& part);
+  void run_microbatch(MicrobatchId which, Part& part, double rate, bool traced);
 
-  const PlannedStepProgram& planned_;
-  Feeder& feeder_;
+  const PlannedTraining& planned_;
+  const Feeder& feeder_;
   const uint64_t seed_;
   std::vector<Part> parts_;
-  // Constants that only the last microbatch has (an LSTM's first state): the others reuse their
-  // bytes, so they are set again before every use.
-  std::vector<bool> own_constant_;  // by value
-  std::function<bool(ValueId)> is_own_constant_;
+  Part* result_ = nullptr;
+  double counted_ = 0;  // in the last step
+  double filled_ = 0;   // likewise, in that of the rows in place
   Look look_;
   MicrobatchId current_;
   MicrobatchId ahead_ = {-1, 0};  // whose rows are in place already

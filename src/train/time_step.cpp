@@ -1,7 +1,9 @@
 #include "train/time_step.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstring>
 
 #include "base/philox.h"
 #include "train/initialize.h"
@@ -10,29 +12,48 @@
 namespace thimble {
 namespace {
 
-// Rows of random numbers, made once for each of the places that a device reads them from.
-class NoiseFeeder final : public Feeder {
+// Records of what a model reads, all of them the same random numbers.
+class Noise final : public Dataset {
  public:
-  int64_t train_count() const override { return INT64_MAX; }
-  int64_t test_count() const override { return 0; }
-
-  void fill_training(Program& program, const Model& model, const TrainingRows& rows) override {
-    program.view<float>(model.normalizer)[0] = 1.0f / static_cast<float>(rows.batch);
-    if (filled_++ >= kPlaces) return;
-    std::ranges::fill(program.view<int32_t>(model.labels), 0);
-    if (model.pixels.valid()) {
-      for (std::byte& pixel : program.bytes_of(model.pixels)) pixel = std::byte(next() & 255);
-    } else {
-      for (float& number : program.view<float>(model.sequence))
-        number = 2 * uniform_from(next()) - 1;
+  explicit Noise(const Model& model) {
+    info_ = {.name = "noise", .train_count = int64_t{1} << 40, .fields = fields_read(model)};
+    for (RecordField& field : info_.fields) {
+      field.limit = 1;                          // whole numbers are 0
+      field.variable = field.shape.rank() > 0;  // shorter variants read of them what they can
+      std::vector<std::byte>& record = records_.emplace_back(
+          static_cast<size_t>(TensorType{field.shape, field.dtype}.bytes().count));
+      if (field.dtype == DType::u8) {
+        for (std::byte& one : record) one = std::byte(next() & 255);
+      } else if (is_floating(field.dtype)) {
+        with_float_type(field.dtype, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          const auto size = record.size() / sizeof(T);
+          for (T& one : std::span(reinterpret_cast<T*>(record.data()), size)) {
+            one = static_cast<T>(2 * uniform_from(next()) - 1);
+          }
+        });
+      }
+    }
+    for (const ValueId value : model.from_data) {
+      const Value& constant = model.graph[value];
+      const auto size = static_cast<size_t>(constant.type.elements());
+      info_.constants.push_back({constant.name, std::vector<float>(size)});
     }
   }
-  int64_t fill_test(Program&, const Model&, int64_t) override { return 0; }
-  void describe(Program&, const Model&) override {}
+
+  const DatasetInfo& info() const override { return info_; }
+
+  void read(Split, int64_t, std::span<const RecordPart> parts) const override {
+    for (size_t f = 0; f < parts.size(); ++f) {
+      const auto entry = static_cast<size_t>(parts[f].entry);
+      for (int64_t i = 0; i < parts[f].entries; ++i) {
+        std::memcpy(parts[f].at<std::byte>(i).data(),
+                    records_[f].data() + static_cast<size_t>(i) * entry, entry);
+      }
+    }
+  }
 
  private:
-  static constexpr int kPlaces = 8;  // programs of a step, twice the slots of each
-
   uint32_t next() {
     if (word_ == 4) {
       words_ = philox({counter_++, 0, 0, 0}, philox_key(1));
@@ -41,7 +62,8 @@ class NoiseFeeder final : public Feeder {
     return words_[word_++];
   }
 
-  int filled_ = 0;
+  DatasetInfo info_;
+  std::vector<std::vector<std::byte>> records_;  // by field
   uint32_t counter_ = 0;
   size_t word_ = 4;
   std::array<uint32_t, 4> words_{};
@@ -49,10 +71,11 @@ class NoiseFeeder final : public Feeder {
 
 }  // namespace
 
-double seconds_of_step(const PlannedStepProgram& planned) {
+double seconds_of_step(const PlannedTraining& planned) {
   constexpr int kWarm = 3, kTimed = 7;  // the second is recorded
-  NoiseFeeder feeder;
-  const std::unique_ptr<Memory> arena = planned.backend->allocate(planned.plan.arena);
+  const Noise noise(planned.full().model);
+  const Feeder feeder(noise, {});
+  const std::unique_ptr<Memory> arena = planned.backend->allocate(planned.plan().arena);
   TrainingStep step(planned, feeder, *arena, 1);
   initialize(step.program(), 1);
   std::vector<double> seconds;

@@ -10,7 +10,7 @@ namespace thimble {
 namespace {
 
 constexpr std::string_view kWhole = "none";
-constexpr double kGentle = 1.0 / 255;  // an error whose square does not count
+constexpr double kGentle = 1.0 / 15;  // an error whose square is small
 
 }  // namespace
 

@@ -54,8 +54,8 @@ std::vector<Codec> codecs_by_error();
 // The one that keeps signs alone.
 Codec sign_codec();
 // What a wanted codec becomes where results are not linear in the value, so that errors that are
-// nought on average leave one of about their square: of the codecs that lose little enough for
-// that not to count, the one of the fewest bits.
+// nought on average leave one of about their square: of the codecs whose error's square is small,
+// the one of the fewest bits.
 Codec gentle_codec(Codec wanted);
 
 inline bool is_lossy(Codec codec) { return codec != nullptr && codec->error > 0; }

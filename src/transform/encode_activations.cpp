@@ -39,6 +39,10 @@ class Finder {
         reads[node.inputs[i].at()].push_back({n, i, how});
       }
     }
+    for (std::vector<Read>& of_value : reads) {
+      const auto exact = [](const Read& read) { return read.how == Reading::exact; };
+      if (std::any_of(of_value.begin(), of_value.end(), exact)) of_value.clear();
+    }
     return reads;
   }
 

@@ -4,6 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "graph/updates.h"
+
 namespace thimble {
 namespace {
 
@@ -95,7 +97,7 @@ class Greedy {
           bytes_of_[node.outputs[k].at()] = bytes_of_[node.added_into(k).at()];
         }
       }
-      for (const Alias& update : node.op->updates) {
+      for (const Alias& update : updates_of(node)) {
         bytes_of_[node.outputs[static_cast<size_t>(update.output)].at()] =
             bytes_of_[node.inputs[static_cast<size_t>(update.input)].at()];
       }
@@ -128,7 +130,7 @@ class Greedy {
         if (graph_[target].producer.valid()) link(graph_[target].producer.at(), n);
         overwritten.push_back(bytes_of_[target.at()]);
       }
-      for (const Alias& update : node.op->updates) {
+      for (const Alias& update : updates_of(node)) {
         overwritten.push_back(bytes_of_[node.inputs[static_cast<size_t>(update.input)].at()]);
       }
       for (const ValueId root : reads(n)) ++readers_left_[root.at()];

@@ -1,7 +1,7 @@
 #include "transform/optimizer.h"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/error.h"
 #include "graph/builder.h"
@@ -12,70 +12,131 @@
 namespace thimble {
 namespace {
 
-using Kind = OptimizerSpec::Kind;
 constexpr std::array<std::string_view, 3> kRoundings = {"nearest", "stochastic", "kahan"};
 
-ValueId add_momentum(Builder& b, ValueId w, ValueId g) {
-  return b.state(b.graph()[w].name + ".momentum", b.type(g));
+// In 8 bits.
+bool rounds_at_random(const UpdateRule& rule) {
+  return std::ranges::any_of(rule.states, [](const RuleState& state) { return state.stochastic; });
 }
 
-// One update node: what the rounding and the scale of the loss add to its inputs and settings.
-class UpdateNode {
+// Whether any update reads the number of the step.
+bool reads_step(const OptimizerSpec& spec) {
+  const UpdateRule& rule = rule_of(spec);
+  return rule.reads_step || (spec.state_bits == 8 && rounds_at_random(rule));
+}
+
+// The rule that updates go by: without momentum, one that keeps none.
+const UpdateRule& running_rule(const OptimizerSpec& spec) {
+  const UpdateRule& rule = rule_of(spec);
+  const bool stands_still = rule.momentum && spec.momentum == 0 && !rule.without_momentum.empty();
+  return stands_still ? *find_update_rule(rule.without_momentum) : rule;
+}
+
+Attrs settings_of(const UpdateRule& rule, const OptimizerSpec& spec) {
+  Attrs attrs;
+  if (rule.op.empty()) attrs.set("rule", std::string(rule.name));
+  for (const HyperParameter& hyper : hyper_parameters()) {
+    if (hyper.usual(rule)) attrs.set(hyper.attr, spec.*hyper.member);
+  }
+  return attrs;
+}
+
+// The update nodes of one step: what the rounding and the scale of the loss add to their inputs
+// and settings.
+class UpdateNodes {
  public:
-  UpdateNode(Builder& b, ValueId w, const OptimizerSpec& spec, const OptimizerInputs& scalars,
-             ValueId factor)
-      : b_(b), w_(w), scalars_(scalars), factor_(factor) {
-    const DType dtype = b.type(w).dtype;
-    if (dtype == DType::f16 || dtype == DType::bf16) rounding_ = spec.rounding;
+  UpdateNodes(Builder& b, const OptimizerSpec& spec, const OptimizerInputs& scalars)
+      : b_(b), spec_(spec), scalars_(scalars), rule_(running_rule(spec)) {}
+
+  // w moves by its gradient, times `factor` where that is valid.
+  void add(ValueId w, ValueId g, ValueId factor) {
+    const Attrs settings = settings_of(rule_, spec_);
+    if (spec_.fold) {  // g is the new momentum, weight decay included
+      add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
+    } else if (!rule_.op.empty()) {
+      add_node(rule_.op, rule_, w, with_factored_state(w, g), {}, factor, settings);
+    } else if (rule_.states.size() > 0 && wants_8bit_state(b_, w, spec_)) {
+      std::vector<ValueId> inputs = {w, g};
+      for (const RuleState& state : rule_.states) {
+        const BlockState coded = add_block_state(b_, w, std::string(state.name));
+        inputs.insert(inputs.end(), {coded.codes, coded.scales});
+      }
+      add_node("update_8bit", rule_, w, std::move(inputs), {}, factor, settings);
+    } else {
+      std::vector<ValueId> inputs = {w, g};
+      for (const RuleState& state : rule_.states) {
+        const DType dtype = state.like_gradient ? b_.type(g).dtype : DType::f32;
+        inputs.push_back(b_.state(name_of(w, state), {b_.shape(w), dtype}));
+      }
+      add_node("update", rule_, w, std::move(inputs), {}, factor, settings);
+    }
   }
 
-  // op(tensors..., scalars...), or kahan_op(tensors..., compensation, scalars...), which may be
-  // missing where check_optimizer refuses that rounding.
-  void add(std::string_view op, std::string_view kahan_op, std::vector<ValueId> inputs,
-           const std::vector<ValueId>& scalars, Attrs attrs) {
-    if (rounding_ == Rounding::kahan) {
-      inputs.push_back(b_.state(b_.graph()[w_].name + ".compensation", b_.type(w_)));
-    }
-    inputs.insert(inputs.end(), scalars.begin(), scalars.end());
-    if (factor_.valid()) {
-      inputs.push_back(factor_);
-      attrs.set("scaled", int64_t{1});
-    }
-    if (rounding_ == Rounding::stochastic) {
-      inputs.push_back(scalars_.rounding_key);
-      attrs.set("rounding", std::string("stochastic"));
-      attrs.set("stream", b_.next_random_stream());
-    }
-    b_.apply(rounding_ == Rounding::kahan ? kahan_op : op, std::move(inputs), std::move(attrs));
+  // The same where gradients are folded into momentum in 8 bits.
+  void add_folded(ValueId w, const BlockState& momentum) {
+    add_node("update_8bit", folded_rule(), w, {w, momentum.codes}, {momentum.scales}, {},
+             {{"weight_decay", 0.0}});
   }
 
  private:
-  Builder& b_;
-  const ValueId w_;
-  const OptimizerInputs& scalars_;
-  const ValueId factor_;
-  Rounding rounding_ = Rounding::nearest;
-};
+  std::string name_of(ValueId w, const RuleState& state) const {
+    return fmt::format("{}.{}", b_.graph()[w].name, state.name);
+  }
+  const UpdateRule& folded_rule() const {
+    return *find_update_rule(rule_of(spec_).without_momentum);
+  }
 
-void add_sgd(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
-             const OptimizerInputs& scalars) {
-  if (spec.fold || spec.momentum == 0) {  // folded, g is the new momentum, weight decay included
-    const double decay = spec.fold ? 0 : spec.weight_decay;
-    node.add("sgd_plain_update", "sgd_plain_kahan_update", {w, g}, {scalars.learning_rate},
-             {{"weight_decay", decay}});
-    return;
+  std::vector<ValueId> with_factored_state(ValueId w, ValueId g) {
+    const Shape shape = b_.shape(w);
+    std::vector<ValueId> inputs = {w, g};
+    if (shape.rank() < 2) {
+      for (const RuleState& state : rule_.of_vectors) {
+        inputs.push_back(b_.state(name_of(w, state), {shape, DType::f32}));
+      }
+      return inputs;
+    }
+    const int64_t lengths[] = {shape[0], shape.elements() / shape[0]};
+    for (size_t k = 0; k < rule_.states.size(); ++k) {
+      inputs.push_back(b_.state(name_of(w, rule_.states[k]), {{lengths[k]}, DType::f32}));
+    }
+    return inputs;
   }
-  const Attrs attrs = {{"momentum", spec.momentum},
-                       {"nesterov", int64_t{spec.nesterov}},
-                       {"weight_decay", spec.weight_decay}};
-  if (wants_8bit_state(b, w, spec)) {
-    const BlockState m = add_block_state(b, w, "momentum");
-    node.add("sgd_update_8bit", {}, {w, g, m.codes, m.scales}, {scalars.learning_rate}, attrs);
-    return;
+
+  // op(tensors..., [compensation,] scalars..., behind_scalars..., [factor,] [key]).
+  void add_node(std::string_view op, const UpdateRule& rule, ValueId w, std::vector<ValueId> inputs,
+                const std::vector<ValueId>& behind_scalars, ValueId factor, Attrs attrs) {
+    const bool coded = op == "update_8bit";
+    if (rule.op.empty()) attrs.set("rule", std::string(rule.name));
+    const DType dtype = b_.type(w).dtype;
+    const bool rounds = dtype == DType::f16 || dtype == DType::bf16;
+    const Rounding rounding = rounds ? spec_.rounding : Rounding::nearest;
+    if (rounding == Rounding::kahan) {
+      inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(w)));
+      attrs.set("rounding", std::string("kahan"));
+    }
+    inputs.push_back(scalars_.learning_rate);
+    if (rule.reads_step || (coded && rounds_at_random(rule))) inputs.push_back(scalars_.step);
+    inputs.insert(inputs.end(), behind_scalars.begin(), behind_scalars.end());
+    if (factor.valid()) {
+      inputs.push_back(factor);
+      attrs.set("scaled", int64_t{1});
+    }
+    const bool stochastic = rounding == Rounding::stochastic;
+    if (stochastic) {
+      inputs.push_back(scalars_.rounding_key);
+      attrs.set("rounding", std::string("stochastic"));
+    }
+    if (stochastic || (coded && rounds_at_random(rule))) {
+      attrs.set("stream", b_.next_random_stream());
+    }
+    b_.apply(op, std::move(inputs), std::move(attrs));
   }
-  node.add("sgd_update", "sgd_kahan_update", {w, g, add_momentum(b, w, g)}, {scalars.learning_rate},
-           attrs);
-}
+
+  Builder& b_;
+  const OptimizerSpec& spec_;
+  const OptimizerInputs& scalars_;
+  const UpdateRule& rule_;
+};
 
 // What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
 // the loss is scaled, so is all of the momentum.
@@ -83,51 +144,11 @@ ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
                    const std::string& name) {
   const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
   const double decay = spec.weight_decay * (scaled ? spec.scaling.start : 1);
-  const ValueId start = b.op("momentum_decay", {add_momentum(b, w, g), w},
-                             {{"momentum", spec.momentum}, {"weight_decay", decay}});
+  const ValueId momentum = b.state(b.graph()[w].name + ".momentum", b.type(g));
+  const ValueId start =
+      b.op("momentum_decay", {momentum, w}, {{"momentum", spec.momentum}, {"weight_decay", decay}});
   b.graph()[start].name = name;
   return start;
-}
-
-void add_adam(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
-              const OptimizerInputs& scalars) {
-  const Attrs attrs = {{"beta1", spec.beta1},
-                       {"beta2", spec.beta2},
-                       {"epsilon", spec.epsilon},
-                       {"weight_decay", spec.weight_decay},
-                       {"decoupled", int64_t{spec.kind == Kind::adamw}}};
-  if (wants_8bit_state(b, w, spec)) {
-    const BlockState m = add_block_state(b, w, "first_moment");
-    const BlockState v = add_block_state(b, w, "second_moment");
-    Attrs rounding = attrs;
-    rounding.set("stream", b.next_random_stream());
-    node.add("adam_update_8bit", {}, {w, g, m.codes, m.scales, v.codes, v.scales},
-             {scalars.learning_rate, scalars.step}, rounding);
-    return;
-  }
-  const std::string name = b.graph()[w].name;
-  const TensorType moment = {b.shape(w), DType::f32};
-  const ValueId m = b.state(name + ".first_moment", moment);
-  const ValueId v = b.state(name + ".second_moment", moment);
-  node.add("adam_update", "adam_kahan_update", {w, g, m, v}, {scalars.learning_rate, scalars.step},
-           attrs);
-}
-
-void add_adafactor(Builder& b, UpdateNode node, ValueId w, ValueId g, const OptimizerSpec& spec,
-                   const OptimizerInputs& scalars) {
-  const std::string name = b.graph()[w].name;
-  const Shape shape = b.shape(w);
-  const Attrs attrs = {{"weight_decay", spec.weight_decay}};
-  if (shape.rank() < 2) {
-    const ValueId v = b.state(name + ".second_moment", {shape, DType::f32});
-    node.add("adafactor_vector_update", {}, {w, g, v}, {scalars.learning_rate, scalars.step},
-             attrs);
-    return;
-  }
-  const ValueId rows = b.state(name + ".rows", {{shape[0]}, DType::f32});
-  const ValueId columns = b.state(name + ".columns", {{shape.elements() / shape[0]}, DType::f32});
-  node.add("adafactor_update", {}, {w, g, rows, columns}, {scalars.learning_rate, scalars.step},
-           attrs);
 }
 
 // Folds gradients into momentum in 8 bits, where it is (the others' places hold nothing): each
@@ -141,87 +162,11 @@ void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const Val
     b.set_phase(Phase::each);
     const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
     b.set_phase(several_microbatches ? Phase::end : Phase::each);
-    UpdateNode node(b, weights[i], spec, scalars, {});
-    node.add("sgd_folded_update_8bit", {}, {weights[i], m.codes, m.scales}, {scalars.learning_rate},
-             {});
+    UpdateNodes(b, spec, scalars).add_folded(weights[i], m);
   }
 }
 
 }  // namespace
-
-OptimizerSpec parse_optimizer(std::string_view name) {
-  OptimizerSpec spec;
-  if (name == "sgd") return spec;
-  if (name == "nesterov") {
-    spec.nesterov = true;
-    return spec;
-  }
-  if (name == "adam" || name == "adamw") {
-    spec.kind = name == "adam" ? Kind::adam : Kind::adamw;
-    if (name == "adamw") spec.weight_decay = 0.01;
-    return spec;
-  }
-  if (name == "adafactor") {
-    spec.kind = Kind::adafactor;
-    return spec;
-  }
-  user_error("there is no optimizer '{}'; known: sgd, nesterov, adam, adamw, adafactor", name);
-}
-
-std::string name_of(const OptimizerSpec& spec) {
-  if (spec.kind == Kind::adam) return "adam";
-  if (spec.kind == Kind::adamw) return "adamw";
-  if (spec.kind == Kind::adafactor) return "adafactor";
-  return spec.nesterov ? "nesterov" : "sgd";
-}
-
-void check_fold(const OptimizerSpec& spec) {
-  if (!spec.fold) return;
-  user_check(
-      spec.kind == Kind::sgd && !spec.nesterov,
-      "gradients cannot be folded into the state of {}, whose update needs them apart; choose "
-      "--optimizer sgd (heavy ball), or leave --fold out",
-      name_of(spec));
-  user_check(
-      spec.scaling.kind != LossScaling::Kind::dynamic,
-      "a step with folded gradients cannot be skipped, since the momentum has changed already "
-      "when they overflow; choose a --loss-scale that is a number, --precision bf16, or leave "
-      "--fold out");
-  user_check(spec.momentum > 0,
-             "without momentum there is nothing to fold gradients into; give --momentum, or leave "
-             "--fold out");
-}
-
-void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
-  check_fold(spec);
-  user_check(
-      spec.rounding != Rounding::kahan || (spec.state_bits != 8 && spec.kind != Kind::adafactor),
-      "{} keeps nothing of what rounding leaves over; choose --rounding stochastic",
-      spec.state_bits == 8 ? "optimizer state in 8 bits" : "adafactor");
-  user_check(spec.state_bits == 32 || spec.state_bits == 8,
-             "optimizer state takes 32 bits a number or 8, not {}; choose --state-bits 8 or 32",
-             spec.state_bits);
-  if (spec.state_bits == 8) {
-    user_check(spec.kind != Kind::adafactor,
-               "adafactor keeps too little state to be worth encoding; leave --state-bits out, or "
-               "choose --optimizer adam");
-    user_check(spec.kind != Kind::sgd || spec.momentum > 0,
-               "without momentum there is no state to keep in 8 bits; give --momentum, or leave "
-               "--state-bits out");
-  }
-  user_check(std::isfinite(spec.clip_norm) && spec.clip_norm >= 0,
-             "gradients are clipped to a norm above 0, not {}", spec.clip_norm);
-  if (spec.clip_two_pass) {
-    user_check(spec.clip_norm > 0, "--clip-two-pass is a way to clip: give --clip-norm as well");
-    user_check(!several_microbatches,
-               "the norm of a step in microbatches is known after the last of them, too late for a "
-               "second pass over the first; leave --clip-two-pass out, or --microbatch");
-  }
-  user_check(spec.clip_norm == 0 || spec.clip_two_pass || !spec.fold,
-             "gradients that are clipped by their common norm must all be there before the first "
-             "goes into the momentum; choose --microbatch without --fold, or --clip-two-pass "
-             "without --microbatch");
-}
 
 std::string_view name_of(Rounding rounding) { return kRoundings[static_cast<size_t>(rounding)]; }
 
@@ -237,7 +182,7 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
   std::vector<ValueId> values;
   for (const ValueId w : weights) {
     const auto& nodes = readers[w.at()];
-    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->name == "cast";
+    const bool copied = nodes.size() == 1 && graph[nodes[0]].op->casts;
     values.push_back(copied ? graph[nodes[0]].outputs[0] : w);
   }
   return values;
@@ -251,7 +196,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   b.set_backward(true);
   OptimizerInputs scalars;
   scalars.learning_rate = b.input("learning_rate", {{1}, DType::f32});
-  if (spec.kind != Kind::sgd) scalars.step = b.input("step", {{1}, DType::f32});
+  if (reads_step(spec)) scalars.step = b.input("step", {{1}, DType::f32});
   scalars.rng = rng;
   if (spec.rounding == Rounding::stochastic) {
     scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
@@ -297,13 +242,9 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   }
   fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  UpdateNodes updates(b, spec, scalars);
   for (size_t i = 0; i < trained.size(); ++i) {
-    if (folded[i].codes.valid()) continue;
-    const UpdateNode node(b, trained[i], spec, scalars, unscaling.factor);
-    const auto add = spec.kind == Kind::sgd         ? add_sgd
-                     : spec.kind == Kind::adafactor ? add_adafactor
-                                                    : add_adam;
-    add(b, node, trained[i], complete[i], spec, scalars);
+    if (!folded[i].codes.valid()) updates.add(trained[i], complete[i], unscaling.factor);
   }
   return scalars;
 }

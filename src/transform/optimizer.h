@@ -2,11 +2,13 @@
 // gradients grow in place from zero, and weights are updated at the end of the step.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "graph/graph.h"
+#include "graph/update_rule.h"
 #include "transform/loss_scale.h"
 
 namespace thimble {
@@ -21,16 +23,16 @@ std::string_view name_of(Rounding rounding);
 Rounding parse_rounding(std::string_view name);
 
 struct OptimizerSpec {
-  enum class Kind : uint8_t { sgd, adam, adamw, adafactor } kind = Kind::sgd;
-  double momentum = 0.9;  // sgd
-  bool nesterov = false;  // sgd
+  std::string name = "sgd";  // of a rule (graph/update_rule.h)
+  // Hyper-parameters. Those that the rule does not read are as here.
+  double momentum = 0.9;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
-  double weight_decay = 0;  // adamw, adafactor: decoupled
-  double beta1 = 0.9;       // adam, adamw
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
   int state_bits = 32;   // 8: momentum and moments in one byte a number, by blocks
   double clip_norm = 0;  // most that all gradients together may have as their norm; 0: any
   // Backward twice, for the norm and for the updates, in place of keeping every gradient.
@@ -41,10 +43,25 @@ struct OptimizerSpec {
   bool operator==(const OptimizerSpec&) const = default;
 };
 
-// "sgd" (heavy ball), "nesterov", "adam", "adamw", "adafactor", with each one's usual settings.
-// UserError else.
+// The optimizer of that name, with its usual settings. UserError else.
 OptimizerSpec parse_optimizer(std::string_view name);
-std::string name_of(const OptimizerSpec& spec);
+// All of them, to be typed: "adam, adamw, ...".
+std::string optimizer_names();
+
+// A setting of the optimizer: which rules read it, and what they usually have.
+struct HyperParameter {
+  std::string_view flag, attr;  // what users type; what updates are told by
+  double OptimizerSpec::*member;
+  std::optional<double> (*usual)(const UpdateRule& rule);  // none: the rule does not read it
+};
+std::span<const HyperParameter> hyper_parameters();
+// What is usual, for a flag's help: "0.9; lion: 0.99". `usual` as in HyperParameter.
+std::string usual_values(std::optional<double> (*usual)(const UpdateRule& rule));
+// The rate that goes with the optimizer where nobody gives one.
+double usual_rate(const OptimizerSpec& spec);
+
+// The rule whose name the spec has. REQUIRES: there is one.
+const UpdateRule& rule_of(const OptimizerSpec& spec);
 
 // UserError, saying what to choose instead, where gradients cannot be folded into the momentum.
 void check_fold(const OptimizerSpec& spec);
@@ -67,9 +84,7 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
 // `loss_scale` is what add_loss_scale made; `rng` is the model's, where it has one: an update that
-// draws random bits makes one else. Momentum has the gradient's dtype, Adam's moments are f32: squares
-// of gradients would leave fp16's range, and a thousandth of one is less than bf16 can add. Nodes of
-// other phases than `each` are not in their places yet: see sort_by_phase.
+// draws random bits makes one else. Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
                             bool several_microbatches = false, ValueId loss_scale = {},

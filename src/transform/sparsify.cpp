@@ -36,7 +36,7 @@ std::vector<ValueId> candidates(const Graph& graph) {
 
 ValueId stem_of(const Graph& graph) {
   for (const Node& node : graph.nodes) {
-    if (node.op->name == "conv2d") return node.inputs[1];
+    if (node.op->filter >= 0) return node.inputs[static_cast<size_t>(node.op->filter)];
   }
   return {};
 }
@@ -164,17 +164,17 @@ void gather_early(Graph& graph) {
   std::vector<std::vector<NodeId>> behind(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    if (node.op->name != "gather") continue;
+    if (!node.op->packs) continue;
     place[n] = graph[node.inputs[0]].producer.at();
     const ValueId sum = node.added_into(0);
     const NodeId before = sum.valid() ? graph[sum].producer : NodeId{};
-    const bool chained = before.valid() && graph[before].op->name == "gather";
+    const bool chained = before.valid() && graph[before].op->packs;
     if (chained) place[n] = std::max(place[n], place[before.at()]);
     behind[place[n]].push_back(make_id<NodeId>(n));
   }
   std::vector<NodeId> order;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].op->name != "gather") order.push_back(make_id<NodeId>(n));
+    if (!graph.nodes[n].op->packs) order.push_back(make_id<NodeId>(n));
     order.insert(order.end(), behind[n].begin(), behind[n].end());
   }
   put_in_order(graph, order);

@@ -14,13 +14,18 @@ constexpr std::array<std::string_view, 3> kNames = {"exact", "equivalent", "appr
 // Whether what becomes of one row depends on the others.
 bool mixes_rows(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const Node& node) { return node.op->name == "batch_norm_stats"; });
+                     [](const Node& node) { return node.op->mixes_rows; });
 }
 
 bool stores_sixteen_bits(const Graph& graph) {
   return std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) {
     return value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
   });
+}
+
+// Packed nonzeros, even if they are all there, give their squares to the common norm as one sum.
+bool sums_norm_otherwise(const Graph& graph, const OptimizerSpec& optimizer) {
+  return optimizer.clip_norm > 0 && !find_sparse_weights(graph).empty();
 }
 
 }  // namespace
@@ -38,6 +43,7 @@ Tier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimize
   if (stores_sixteen_bits(graph) || sparsity_of(graph).density() < 1) return Tier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return Tier::approximate;
   if (optimizer.state_bits < 32) return Tier::approximate;
+  if (sums_norm_otherwise(graph, optimizer)) return Tier::equivalent;
   return microbatches > 1 || optimizer.fold ? Tier::equivalent : Tier::exact;
 }
 
@@ -61,6 +67,12 @@ void check_allowed(const Graph& graph, Tier tier, Tier allowed, int microbatches
     user_error(
         "batch norm over microbatches uses the statistics of each, which is approximate, and "
         "--allow is {}; choose --norm group, or leave --microbatch out",
+        name_of(allowed));
+  }
+  if (microbatches == 1 && !optimizer.fold) {
+    user_error(
+        "the norm of packed weights is summed in another order than that of dense ones, which is "
+        "equivalent, and --allow is {}; leave --density out, or --clip-norm",
         name_of(allowed));
   }
   user_error(

@@ -117,26 +117,26 @@ std::vector<Case> cases() {
     const TensorType key = {{2}, DType::i64};
     const Fill bytes = {Fill::Kind::bytes}, some = {Fill::Kind::uniform, 0.1, 1};
     const Fill keys = {Fill::Kind::labels, 0, 1000};
-    const Attrs attrs = {{"momentum", 0.9},
-                         {"weight_decay", 1e-3},
-                         {"scaled", int64_t{1}},
-                         {"rounding", "stochastic"},
-                         {"stream", int64_t{3}}};
-    Attrs unscaled = attrs;
-    unscaled.set("scaled", int64_t{0});
-    result.push_back({"sgd_update_8bit",
+    const auto attrs = [](const char* rule, bool scaled) {
+      return Attrs{{"rule", rule},
+                   {"weight_decay", 1e-3},
+                   {"scaled", int64_t{scaled}},
+                   {"rounding", "stochastic"},
+                   {"stream", int64_t{3}}};
+    };
+    result.push_back({"update_8bit",
                       {.inputs = {{w, weight}, {w, DType::f16}, codes, scales, one, one, key},
-                       .attrs = attrs,
+                       .attrs = attrs("sgd", true),
                        .fills = {{}, {}, bytes, some, some, some, keys}}});
     result.push_back(
-        {"adam_update_8bit",
+        {"update_8bit",
          {.inputs =
               {{w, weight}, {w, DType::f16}, codes, scales, codes, scales, one, one, one, key},
-          .attrs = attrs,
+          .attrs = attrs("adam", true),
           .fills = {{}, {}, bytes, some, bytes, some, some, {Fill::Kind::ones}, some, keys}}});
-    result.push_back({"sgd_folded_update_8bit",
-                      {.inputs = {{w, weight}, codes, scales, one, key},
-                       .attrs = unscaled,
+    result.push_back({"update_8bit",
+                      {.inputs = {{w, weight}, codes, one, scales, key},
+                       .attrs = attrs("sgd_plain", false),
                        .fills = {{}, bytes, some, some, keys}}});
     result.push_back({"momentum_fold_8bit",
                       {.inputs = {codes, scales, {w, weight}, {{3}, DType::i64}, one},

@@ -109,7 +109,9 @@ TEST(GroupCode, KeepsZerosOfGroupsWithFewNumbers) {
     const CodeRange range = encode_group<2, kZerosKept>(x.data(), 5, packed.data(), always);
     decode_group<2, kZerosKept>(packed.data(), range, 5, back.data());
     for (size_t i = 0; i < 5; ++i) EXPECT_EQ(back[i] > 0, x[i] > 0) << x[i];
-    if (x[0] != 1e-45f) EXPECT_EQ(back, x);
+    if (x[0] != 1e-45f) {
+      EXPECT_EQ(back, x);
+    }
   }
 }
 

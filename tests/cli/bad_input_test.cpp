@@ -64,7 +64,8 @@ TEST_F(BadInput, Sparsity) {
                    "leave --density out");
   }
   expect_refused(train({"--reallocate-every", "5"}), "--reallocate-every", "--density");
-  expect_refused(train({"--density", "0.5", "--reallocate-every", "-5"}), "cannot be -5");
+  expect_refused(train({"--density", "0.5", "--reallocate-every", "-5"}), "--reallocate-every",
+                 "not -5");
 }
 
 TEST_F(BadInput, Microbatches) {
@@ -104,7 +105,7 @@ TEST_F(BadInput, Microbatches) {
                    "between 0 and 1");
     expect_refused(base + Words{"--allow", "anything"}, "there is no tier 'anything'",
                    "equivalent");
-    expect_refused(base + Words{"--norm", "group"}, "mlp has no layers that normalise");
+    expect_refused(base + Words{"--norm", "group"}, "mlp has no --norm", "wrn");
     expect_refused({command, "wrn-10-1", "--norm", "layer"}, "there is no normalisation 'layer'",
                    "group");
     expect_refused({command, "wrn-10-1", "--microbatch", "10", "--allow", "equivalent"},
@@ -125,8 +126,8 @@ TEST_F(BadInput, FlagsAndCommands) {
   expect_refused({"plan", "mlp", "--dropout", "1"}, "dropout", "1");
   expect_refused({"plan", "mlp", "--dropout", "-0.1"}, "dropout");
   expect_refused({"plan", "mlp", "--dropout", "nan"}, "dropout");
-  expect_refused({"plan", "mlp", "--label-smoothing", "1.5"}, "label smoothing");
-  expect_refused({"plan", "mlp", "--classes", "1"}, "two classes");
+  expect_refused({"plan", "mlp", "--label-smoothing", "1.5"}, "--label-smoothing");
+  expect_refused({"plan", "mlp", "--classes", "1"}, "--classes", "from 2 on");
   expect_refused({"plan", "mlp", "--image", "8,8"}, "--image");
   expect_refused({"plan", "mlp", "--image", "8,0,1"}, "--image");
   expect_refused({"plan", "mlp", "--momentum", "1"}, "--momentum");
@@ -184,11 +185,13 @@ TEST_F(BadInput, Batches) {
 }
 
 TEST_F(BadInput, NumbersBeyondAnyMemory) {
-  const char* const kSays = "beyond any memory";
-  expect_refused({"plan", "mlp", "--batch", "9223372036854775807"}, kSays);
-  expect_refused({"plan", "mlp", "--batch", "99999999999999999999"});
-  expect_refused({"plan", "mlp", "--hidden", "4000000000000"}, kSays);
-  expect_refused({"plan", "wrn-10-1", "--image", "4000000000,4000000000,3"}, kSays);
+  const char* const kSays = "at most";
+  expect_refused({"plan", "mlp", "--batch", "9223372036854775807"}, "--batch", kSays);
+  expect_refused({"plan", "mlp", "--batch", "99999999999999999999"}, "--batch", kSays);
+  expect_refused({"plan", "mlp", "--hidden", "4000000000000"}, "--hidden", kSays);
+  expect_refused({"plan", "wrn-10-1", "--image", "4000000000,4000000000,3"}, "--image", kSays);
+  expect_refused({"plan", "wrn-10-1", "--image", "2000000000,2000000000,3"}, "beyond any memory");
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than", "nodes");
   expect_refused({"plan", "lstm", "--hidden", "4000000000000", "--length", "1"});
 }
 
@@ -213,7 +216,7 @@ TEST_F(BadInput, DataSets) {
   expect_refused(train({"--data", "imagenet"}), "'imagenet' is not a data set", "cifar10");
   expect_refused(train({"--data", "cifar10"}), "needs a folder");
   expect_refused(train({"--data", "cifar10", "--data-dir", folder_ / "none"}), folder_ / "none");
-  expect_refused({"train", "lstm", "--data", "digits"}, "sequences");
+  expect_refused({"train", "lstm", "--data", "digits"}, "there is no 'sequence'", "--data");
   expect_refused({"plan", "mlp", "--data", "imagenet"}, "imagenet");
 }
 
@@ -338,7 +341,7 @@ TEST_F(BadInput, ResumingAnotherRun) {
                  "optimizer");
   expect_refused(base + Words{"mlp", "--lr", "0.2", "--resume"}, "lr");
   expect_refused(base + Words{"mlp", "--schedule", "constant", "--resume"}, "schedule");
-  expect_refused(base + Words{"mlp", "--augment", "--resume"}, "data");
+  expect_refused(base + Words{"mlp", "--augment", "--resume"}, "augment");
   expect_refused({"train", "mlp", "--out", out, "--steps", "1", "--resume"}, "beyond");
   EXPECT_EQ(slurp(out + "/latest/state.json"), before);
   // Damaged on disk.
@@ -466,6 +469,41 @@ TEST_F(BadInput, Recipes) {
   refused("model = \"mlp\"\n[table]\nbatch = 3\n", "table");
   refused("model = \"mlp\"\nbatch = 1979-05-27\n", "batch");
   refused("model = \"none.toml\"\n", "none.toml");
+  refused("model = \"mlp\"\nbacth = 3\n", path, "--bacth", "the nearest is --batch");
+  refused("model = \"wrn-10-1\"\nhidden = 3\n", path, "wrn-10-1 has no --hidden", "mlp");
+  refused("model = \"mlp\"\nbatch = 1e2\n", path, "--batch", "a whole number");
+}
+
+// What is typed has an effect, or is refused.
+TEST_F(BadInput, WhatCannotHaveAnEffect) {
+  const char* const kSays = "says nothing";
+  expect_refused(train({"--image", "16,16,1"}), "--image", kSays, "digits");
+  expect_refused(train({"--classes", "4"}), "--classes", kSays, "digits");
+  expect_refused({"plan", "lstm", "--image", "8,8,1"}, "--image", kSays, "sequences");
+  expect_refused({"plan", "wrn-10-1", "--hidden", "8"}, "wrn-10-1 has no --hidden", "resnet");
+  expect_refused({"plan", "mlp", "--optimizer", "adam", "--momentum", "0.9"}, "--momentum", kSays,
+                 "adam");
+  expect_refused({"plan", "mlp", "--beta1", "0.8"}, "--beta1", kSays, "nesterov");
+  expect_refused(train({"--milestones", "1"}), "--milestones", kSays, "--schedule step");
+  expect_refused(train({"--factor", "0.2"}), "--factor", kSays, "--schedule step");
+  expect_refused(train({"--warmup-start", "0.2"}), "--warmup-start", kSays, "--warmup");
+  expect_refused(train({"--crop-pad", "2"}), "--crop-pad", kSays, "--augment");
+  expect_refused(train({"--sequences", "20"}), "--sequences", kSays, "images");
+  expect_refused(train({"--no-eval", "--eval-every", "2"}), "--eval-every", kSays, "--no-eval");
+  expect_refused(train({"--loss-scale-floor", "1"}), "--loss-scale-floor", kSays);
+  expect_refused(train({"--losses"}), "--losses", kSays, "--json");
+  expect_refused(train({"--times"}), "--times", kSays, "--json");
+}
+
+TEST_F(BadInput, EmptyAndMisreadNumbers) {
+  expect_refused({"plan", "mlp", "--memory", ""}, "--memory", "is not a size");
+  expect_refused({"train", "mlp", "--steps", ""}, "--steps");
+  expect_refused({"train", "mlp", "--steps", "0"}, "--steps", "from 1 on");
+  expect_refused({"plan", "mlp", "--density", ""}, "--density");
+  expect_refused({"plan", "mlp", "--batch", "010"}, "--batch", "'010'");
+  expect_refused({"plan", "mlp", "--seed", "-1"}, "--seed", "from 0 on");
+  expect_refused({"train", "mlp", "--epochs", "1e7"}, "--epochs", "1000000 at most");
+  expect_refused({"plan", "mlp", "--clip-norm", "1e-320"}, "--clip-norm");
 }
 
 }  // namespace

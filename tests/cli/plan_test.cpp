@@ -343,5 +343,30 @@ TEST(PlanOfSparseWeights, CountsNonzerosAndCanBeVerified) {
   EXPECT_FALSE(plan_json({"wrn-28-2"}).contains("nonzeros"));
 }
 
+// A plan file holds the whole recipe, so that what is rebuilt from it is the step that was planned.
+TEST(PlanFiles, KeepEverySetting) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan";
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--density", "0.3", "--sparsity", "static", "--state-bits", "8"},
+        {"--precision", "bf16", "--rounding", "kahan", "--loss-scale", "dynamic"},
+        {"--optimizer", "adam", "--beta1", "0.8", "--epsilon", "1e-6", "--microbatch", "30"}}) {
+    std::vector<std::string> words = {"plan", "mlp:hidden=64", "--save", path};
+    words.insert(words.end(), flags.begin(), flags.end());
+    ASSERT_EQ(thimble_says(words).code, 0) << flags[0];
+    const Outcome verified = thimble_says({"verify", path});
+    EXPECT_EQ(verified.code, 0) << verified.err;
+  }
+  const nlohmann::json good = nlohmann::json::parse(slurp(path));
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"layers", -1},
+                                   {"classes", "4294967296"},
+                                   {"layers", 4294967296}}) {
+    nlohmann::json bad = good;
+    bad["recipe"][key] = value;
+    spill(path, bad.dump());
+    expect_mistake(thimble_says({"verify", path}), path, key);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -19,7 +19,7 @@ RunSetup on_gpu(RunSetup run) {
 // A node per time step, as on the CPU.
 RunSetup lstm_cells_run() {
   RunSetup run = lstm_run();
-  run.model.steps_at_once = 1;
+  run.model.name += ",steps-at-once=1";
   return run;
 }
 
@@ -54,7 +54,7 @@ TEST(CudaTraining, LossesAreThoseOfTheCpu) {
       EXPECT_NEAR(gpu.losses[step], cpu.losses[step], 1e-3 * cpu.losses[step])
           << run.model.name << " at step " << step;
     }
-    EXPECT_NEAR(gpu.test_loss, cpu.test_loss, 2e-3 * cpu.test_loss);
+    EXPECT_NEAR(gpu.test.loss, cpu.test.loss, 2e-3 * cpu.test.loss);
   }
 }
 
@@ -64,7 +64,7 @@ TEST(CudaTraining, SameSeedSameBits) {
     const TrainResult b = TrainingRun(on_gpu(run), {.steps = 6}).run();
     EXPECT_EQ(a.losses, b.losses);
     EXPECT_EQ(a.weights_sha256, b.weights_sha256);
-    EXPECT_EQ(a.test_loss, b.test_loss);
+    EXPECT_EQ(a.test.loss, b.test.loss);
   }
 }
 
@@ -81,7 +81,7 @@ TEST(CudaTraining, EveryTechniqueLearns) {
 TEST(CudaTraining, TheArenaIsThePlans) {
   TrainingRun run(on_gpu(wrn_run()), {.steps = 3});
   const TrainResult result = run.run();
-  EXPECT_EQ(result.measured_arena, run.planned().plan.arena);
+  EXPECT_EQ(result.measured_arena, run.planned().plan().arena);
   // CUDA's context at the least, and less than any card has.
   ASSERT_TRUE(result.beside_arena.has_value());
   EXPECT_GT(*result.beside_arena, Bytes(1 << 20));
@@ -92,10 +92,10 @@ TEST(CudaTraining, TheArenaIsThePlans) {
 TEST(CudaTraining, ResumedRunsGoOnToTheSameBits) {
   for (RunSetup run : {wrn_run(), runs()[6]}) {
     const TemporaryFolder folder;
-    TrainOptions options = {.steps = 8, .save_every = 4, .reallocate_every = 2, .evaluate = false};
+    RunOptions options = {.steps = 8, .save_every = 4, .reallocate_every = 2, .evaluate = false};
     const std::string expected = TrainingRun(on_gpu(run), options).run().weights_sha256;
     options.out = folder.path();
-    TrainOptions cut_off = options;
+    RunOptions cut_off = options;
     cut_off.on_microbatch = [](MicrobatchId which, TrainingStep::Part&) {
       if (which.step == 6) throw std::runtime_error("pulled the plug");
     };

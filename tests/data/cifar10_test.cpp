@@ -1,11 +1,10 @@
-#include "data/cifar10.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "data/read_image.h"
 
 namespace thimble {
 namespace {
@@ -35,17 +34,17 @@ void write_batches(const TemporaryFolder& folder, const std::string& prefix = ""
 TEST(Cifar10, TurnsPlanesIntoPixelsAcrossFiles) {
   const TemporaryFolder folder;
   write_batches(folder);
-  const Cifar10 cifar(folder.path());
-  EXPECT_EQ(cifar.info().train_count, 15);
-  EXPECT_EQ(cifar.info().test_count, 2);
-  EXPECT_EQ(cifar.info().image, (Shape{32, 32, 3}));
+  const auto cifar = open_dataset("cifar10", {.folder = folder.path()});
+  EXPECT_EQ(cifar->info().train_count, 15);
+  EXPECT_EQ(cifar->info().test_count, 2);
+  EXPECT_EQ(cifar->info().field("pixels").shape, (Shape{32, 32, 3}));
 
   std::array<uint8_t, 3072> image;
   int32_t label = -1;
   int64_t index = 0;
   for (int file = 1; file <= 5; ++file) {
     for (int r = 0; r < file; ++r, ++index) {
-      cifar.read(Split::train, index, image, label);
+      read_image(*cifar, Split::train, index, image, label);
       ASSERT_EQ(label, r);
       for (size_t pixel = 0; pixel < 1024; ++pixel) {
         for (size_t c = 0; c < 3; ++c) {
@@ -55,10 +54,10 @@ TEST(Cifar10, TurnsPlanesIntoPixelsAcrossFiles) {
       }
     }
   }
-  cifar.read(Split::test, 1, image, label);
+  read_image(*cifar, Split::test, 1, image, label);
   EXPECT_EQ(label, 1);
   EXPECT_EQ(image[0], 10);
-  EXPECT_THROW(cifar.read(Split::test, 2, image, label), InternalError);
+  EXPECT_THROW(read_image(*cifar, Split::test, 2, image, label), InternalError);
 }
 
 TEST(Cifar10, MeasuresEachChannel) {
@@ -68,21 +67,23 @@ TEST(Cifar10, MeasuresEachChannel) {
   std::fill(record.begin() + 1025, record.begin() + 2049, '\x0a');  // all of green is 10
   for (int i = 1; i <= 5; ++i) spill(folder / fmt::format("data_batch_{}.bin", i), record);
   spill(folder / "test_batch.bin", batch(1, 0));
-  const Cifar10 cifar(folder.path());
-  EXPECT_EQ(cifar.info().mean, (std::vector<float>{50, 10, 0}));
-  EXPECT_EQ(cifar.info().stddev, (std::vector<float>{50, 1, 1}));  // never below one
+  const auto cifar = open_dataset("cifar10", {.folder = folder.path()});
+  EXPECT_EQ(cifar->info().constant("pixel.mean"), (std::vector<float>{50, 10, 0}));
+  // The deviation is never below one.
+  EXPECT_EQ(cifar->info().constant("pixel.inverse_deviation"),
+            (std::vector<float>{1 / 50.f, 1, 1}));
 }
 
 TEST(Cifar10, FindsTheFolderInsideTheArchive) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "cifar-10-batches-bin");
   write_batches(folder, "cifar-10-batches-bin/");
-  EXPECT_EQ(Cifar10(folder.path()).info().train_count, 15);
+  EXPECT_EQ(open_dataset("cifar10", {.folder = folder.path()})->info().train_count, 15);
 }
 
 TEST(Cifar10, NamesTheUnsoundFile) {
   const TemporaryFolder folder;
-  const auto open = [&] { Cifar10 cifar(folder.path()); };
+  const auto open = [&] { open_dataset("cifar10", {.folder = folder.path()}); };
   EXPECT_TRUE(throws_saying<UserError>(open, folder / "data_batch_1.bin", "no such file"));
   write_batches(folder);
   std::filesystem::remove(folder / "test_batch.bin");
@@ -104,11 +105,11 @@ TEST(Cifar10, NamesTheUnsoundFile) {
 TEST(Cifar10, AFileThatShrinksLaterIsAnError) {
   const TemporaryFolder folder;
   write_batches(folder);
-  const Cifar10 cifar(folder.path());
+  const auto cifar = open_dataset("cifar10", {.folder = folder.path()});
   std::filesystem::resize_file(folder / "data_batch_1.bin", 100);
   std::array<uint8_t, 3072> image;
   int32_t label = -1;
-  EXPECT_TRUE(throws_saying<UserError>([&] { cifar.read(Split::train, 0, image, label); },
+  EXPECT_TRUE(throws_saying<UserError>([&] { read_image(*cifar, Split::train, 0, image, label); },
                                        folder / "data_batch_1.bin", "it ends at byte 100"));
 }
 

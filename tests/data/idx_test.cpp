@@ -7,6 +7,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "data/read_image.h"
 
 namespace thimble {
 namespace {
@@ -57,15 +58,15 @@ void write_set(const TemporaryFolder& folder) {
   spill(folder / kTestLabels, labels(5));
 }
 
-void expect_whole(const Idx& idx) {
+void expect_whole(const Dataset& idx) {
   EXPECT_EQ(idx.info().train_count, 20);
   EXPECT_EQ(idx.info().test_count, 5);
-  EXPECT_EQ(idx.info().image, (Shape{2, 3, 1}));
+  EXPECT_EQ(idx.info().field("pixels").shape, (Shape{2, 3, 1}));
   for (const Split split : {Split::train, Split::test}) {
     for (int64_t i = 0; i < idx.info().count(split); ++i) {
       std::vector<uint8_t> image(6);
       int32_t label = -1;
-      idx.read(split, i, image, label);
+      read_image(idx, split, i, image, label);
       ASSERT_EQ(label, i % 10);
       for (size_t p = 0; p < 6; ++p) ASSERT_EQ(image[p], static_cast<size_t>(i) * 6 + p);
     }
@@ -75,11 +76,12 @@ void expect_whole(const Idx& idx) {
 TEST(Idx, ReadsPlainFiles) {
   const TemporaryFolder folder;
   write_set(folder);
-  const Idx idx(folder.path(), "mnist");
+  const auto opened = open_idx(folder.path(), "mnist", 10);
+  const Dataset& idx = *opened;
   expect_whole(idx);
   EXPECT_EQ(idx.info().name, "mnist");
-  EXPECT_FLOAT_EQ(idx.info().mean[0], 59.5f);  // of 0..119
-  EXPECT_NEAR(idx.info().stddev[0], 34.6398f, 1e-3);
+  EXPECT_FLOAT_EQ(idx.info().constant("pixel.mean")[0], 59.5f);  // of 0..119
+  EXPECT_NEAR(1 / idx.info().constant("pixel.inverse_deviation")[0], 34.6398f, 1e-3);
 }
 
 TEST(Idx, ReadsPackedAndDottedFiles) {
@@ -90,7 +92,7 @@ TEST(Idx, ReadsPackedAndDottedFiles) {
   // Two gzip members in one file are one stream; the cut lies inside the IDX header.
   spill(folder / "t10k-labels-idx1-ubyte.gz",
         gzip(labels(5).substr(0, 3)) + gzip(labels(5).substr(3)));
-  expect_whole(Idx(folder.path()));
+  expect_whole(*open_idx(folder.path(), "idx", 10));
 }
 
 TEST(Idx, UnpacksMoreThanABuffer) {
@@ -100,10 +102,11 @@ TEST(Idx, UnpacksMoreThanABuffer) {
   const std::string plain = images(20, 100, 100);
   spill(folder / "train-images-idx3-ubyte.gz", gzip(plain));
   spill(folder / kTestImages, images(5, 100, 100));
-  const Idx idx(folder.path());
+  const auto opened = open_idx(folder.path(), "idx", 10);
+  const Dataset& idx = *opened;
   std::vector<uint8_t> image(10'000);
   int32_t label = -1;
-  idx.read(Split::train, 19, image, label);
+  read_image(idx, Split::train, 19, image, label);
   EXPECT_EQ(std::string(image.begin(), image.end()), plain.substr(16 + 190'000));
 }
 
@@ -112,7 +115,8 @@ TEST(Idx, NamesTheUnsoundFile) {
   const auto refuses = [&](const char* name, const std::string& content, const auto&... why) {
     write_set(folder);
     spill(folder / name, content);
-    return throws_saying<UserError>([&] { Idx idx(folder.path()); }, folder / name, why...);
+    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name,
+                                    why...);
   };
   EXPECT_TRUE(refuses(kTrainImages, "", "truncated: its 0 bytes"));
   EXPECT_TRUE(refuses(kTrainImages, images(20).substr(0, 15), "truncated: its 15 bytes"));
@@ -130,7 +134,7 @@ TEST(Idx, NamesTheUnsoundFile) {
 
   write_set(folder);
   std::filesystem::remove(folder / kTestLabels);
-  EXPECT_TRUE(throws_saying<UserError>([&] { Idx idx(folder.path()); }, folder.path(),
+  EXPECT_TRUE(throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder.path(),
                                        "has no t10k-labels-idx1-ubyte"));
 }
 
@@ -140,7 +144,7 @@ TEST(Idx, MoreClassesWhenToldSo) {
   std::string many = labels(20);
   many[8] = 25;
   spill(folder / kTrainLabels, many);
-  EXPECT_EQ(Idx(folder.path(), "idx", 26).info().classes, 26);
+  EXPECT_EQ(open_idx(folder.path(), "idx", 26)->info().field("label").limit, 26);
 }
 
 TEST(Idx, RefusesDamagedAndLyingArchives) {
@@ -150,7 +154,8 @@ TEST(Idx, RefusesDamagedAndLyingArchives) {
   const std::string name = "train-images-idx3-ubyte.gz";
   const auto refuses = [&](const std::string& content, const auto&... why) {
     spill(folder / name, content);
-    return throws_saying<UserError>([&] { Idx idx(folder.path()); }, folder / name, why...);
+    return throws_saying<UserError>([&] { open_idx(folder.path(), "idx", 10); }, folder / name,
+                                    why...);
   };
   const std::string good = gzip(images(20));
   EXPECT_TRUE(refuses("", "truncated"));
@@ -175,7 +180,7 @@ TEST(Idx, RefusesDamagedAndLyingArchives) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
     spill(folder / name, damaged);
     try {
-      expect_whole(Idx(folder.path()));
+      expect_whole(*open_idx(folder.path(), "idx", 10));
     } catch (const UserError&) {
     }
   }

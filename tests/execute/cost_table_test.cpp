@@ -11,7 +11,7 @@
 #include "execute/costs.h"
 #include "file_support.h"
 #include "graph/builder.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 namespace {
@@ -22,10 +22,9 @@ Signature relu_of(const Shape& shape) {
 
 Graph small_step(std::string_view optimizer = "nesterov") {
   ModelOptions options;
-  options.name = "mlp";
+  options.name = "mlp:hidden=16";
   options.image = {8, 8, 1};
   options.classes = 10;
-  options.hidden = 16;
   options.batch = 4;
   return make_training_graph(options, parse_optimizer(optimizer)).model.graph;
 }

@@ -24,8 +24,8 @@ class Running {
  public:
   explicit Running(const ModelOptions& options, const std::string& optimizer = "adam")
       : planned_(plan(options, optimizer)) {
-    arena_ = planned_.backend->allocate(planned_.plan.arena + Bytes(kBeyond));
-    program_ = std::make_unique<Program>(graph(), planned_.plan, *planned_.backend, *arena_);
+    arena_ = planned_.backend->allocate(planned_.plan().arena + Bytes(kBeyond));
+    program_ = std::make_unique<Program>(graph(), planned_.plan(), *planned_.backend, *arena_);
     start();
   }
 
@@ -40,7 +40,7 @@ class Running {
       if (value.producer.valid() || value.role != Role::input) continue;
       const ValueId id = make_id<ValueId>(v);
       Tensor tensor(value.type);
-      const bool labels = id == model().labels;
+      const bool labels = id == model().feed("label").value;
       fill_tensor(tensor,
                   {labels ? Fill::Kind::labels : Fill::Kind::uniform, labels ? 0.0 : 0.01,
                    labels ? 10.0 : 1.0},
@@ -61,21 +61,21 @@ class Running {
   }
 
   Program& program() { return *program_; }
-  const Model& model() const { return planned_.training->model; }
+  const Model& model() const { return planned_.full().model; }
   const Graph& graph() const { return model().graph; }
-  const Plan& plan() const { return planned_.plan; }
+  const Plan& plan() const { return planned_.plan(); }
   Memory& arena() { return *arena_; }
 
  private:
-  static PlannedStepProgram plan(const ModelOptions& options, const std::string& optimizer) {
+  static PlannedTraining plan(const ModelOptions& options, const std::string& optimizer) {
     Recipe recipe;
     recipe.model = options;
     recipe.optimizer = parse_optimizer(optimizer);
     recipe.on.threads = 2;
-    return std::get<PlannedStepProgram>(plan_training(recipe));
+    return std::get<PlannedTraining>(plan_training(recipe));
   }
 
-  PlannedStepProgram planned_;
+  PlannedTraining planned_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<Program> program_;
 };
@@ -203,7 +203,9 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Programs,
                          testing::Values(small_mlp(), small_wrn(), small_lstm(), small_lstm_runs()),
                          [](const auto& test) {
                            return test.param.name.substr(0, test.param.name.find_first_of("-:")) +
-                                  (test.param.steps_at_once > 1 ? "_runs" : "");
+                                  (test.param.name.find("steps-at-once") != std::string::npos
+                                       ? "_runs"
+                                       : "");
                          });
 
 TEST(Program, AResNetMeasuresAsPlanned) {
@@ -219,17 +221,19 @@ TEST(Program, AResNetMeasuresAsPlanned) {
 TEST(Program, EvaluationSharesTheArenaAndReadsTheSameWeights) {
   Recipe recipe;
   recipe.model = small_wrn();
-  auto planned = std::get<PlannedStepProgram>(plan_training(recipe));
-  const auto evaluation = plan_evaluation(planned);
-  EXPECT_LE(evaluation->plan.arena, planned.plan.arena);
-  const Graph& trained = planned.training->model.graph;
+  auto planned = std::get<PlannedTraining>(plan_training(recipe));
+  const auto evaluations = plan_evaluation(planned);
+  ASSERT_EQ(evaluations.size(), 1u);
+  const Variant* const evaluation = evaluations.front().get();
+  EXPECT_LE(evaluation->plan.arena, planned.plan().arena);
+  const Graph& trained = planned.graph();
   int shared = 0;
   for (size_t v = 0; v < evaluation->model.graph.values.size(); ++v) {
     const Value& value = evaluation->model.graph.values[v];
     if (value.producer.valid() || !is_persistent(value.role)) continue;
     const ValueId twin = trained.find(value.name);
     ASSERT_TRUE(twin.valid()) << value.name;
-    EXPECT_EQ(evaluation->plan.sources[v], planned.plan.sources[twin.at()]) << value.name;
+    EXPECT_EQ(evaluation->plan.sources[v], planned.plan().sources[twin.at()]) << value.name;
     ++shared;
   }
   EXPECT_GT(shared, 10);
@@ -243,7 +247,7 @@ TEST(Program, EvaluationSharesTheArenaAndReadsTheSameWeights) {
       for (size_t v = 0; v < trained.values.size(); ++v) {
         const Value& value = trained.values[v];
         if (value.producer.valid() || !is_persistent(value.role)) continue;
-        const int64_t kept = planned.plan.sources[v].count;
+        const int64_t kept = planned.plan().sources[v].count;
         EXPECT_TRUE(end <= kept || kept + value.type.bytes().count <= at) << node.name;
       }
     }
@@ -253,10 +257,9 @@ TEST(Program, EvaluationSharesTheArenaAndReadsTheSameWeights) {
 TEST(Program, AnArenaThatIsTooSmallIsABug) {
   Recipe recipe;
   recipe.model = small_mlp();
-  auto planned = std::get<PlannedStepProgram>(plan_training(recipe));
-  const auto arena = planned.backend->allocate(planned.plan.arena - Bytes(64));
-  EXPECT_THROW(Program(planned.training->model.graph, planned.plan, *planned.backend, *arena),
-               InternalError);
+  auto planned = std::get<PlannedTraining>(plan_training(recipe));
+  const auto arena = planned.backend->allocate(planned.plan().arena - Bytes(64));
+  EXPECT_THROW(Program(planned.graph(), planned.plan(), *planned.backend, *arena), InternalError);
 }
 
 TEST(Program, CostsAreGatheredForEveryNode) {

@@ -125,7 +125,7 @@ TEST(Microbatches, SameBitsAsTheInterpreterPhaseByPhase) {
   const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
   const ValueId last = b.op("relu", {table});
   b.set_phase(Phase::end);
-  b.op("sgd_plain_update", {w, sum, rate}, {{"weight_decay", 0.01}});
+  b.op("update", {w, sum, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.01}});
   graph.results = {sum, last};
   verify_graph(graph);
 

@@ -5,14 +5,14 @@
 
 #include "backend/cpu/library_heap.h"
 #include "base/process.h"
-#include "data/digits.h"
-#include "data/generated.h"
+#include "data/dataset.h"
 #include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "support/counting_heap.h"
 #include "train/feeder.h"
 #include "train/initialize.h"
 #include "train/step.h"
+#include "train/token_model.h"
 
 namespace thimble {
 namespace {
@@ -20,23 +20,23 @@ namespace {
 // A program with its data, one training step a call.
 class Training {
  public:
-  Training(const Recipe& recipe, Feeder& feeder) : planned_(plan(recipe)) {
-    arena_ = planned_.backend->allocate(planned_.plan.arena);
+  Training(const Recipe& recipe, const Feeder& feeder) : planned_(plan(recipe)) {
+    arena_ = planned_.backend->allocate(planned_.plan().arena);
     step_ = std::make_unique<TrainingStep>(planned_, feeder, *arena_, 1);
     initialize(step_->program(), 1);
-    feeder.describe(step_->program(), planned_.training->model);
+    feeder.describe(step_->program(), planned_.full().model);
   }
 
   void step(int64_t number) { step_->run(number, 0.001); }
-  Bytes arena() const { return planned_.plan.arena; }
+  Bytes arena() const { return planned_.plan().arena; }
 
  private:
-  static PlannedStepProgram plan(Recipe recipe) {
+  static PlannedTraining plan(Recipe recipe) {
     recipe.on.threads = 2;
-    return std::get<PlannedStepProgram>(plan_training(recipe));
+    return std::get<PlannedTraining>(plan_training(recipe));
   }
 
-  PlannedStepProgram planned_;
+  PlannedTraining planned_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
 };
@@ -50,7 +50,22 @@ Recipe recipe_of(const ModelOptions& options, const std::string& optimizer,
   return recipe;
 }
 
-void expect_no_allocation(const Recipe& recipe, Feeder& feeder) {
+std::unique_ptr<Dataset> generated_images(const Shape& image, int64_t train, int64_t test) {
+  return open_dataset("generated",
+                      {.wanted = {{.name = "pixels", .dtype = DType::u8, .shape = image}},
+                       .train_count = train,
+                       .test_count = test});
+}
+
+// As many features as an lstm reads.
+std::unique_ptr<Dataset> generated_sequences(int64_t length) {
+  return open_dataset("sequences", {.wanted = {{.name = "sequence", .shape = {length, 50}}},
+                                    .train_count = 640,
+                                    .test_count = 64,
+                                    .seed = 3});
+}
+
+void expect_no_allocation(const Recipe& recipe, const Feeder& feeder) {
   Training training(recipe, feeder);
   training.step(0);  // the first parallel region makes the threads
   const int64_t misses = library_heap_misses();
@@ -84,51 +99,61 @@ TEST_F(StepMemory, TheCounterCounts) {
 }
 
 TEST_F(StepMemory, FeedingAndTrainingAConvolutionalNetAllocatesNothing) {
-  Digits digits;
-  const auto feeder = make_image_feeder(digits, {.seed = 3, .augment = true, .crop_pad = 1});
+  const auto digits = open_dataset("digits");
+  const Feeder feeder(*digits, {.seed = 3, .augment = true, .crop_pad = 1});
   expect_no_allocation(recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov"),
-                       *feeder);
+                       feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingASparseNetInMicrobatchesAllocatesNothing) {
-  Digits digits;
-  const auto feeder = make_image_feeder(digits, {.seed = 3});
+  const auto digits = open_dataset("digits");
+  const Feeder feeder(*digits, {.seed = 3});
   Recipe recipe = recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "nesterov", 6);
   recipe.sparsity.density = 0.3;
-  expect_no_allocation(recipe, *feeder);
+  expect_no_allocation(recipe, feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingAnMlpWithDropoutAllocatesNothing) {
-  Digits digits;
-  const auto feeder = make_image_feeder(digits, {.seed = 3});
-  expect_no_allocation(recipe_of({.name = "mlp", .batch = 32, .dropout = 0.5}, "adam"), *feeder);
+  const auto digits = open_dataset("digits");
+  const Feeder feeder(*digits, {.seed = 3});
+  expect_no_allocation(recipe_of({.name = "mlp", .batch = 32, .dropout = 0.5}, "adam"), feeder);
 }
 
 TEST_F(StepMemory, FeedingAndTrainingAnLstmAllocatesNothing) {
-  const auto feeder = make_sequence_feeder({.seed = 3}, 640, 64);
-  expect_no_allocation(recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw"),
-                       *feeder);
+  const auto sequences = generated_sequences(12);
+  const Feeder feeder(*sequences, {.seed = 3});
+  expect_no_allocation(recipe_of({.name = "lstm:hidden=32,length=12", .batch = 8}, "adamw"),
+                       feeder);
 }
 
 TEST_F(StepMemory, FeedingGeneratedImagesAllocatesNothing) {
-  Generated generated({.image = {12, 12, 3}, .train_count = 64, .test_count = 8});
-  const auto feeder = make_image_feeder(generated, {.augment = true});
+  const auto generated = generated_images({12, 12, 3}, 64, 8);
+  const Feeder feeder(*generated, {.augment = true});
   expect_no_allocation(
       recipe_of({.name = "wrn-10-1", .batch = 4, .image = {12, 12, 3}, .dropout = 0.3}, "sgd"),
-      *feeder);
+      feeder);
 }
 
 // Sizes of two kinds, gradients folded, constants of the last microbatch's own: all of it at once.
 TEST_F(StepMemory, MicrobatchesAllocateNothing) {
-  Digits digits;
-  const auto images = make_image_feeder(digits, {.seed = 3, .augment = true, .crop_pad = 1});
+  const auto digits = open_dataset("digits");
+  const Feeder images(*digits, {.seed = 3, .augment = true, .crop_pad = 1});
   Recipe folded = recipe_of({.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, "sgd", 5);
   folded.optimizer.fold = true;
   folded.planner = "sqrt_segments";
-  expect_no_allocation(folded, *images);
-  const auto sequences = make_sequence_feeder({.seed = 3}, 640, 64);
-  expect_no_allocation(
-      recipe_of({.name = "lstm", .batch = 8, .hidden = 32, .length = 12}, "adamw", 3), *sequences);
+  expect_no_allocation(folded, images);
+  const auto generated = generated_sequences(12);
+  const Feeder sequences(*generated, {.seed = 3});
+  expect_no_allocation(recipe_of({.name = "lstm:hidden=32,length=12", .batch = 8}, "adamw", 3),
+                       sequences);
+}
+
+TEST_F(StepMemory, LengthsByTurnsAllocateNothing) {
+  const Tokens tokens({5, 5, 5, 12}, 12, 40, 8);
+  const Feeder feeder(tokens, {.seed = 4});
+  for (const int64_t microbatch : {0, 3}) {
+    expect_no_allocation(token_recipe({5, 12}, 4, microbatch), feeder);
+  }
 }
 
 // Makes the highest resident size start again from the present one; false where that cannot be.
@@ -140,17 +165,17 @@ bool restart_resident_peak() {
 }
 
 TEST_F(StepMemory, TheProcessGrowsByTheArenaAndLittleMore) {
-  Generated generated({.image = {32, 32, 3}, .train_count = 200, .test_count = 50});
-  const auto feeder = make_image_feeder(generated, {.augment = true});
+  const auto generated = generated_images({32, 32, 3}, 200, 50);
+  const Feeder feeder(*generated, {.augment = true});
   {  // oneDNN's code is made once, whatever the size of the net
     Training warm(recipe_of({.name = "wrn-16-2", .batch = 2, .image = {32, 32, 3}}, "nesterov"),
-                  *feeder);
+                  feeder);
     warm.step(0);
   }
   if (!restart_resident_peak()) GTEST_SKIP() << "/proc/self/clear_refs cannot be written";
   const Bytes before = resident_now();
   Training training(recipe_of({.name = "wrn-16-2", .batch = 50, .image = {32, 32, 3}}, "nesterov"),
-                    *feeder);
+                    feeder);
   for (int64_t step = 0; step < 3; ++step) training.step(step);
   const Bytes growth = resident_peak() - before;
   EXPECT_GT(training.arena(), Bytes(32 << 20));           // else this shows nothing

@@ -35,25 +35,29 @@ Resolved resolve_words(const Net& net, const Words& flags) {
   words.insert(words.end(), kUsual.begin(), kUsual.end());
   words.insert(words.end(), flags.begin(), flags.end());
   CLI::App app;
-  CommonFlags common;
-  common.add_to(app);
+  RecipeFlags typed;
+  typed.add_model_to(app);
+  typed.add_to(app, true);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  Resolved resolved = resolve(common, true);
-  resolved.recipe.model.build = net.build;
+  Resolved resolved = resolve(typed, true);
+  Recipe& recipe = resolved.recipe;
+  if (net.build) recipe.model.build = net.build;
+  recipe.seed = 3;
+  recipe.schedule.steps = kSteps;
+  recipe.schedule.rate = 0.02;
+  recipe.schedule.kind = RateSchedule::Kind::constant;
+  recipe.evaluate = false;
+  if (recipe.sparsity.enabled()) recipe.reallocate_every = 1;
   return resolved;
 }
 
 Attempt train(const Net& net, const Words& flags) {
   const Resolved resolved = resolve_words(net, flags);
-  const std::unique_ptr<Feeder> feeder = make_feeder(resolved, {.seed = 3});
-  PlannedStepProgram planned = std::get<PlannedStepProgram>(plan_training(resolved.recipe));
-  TrainOptions options = {.recipe = resolved.recipe, .seed = 3, .steps = kSteps};
-  options.rate.base = 0.02;
-  options.evaluate = false;
-  if (resolved.recipe.sparsity.enabled()) options.reallocate_every = 1;
-  Trainer trainer(planned, *feeder, options);
+  const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(resolved.recipe));
+  Trainer trainer(planned, *feeder);
   const TrainResult result = trainer.run({});
-  return {.planned = planned.plan.arena,
+  return {.planned = planned.plan().arena,
           .measured = result.measured_arena,
           .losses = result.losses,
           .skipped = result.skipped,
@@ -104,6 +108,7 @@ const std::vector<Technique>& all_techniques() {
       {"nesterov", {"--optimizer=nesterov"}},
       {"adam", {"--optimizer=adam"}},
       {"adafactor", {"--optimizer=adafactor"}},
+      {"lion", {"--optimizer=lion"}},
       {"no_momentum", {"--momentum=0"}},
       {"clip_one_pass", {"--clip-norm=0.5"}},
       {"clip_two_pass", {"--clip-norm=0.5", "--clip-two-pass"}},
@@ -153,13 +158,20 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"fold", "nesterov"},
       {"fold", "adam"},
       {"fold", "adafactor"},
+      {"fold", "lion"},
       {"fold", "no_momentum"},
       {"fold", "clip_one_pass"},
       // Nothing is kept of what rounding leaves over.
-      {"state_8bit", "fp16_kahan"},
-      {"state_8bit", "bf16_kahan"},
       {"adafactor", "fp16_kahan"},
       {"adafactor", "bf16_kahan"},
+      // Packed nonzeros have no rows and columns.
+      {"adafactor", "sparse_dynamic"},
+      {"adafactor", "sparse_static"},
+      {"adafactor", "sparse_magnitude"},
+      // There is no momentum to leave out.
+      {"adam", "no_momentum"},
+      {"adafactor", "no_momentum"},
+      {"lion", "no_momentum"},
       // State that shares scales does not move; there is none, or too little, to encode.
       {"state_8bit", "sparse_dynamic"},
       {"state_8bit", "sparse_magnitude"},

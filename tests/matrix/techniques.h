@@ -30,8 +30,8 @@ bool are_refused(const std::string& a, const std::string& b);
 
 struct Net {
   std::string name;
-  Words words;                                            // as typed
-  Model (*build)(const ModelOptions& options) = nullptr;  // null: the model named first
+  Words words;                               // as typed
+  decltype(ModelOptions::build) build = {};  // empty: the model named first
 };
 // A residual block of a wrn: all its kinds of ops in few enough nodes for the planner's searches to
 // be quick.

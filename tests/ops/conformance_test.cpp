@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
+#include "graph/updates.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -38,8 +39,8 @@ TEST_P(Conformance, RecordIsComplete) {
 TEST_P(Conformance, EveryAliasNamesAnInputAndAnOutput) {
   for_each_sample([&](const Sample& sample) {
     const size_t outputs = op().infer(sample.inputs, sample.attrs).size();
-    for (const auto* aliases : {&op().in_place, &op().updates}) {
-      for (const Alias& alias : *aliases) {
+    for (const auto aliases : {std::span(op().in_place), updates_of(op(), outputs)}) {
+      for (const Alias& alias : aliases) {
         EXPECT_LT(static_cast<size_t>(alias.output), outputs);
         EXPECT_LT(static_cast<size_t>(alias.input), sample.inputs.size());
       }
@@ -103,7 +104,7 @@ TEST_P(Conformance, ReferenceIsNearInDouble) {
     const auto single = run_case(make_case(op(), sample));
     for (size_t k = 0; k < single.size(); ++k) {
       SCOPED_TRACE(k);
-      expect_near(single[k], wide[k], op().tolerance);
+      expect_near(single[k], wide[k], tolerance_of(op(), sample));
     }
   });
 }

@@ -14,30 +14,29 @@ TestTensor scalar(double value) { return {{{1}, DType::f32}, {value}}; }
 constexpr double kRate = 0.125;
 
 TEST(Sgd, NesterovLooksOneStepAhead) {
-  const Attrs attrs = {{"momentum", 0.9}, {"nesterov", int64_t{1}}};
+  const Attrs attrs = {{"rule", "nesterov"}, {"momentum", 0.9}};
   // step 1: m = 0.5, step 0.5 + 0.45;  step 2: m = 0.45 + 0.2, step 0.2 + 0.585
   auto out = reference_call(
-      "sgd_update", {vector_of({1}), vector_of({0.5}), vector_of({0}), scalar(kRate)}, attrs);
+      "update", {vector_of({1}), vector_of({0.5}), vector_of({0}), scalar(kRate)}, attrs);
   expect_near(out[0], {1 - kRate * 0.95}, kExact);
   expect_near(out[1], {0.5}, kExact);
   out = reference_call(
-      "sgd_update", {vector_of(out[0]), vector_of({0.2}), vector_of(out[1]), scalar(kRate)}, attrs);
+      "update", {vector_of(out[0]), vector_of({0.2}), vector_of(out[1]), scalar(kRate)}, attrs);
   expect_near(out[0], {1 - kRate * (0.95 + 0.785)}, kExact);
   expect_near(out[1], {0.65}, kExact);
 }
 
 TEST(Sgd, HeavyBallDecaysWeightsThroughTheMomentum) {
   const auto out = reference_call(
-      "sgd_update", {vector_of({2, -4}), vector_of({0.5, 1}), vector_of({1, -1}), scalar(kRate)},
-      {{"momentum", 0.5}, {"weight_decay", 0.25}});
+      "update", {vector_of({2, -4}), vector_of({0.5, 1}), vector_of({1, -1}), scalar(kRate)},
+      {{"rule", "sgd"}, {"momentum", 0.5}, {"weight_decay", 0.25}});
   expect_near(out[1], {0.5 * 1 + (0.5 + 0.25 * 2), 0.5 * -1 + (1 - 0.25 * 4)}, kExact);
   expect_near(out[0], {2 - kRate * 1.5, -4 - kRate * -0.5}, kExact);
 }
 
 TEST(Sgd, PlainHasNoState) {
-  const auto out =
-      reference_call("sgd_plain_update", {vector_of({2}), vector_of({0.5}), scalar(kRate)},
-                     {{"weight_decay", 0.25}});
+  const auto out = reference_call("update", {vector_of({2}), vector_of({0.5}), scalar(kRate)},
+                                  {{"rule", "sgd_plain"}, {"weight_decay", 0.25}});
   ASSERT_EQ(out.size(), 1u);
   expect_near(out[0], {2 - kRate * 1}, kExact);
 }
@@ -45,16 +44,16 @@ TEST(Sgd, PlainHasNoState) {
 // The paper's form: both moments corrected, then divided.
 void check_adam(double weight_decay, bool decoupled) {
   const double beta1 = 0.8, beta2 = 0.9, epsilon = 1e-3;
-  const Attrs attrs = {{"beta1", beta1},
+  const Attrs attrs = {{"rule", decoupled ? "adamw" : "adam"},
+                       {"beta1", beta1},
                        {"beta2", beta2},
                        {"epsilon", epsilon},
-                       {"weight_decay", weight_decay},
-                       {"decoupled", int64_t{decoupled}}};
+                       {"weight_decay", weight_decay}};
   double w = 1.5, m = 0, v = 0;
   std::vector<double> got_w = {w}, got_m = {m}, got_v = {v};
   for (int step = 1; step <= 4; ++step) {
     const double raw = std::cos(step) * step;
-    const auto out = reference_call("adam_update",
+    const auto out = reference_call("update",
                                     {vector_of(got_w), vector_of({raw}), vector_of(got_m),
                                      vector_of(got_v), scalar(kRate), scalar(step)},
                                     attrs);
@@ -80,8 +79,9 @@ TEST(Kahan, AddsUpStepsThatPlainRoundingLoses) {
   double plain = 1, w = 1, c = 0;
   for (int step = 0; step < 4000; ++step) {
     const TestTensor g = bf16(-0x1p-12);
-    plain = reference_call("sgd_plain_update", {bf16(plain), g, scalar(1)})[0][0];
-    const auto out = reference_call("sgd_plain_kahan_update", {bf16(w), g, bf16(c), scalar(1)});
+    plain = reference_call("update", {bf16(plain), g, scalar(1)}, {{"rule", "sgd_plain"}})[0][0];
+    const auto out = reference_call("update", {bf16(w), g, bf16(c), scalar(1)},
+                                    {{"rule", "sgd_plain"}, {"rounding", "kahan"}});
     w = out[0][0];
     c = out[1][0];
   }
@@ -89,25 +89,45 @@ TEST(Kahan, AddsUpStepsThatPlainRoundingLoses) {
   EXPECT_NEAR(w, 1 + 4000 * 0x1p-12, 0x1p-7);
 }
 
+// The same with a momentum in 8 bits: a block whose numbers are all alike is coded without error.
+TEST(Kahan, AddsUpStepsThatStateInEightBitsMakes) {
+  const int64_t count = 256;
+  const auto all = [&](DType dtype, double value) {
+    return TestTensor{{{count}, dtype}, std::vector<double>(count, value)};
+  };
+  const double kStep = 0x1p-12;
+  double w = 1, c = 0, code = 0, scale = 0;
+  for (int step = 0; step < 1000; ++step) {
+    const auto out =
+        reference_call("update_8bit",
+                       {all(DType::bf16, w), all(DType::bf16, -kStep), all(DType::u8, code),
+                        scalar(scale), all(DType::bf16, c), scalar(1)},
+                       {{"rule", "sgd"}, {"momentum", 0.0}, {"rounding", "kahan"}});
+    w = out[0][7], code = out[1][7], scale = out[2][0], c = out[3][7];
+  }
+  EXPECT_EQ(scale, kStep);
+  EXPECT_NEAR(w, 1 + 1000 * kStep, 0x1p-7);
+}
+
 TEST(Stochastic, MovesByTheRightAmountOnAverage) {
   const int64_t count = 20'000;
   const std::vector<double> ones(count, 1.0), steps(count, -0x1p-10);
-  const auto out = reference_call("sgd_plain_update",
-                                  {{{{count}, DType::bf16}, ones},
-                                   {{{count}, DType::bf16}, steps},
-                                   scalar(1),
-                                   {{{2}, DType::i64}, {3, 4}}},
-                                  {{"rounding", "stochastic"}, {"stream", int64_t{1}}});
+  const auto out =
+      reference_call("update",
+                     {{{{count}, DType::bf16}, ones},
+                      {{{count}, DType::bf16}, steps},
+                      scalar(1),
+                      {{{2}, DType::i64}, {3, 4}}},
+                     {{"rule", "sgd_plain"}, {"rounding", "stochastic"}, {"stream", int64_t{1}}});
   double mean = 0;
   for (const double w : out[0]) mean += w / count;
   EXPECT_NEAR(mean, 1 + 0x1p-10, 5 * 0x1p-7 / (2 * std::sqrt(count)));  // five deviations
 }
 
 TEST(Update, SkipsAndUnscalesByItsFactor) {
-  const Attrs scaled = {{"scaled", int64_t{1}}};
-  const auto out =
-      reference_call("sgd_plain_update",
-                     {vector_of({2}), vector_of({64}), scalar(kRate), scalar(1.0 / 128)}, scaled);
+  const Attrs scaled = {{"rule", "sgd_plain"}, {"scaled", int64_t{1}}};
+  const auto out = reference_call(
+      "update", {vector_of({2}), vector_of({64}), scalar(kRate), scalar(1.0 / 128)}, scaled);
   expect_near(out[0], {2 - kRate * 0.5}, kExact);
 }
 
@@ -116,9 +136,10 @@ TEST(Adam, PenalisesWeightsThroughTheGradient) { check_adam(0.1, false); }
 TEST(Adam, DecoupledDecaySkipsTheMoments) { check_adam(0.1, true); }
 
 TEST(Adam, FirstStepMovesByTheRateWhateverTheGradient) {
-  const auto out =
-      reference_call("adam_update", {vector_of({0, 0}), vector_of({1e-3, -50}), vector_of({0, 0}),
-                                     vector_of({0, 0}), scalar(kRate), scalar(1)});
+  const auto out = reference_call("update",
+                                  {vector_of({0, 0}), vector_of({1e-3, -50}), vector_of({0, 0}),
+                                   vector_of({0, 0}), scalar(kRate), scalar(1)},
+                                  {{"rule", "adam"}});
   expect_near(out[0], {-kRate, kRate}, kRate * 1e-5);  // epsilon 1e-8 beside a root of 1e-3
 }
 

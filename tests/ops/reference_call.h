@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/updates.h"
 
 namespace thimble {
 
@@ -42,7 +43,7 @@ inline std::vector<std::vector<double>> reference_call(std::string_view name,
   for (const TensorType& type : signature.outputs) {
     storage.emplace_back(static_cast<size_t>(type.bytes().count));
   }
-  for (const Alias& alias : op->updates) {
+  for (const Alias& alias : updates_of(*op, signature.outputs.size())) {
     storage[inputs.size() + static_cast<size_t>(alias.output)] =
         storage[static_cast<size_t>(alias.input)];
   }

@@ -125,8 +125,8 @@ TEST(Buffers, UpdatesHappenAtTheWeightsOwnBytes) {
   const ValueId w = b.weight("w", kSquare, {});
   const ValueId m = b.state("m", kSquare);
   const ValueId gradient = b.op("copy", {b.input("g", kSquare)});
-  b.apply("sgd_update", {w, gradient, m, b.input("rate", {{1}, DType::f32})},
-          {{"momentum", 0.9}, {"nesterov", int64_t{0}}, {"weight_decay", 0.0}});
+  b.apply("update", {w, gradient, m, b.input("rate", {{1}, DType::f32})},
+          {{"rule", "sgd"}, {"momentum", 0.9}, {"weight_decay", 0.0}});
   for (const Sharing sharing : {Sharing::none, Sharing::in_place, Sharing::sharing}) {
     const Buffers buffers = buffers_of(graph, sharing);
     EXPECT_EQ(buffers.calls[1].outputs[0], buffers.sources[w.at()]);
@@ -221,7 +221,8 @@ Loop make_loop() {
   loop.sum = b.accumulate("matmul", {h, loop.x}, {}, {loop.zero})[0];
   loop.last = b.op("relu", {loop.table});  // the last call of a turn; the next turn reads the table
   b.set_phase(Phase::end);
-  loop.updated = b.op("sgd_plain_update", {loop.w, loop.sum, loop.rate}, {{"weight_decay", 0.0}});
+  loop.updated =
+      b.op("update", {loop.w, loop.sum, loop.rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
   loop.graph.results = {loop.last};
   verify_graph(loop.graph);
   return loop;

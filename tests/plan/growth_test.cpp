@@ -7,26 +7,30 @@
 namespace thimble {
 namespace {
 
-// `layers` times tanh(x W), plain or added to x.
-Model chain(const ModelOptions& options, bool residual) {
+// `depth` times tanh(x W), plain or added to x.
+Model chain(const ModelOptions& options, int64_t depth, bool residual) {
   Layers net(options);
   Builder& b = net.build();
   const std::vector<int64_t> flat = {options.batch, options.image.elements()};
   ValueId x = b.op("reshape", {net.images()}, {{"shape", flat}});
-  for (int64_t i = 0; i < options.layers; ++i) {
+  for (int64_t i = 0; i < depth; ++i) {
     const ValueId y = net.linear(fmt::format("layer{}", i), x, options.image.elements(), "tanh");
     x = residual ? b.op("add", {x, y}) : y;
   }
   return net.finish(net.linear("classifier", x, options.classes));
 }
-Model residual_chain(const ModelOptions& options) { return chain(options, true); }
-Model plain_chain(const ModelOptions& options) { return chain(options, false); }
+Model residual_chain(const ModelOptions& options, int64_t depth) {
+  return chain(options, depth, true);
+}
+Model plain_chain(const ModelOptions& options, int64_t depth) {
+  return chain(options, depth, false);
+}
 
 constexpr int64_t kBatch = 64;
 constexpr int64_t kWidth = 16;
 constexpr double kTensor = kBatch * kWidth * 4;  // bytes of one value between layers
 
-class Growth : public testing::TestWithParam<decltype(ModelOptions::build)> {
+class Growth : public testing::TestWithParam<Model (*)(const ModelOptions&, int64_t)> {
  protected:
   static double activation_bytes(int64_t depth, const std::string& policy);
   static double exponent(const std::string& policy);
@@ -34,12 +38,11 @@ class Growth : public testing::TestWithParam<decltype(ModelOptions::build)> {
 
 // Bytes of the arena that are not weights, optimizer state, statistics or constants.
 double Growth::activation_bytes(int64_t depth, const std::string& policy) {
-  const ModelOptions options = {.name = "chain",
-                                .batch = kBatch,
-                                .image = {4, 4, 1},
-                                .classes = 4,
-                                .layers = depth,
-                                .build = GetParam()};
+  const auto build = [depth, make = GetParam()](const ModelOptions& options) {
+    return make(options, depth);
+  };
+  const ModelOptions options = {
+      .name = "chain", .batch = kBatch, .image = {4, 4, 1}, .classes = 4, .build = build};
   const Graph graph = make_training_graph(options, parse_optimizer("nesterov")).model.graph;
   const Costs costs = gather_costs(graph, *make_backend("null", 1));
   const Plan plan = std::get<Plan>(make_plan({.graph = graph, .costs = costs, .policy = policy}));

@@ -30,8 +30,8 @@ struct Problem {
 std::vector<ModelOptions> nets() {
   return {{.name = "wrn-28-2", .batch = 100},
           {.name = "resnet-50", .batch = 8},
-          {.name = "mlp", .batch = 64, .layers = 6, .hidden = 128},
-          {.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40},
+          {.name = "mlp:layers=6,hidden=128", .batch = 64},
+          {.name = "lstm:layers=3,hidden=64,length=40", .batch = 8},
           {.name = "unet", .batch = 8}};
 }
 

@@ -1,11 +1,12 @@
 #include "plan/schedule/place_updates.h"
 
+#include "graph/updates.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
 namespace {
 
-const Attrs kPlain = {{"weight_decay", 0.0}};
+const Attrs kPlain = {{"rule", "sgd_plain"}, {"weight_decay", 0.0}};
 
 // Nodes of a schedule, in order.
 std::vector<int32_t> order_of(const Schedule& schedule) {
@@ -33,8 +34,8 @@ TwoLayers make_two_layers() {
   const ValueId g2 = b.op("matmul", {h, g});
   const ValueId gh = b.op("matmul", {g, net.w2});
   const ValueId g1 = b.op("matmul", {x, gh});
-  b.op("sgd_plain_update", {net.w1, g1, rate}, kPlain);
-  b.op("sgd_plain_update", {net.w2, g2, rate}, kPlain);
+  b.op("update", {net.w1, g1, rate}, kPlain);
+  b.op("update", {net.w2, g2, rate}, kPlain);
   net.graph.results = {y};
   verify_graph(net.graph);
   return net;
@@ -67,7 +68,7 @@ TEST(PlaceUpdates, BehindReadersOfAViewOfTheWeight) {
   const ValueId w = b.weight("w", {{64}, DType::f32}, {});
   const ValueId seen = b.op("reshape", {w}, {{"shape", std::vector<int64_t>{8, 8}}});  // 0
   graph.results = {b.op("matmul", {x, seen})};                                         // 1
-  b.op("sgd_plain_update", {w, g, b.input("rate", {{1}, DType::f32})}, kPlain);        // 2
+  b.op("update", {w, g, b.input("rate", {{1}, DType::f32})}, kPlain);                  // 2
   verify_graph(graph);
   const Schedule schedule = place_updates(graph, forward_order(graph));
   EXPECT_EQ(order_of(schedule), (std::vector<int32_t>{0, 1, 2}));
@@ -84,7 +85,7 @@ TEST(PlaceUpdates, StatisticsRunOnceDuringTheForwardPass) {
     const Node& node = wrn.graph[wrn.plan.calls[s].node];
     ++times[wrn.plan.calls[s].node.at()];
     if (node.op->name == "softmax_cross_entropy") loss_at = s;
-    if (node.op->name == "sgd_update") first_optimizer = std::min(first_optimizer, s);
+    if (node.op->name == "update") first_optimizer = std::min(first_optimizer, s);
     if (node.op->name == "running_stats_update") last_statistic = s;
   }
   EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](int n) { return n == 1; }));
@@ -107,9 +108,8 @@ void expect_earliest(const Graph& graph, const Schedule& schedule) {
     if (!is_update(update)) continue;
     size_t earliest = 0;
     for (size_t i = 0; i < update.inputs.size(); ++i) {
-      const bool overwritten =
-          std::any_of(update.op->updates.begin(), update.op->updates.end(),
-                      [&](const Alias& a) { return a.input == static_cast<int>(i); });
+      const bool overwritten = std::ranges::any_of(
+          updates_of(update), [&](const Alias& a) { return a.input == static_cast<int>(i); });
       bool made = false;
       for (size_t s = 0; s < schedule.calls.size(); ++s) {
         const Node& node = graph[schedule.calls[s].node];
@@ -154,7 +154,7 @@ TEST(PlaceUpdates, UpdatesOfTheEndPhaseStayThere) {
   const ValueId sum = b.accumulate("copy", {x}, {}, {zero})[0];
   graph.results = {b.op("relu", {x})};
   b.set_phase(Phase::end);
-  b.op("sgd_plain_update", {w, sum, rate}, kPlain);
+  b.op("update", {w, sum, rate}, kPlain);
   verify_graph(graph);
   // The gradient is complete behind node 1 of a turn, but there may be more turns.
   EXPECT_EQ(order_of(place_updates(graph, forward_order(graph))),

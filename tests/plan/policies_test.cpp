@@ -98,7 +98,7 @@ TEST(Unet, HasNoCutPointsBetweenItsFirstSkipAndItsLast) {
 
 // A fan-out of one is halving; more cuts at once repeat less.
 TEST(LogRecursive, AHigherFanOutRepeatsLess) {
-  Case c = planned_model({.name = "mlp", .batch = 16, .layers = 200, .hidden = 16});
+  Case c = planned_model({.name = "mlp:layers=200,hidden=16", .batch = 16});
   const auto blocks_run = [&](std::string_view policy) {
     const Plan plan = plan_with(c, policy);
     EXPECT_EQ(find_fault(c.graph, c.costs, plan), std::nullopt);

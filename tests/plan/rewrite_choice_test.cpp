@@ -5,7 +5,6 @@
 
 #include "plan/schedule/recompute.h"
 #include "support/plan_cases.h"
-#include "transform/codec_json.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -48,7 +47,7 @@ struct Problem {
 };
 
 std::vector<Case> cases() {
-  const ModelOptions mlp = {.name = "mlp", .batch = 64, .layers = 4, .hidden = 64};
+  const ModelOptions mlp = {.name = "mlp:layers=4,hidden=64", .batch = 64};
   const ModelOptions wrn = {.name = "wrn-10-1", .batch = 8, .image = {16, 16, 3}};
   return {{mlp, "optimal", "auto:int2"}, {mlp, "optimal", "auto:fp16"}, {wrn, "keep_all", "auto"}};
 }
@@ -123,8 +122,8 @@ TEST(RewriteChoice, HarmIsDoneOnlyWhereItPays) {
 // Every way of keeping a few activations (whole, in any codec of the ladder, or computed again), laid
 // out for real. What is chosen from the ladder's few is hardly slower than the best of all.
 TEST(RewriteChoice, IsNearBruteForce) {
-  const Recipe recipe = recipe_of(
-      {.name = "mlp", .batch = 128, .image = {8, 8, 1}, .layers = 3, .hidden = 64}, "auto:int8");
+  const Recipe recipe =
+      recipe_of({.name = "mlp:layers=3,hidden=64", .batch = 128, .image = {8, 8, 1}}, "auto:int8");
   Problem problem(recipe);
   const Graph& plain = problem.calls[0].training->model.graph;
   const std::vector<Encodable> encodable = find_encodable(plain, recipe.codec);

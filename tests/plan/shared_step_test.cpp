@@ -1,12 +1,12 @@
 // Microbatches of two sizes in one step: two plans, one arena.
-#include "plan/verify/verify_shared_step.h"
+#include "plan/verify/verify_shared_arena.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
 namespace {
 
-PlannedStepProgram uneven(const ModelOptions& model, int64_t batch, int64_t microbatch, bool fold,
-                          const std::string& planner = "keep_all") {
+PlannedTraining uneven(const ModelOptions& model, int64_t batch, int64_t microbatch, bool fold,
+                       const std::string& planner = "keep_all") {
   Recipe recipe;
   recipe.model = model;
   recipe.model.batch = batch;
@@ -15,60 +15,60 @@ PlannedStepProgram uneven(const ModelOptions& model, int64_t batch, int64_t micr
   recipe.optimizer.fold = fold;
   recipe.planner = planner;
   recipe.on.threads = 1;
-  return std::get<PlannedStepProgram>(plan_training(recipe));
+  return std::get<PlannedTraining>(plan_training(recipe));
 }
 
 TEST(SharedStep, TheLastMicrobatchFitsIntoTheArenaOfTheOthers) {
   for (const ModelOptions& model : {small_mlp(), small_wrn(), small_lstm()}) {
     for (const bool fold : {false, true}) {
       for (const char* planner : {"keep_all", "sqrt_segments", "log_recursive"}) {
-        const PlannedStepProgram call = uneven(model, 10, 4, fold, planner);
-        ASSERT_NE(call.rest, nullptr);
+        const PlannedTraining call = uneven(model, 10, 4, fold, planner);
+        ASSERT_NE(call.rest(), nullptr);
         EXPECT_EQ(call.microbatches, (Microbatches{10, 4, 2, 2}));
-        EXPECT_LE(call.rest->plan.arena, call.plan.arena) << model.name;
-        EXPECT_EQ(call.plan.microbatches, 3);
+        EXPECT_LE(call.rest()->plan.arena, call.plan().arena) << model.name;
+        EXPECT_EQ(call.plan().microbatches, 3);
       }
     }
   }
 }
 
 TEST(SharedStep, OneFullMicrobatchAndARestAreALoop) {
-  const PlannedStepProgram call = uneven(small_wrn(), 10, 9, false);
+  const PlannedTraining call = uneven(small_wrn(), 10, 9, false);
   EXPECT_EQ(call.microbatches, (Microbatches{10, 9, 1, 1}));
-  EXPECT_EQ(call.plan.microbatches, 2);
+  EXPECT_EQ(call.plan().microbatches, 2);
 }
 
 TEST(SharedStep, TheStepIsPricedWithTheSmallerOne) {
-  const PlannedStepProgram whole = uneven(small_wrn(), 8, 4, false);
-  const PlannedStepProgram less = uneven(small_wrn(), 7, 4, false);
-  EXPECT_EQ(whole.rest, nullptr);
+  const PlannedTraining whole = uneven(small_wrn(), 8, 4, false);
+  const PlannedTraining less = uneven(small_wrn(), 7, 4, false);
+  EXPECT_EQ(whole.rest(), nullptr);
   const Plan priced = priced_as_a_whole(less);
-  EXPECT_LT(priced.predicted_seconds, whole.plan.predicted_seconds);
-  EXPECT_LT(priced.flops, whole.plan.flops);
+  EXPECT_LT(priced.predicted_seconds, whole.plan().predicted_seconds);
+  EXPECT_LT(priced.flops, whole.plan().flops);
   // Convolutions of 4 + 3 rows are 7/8 of those of 4 + 4; updates cost the same.
-  EXPECT_GT(priced.flops, whole.plan.flops * 7 / 8);
+  EXPECT_GT(priced.flops, whole.plan().flops * 7 / 8);
 }
 
 TEST(SharedStep, PlansThatCarryElsewhereAreFound) {
   for (const ModelOptions& model : {small_wrn(), small_lstm()}) {
     for (const bool fold : {false, true}) {
-      const PlannedStepProgram call = uneven(model, 10, 4, fold);
-      const Graph& full = call.training->model.graph;
-      const Graph& rest = call.rest->training.model.graph;
-      EXPECT_EQ(find_disagreement(full, call.plan, rest, call.rest->plan), std::nullopt);
-      for (size_t s = 0; s < call.plan.calls.size(); ++s) {
-        if (full[call.plan.calls[s].node].phase != Phase::begin) continue;
-        Plan moved = call.plan;
+      const PlannedTraining call = uneven(model, 10, 4, fold);
+      const Graph& full = call.graph();
+      const Graph& rest = call.rest()->model.graph;
+      EXPECT_EQ(find_disagreement(full, call.plan(), rest, call.rest()->plan), std::nullopt);
+      for (size_t s = 0; s < call.plan().calls.size(); ++s) {
+        if (full[call.plan().calls[s].node].phase != Phase::begin) continue;
+        Plan moved = call.plan();
         moved.calls[s].outputs[0] += Bytes(64);
-        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest->plan).has_value());
+        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest()->plan).has_value());
       }
       for (size_t v = 0; v < full.values.size(); ++v) {
         const Value& value = full.values[v];
         if (value.producer.valid() || !is_persistent(value.role)) continue;
         if (value.role == Role::constant) continue;
-        Plan moved = call.plan;
+        Plan moved = call.plan();
         moved.sources[v] += Bytes(64);
-        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest->plan).has_value())
+        EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest()->plan).has_value())
             << value.name;
       }
     }
@@ -76,21 +76,21 @@ TEST(SharedStep, PlansThatCarryElsewhereAreFound) {
 }
 
 TEST(SharedStep, ConstantsOfTheOthersAreLeftAlone) {
-  const PlannedStepProgram call = uneven(small_lstm(), 10, 4, false);
-  const Graph& full = call.training->model.graph;
-  const Graph& rest = call.rest->training.model.graph;
+  const PlannedTraining call = uneven(small_lstm(), 10, 4, false);
+  const Graph& full = call.graph();
+  const Graph& rest = call.rest()->model.graph;
   // The first state of 4 rows has no twin among those of 2.
   const auto own = std::find_if(full.values.begin(), full.values.end(), [&](const Value& value) {
     return value.role == Role::constant && !rest.find(value.name).valid();
   });
   ASSERT_NE(own, full.values.end());
-  Plan plan = call.rest->plan;
+  Plan plan = call.rest()->plan;
   for (PlannedCall& planned : plan.calls) {
     if (rest[planned.node].phase != Phase::each) continue;
-    planned.outputs[0] = call.plan.sources[static_cast<size_t>(own - full.values.begin())];
+    planned.outputs[0] = call.plan().sources[static_cast<size_t>(own - full.values.begin())];
     break;
   }
-  EXPECT_TRUE(find_disagreement(full, call.plan, rest, plan).has_value());
+  EXPECT_TRUE(find_disagreement(full, call.plan(), rest, plan).has_value());
 }
 
 }  // namespace

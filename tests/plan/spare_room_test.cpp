@@ -162,8 +162,8 @@ TEST(SpareRoom, MakesNoPolicysScheduleWorse) {
   for (const ModelOptions& options :
        {ModelOptions{.name = "wrn-16-2", .batch = 10},
         ModelOptions{.name = "resnet-50", .batch = 8},
-        ModelOptions{.name = "lstm", .batch = 8, .layers = 3, .hidden = 64, .length = 40},
-        small_lstm_runs(), small_unet()}) {
+        ModelOptions{.name = "lstm:layers=3,hidden=64,length=40", .batch = 8}, small_lstm_runs(),
+        small_unet()}) {
     for (const int microbatches : {1, 3}) {
       const Graph graph =
           make_training_graph(options, parse_optimizer("nesterov"), {}, microbatches).model.graph;

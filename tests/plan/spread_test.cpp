@@ -89,8 +89,8 @@ double seconds_of(const Graph& graph, const Plan& plan, int streams) {
 
 // Layers of a recurrent net follow each other diagonally: all that keeps them apart is scratch.
 TEST(Spread, LayersOfARecurrentNetRunAtTheSameTime) {
-  const ModelOptions options = {
-      .name = "lstm", .batch = 16, .layers = 4, .hidden = 32, .length = 64, .steps_at_once = 4};
+  const ModelOptions options = {.name = "lstm:layers=4,hidden=32,length=64,steps-at-once=4",
+                                .batch = 16};
   const Case c = planned_model(options, "sgd");
   const Costs costs = with_scratch(c.costs, 1 << 15);
   const Plan plan = std::get<Plan>(make_plan({.graph = c.graph, .costs = costs}));

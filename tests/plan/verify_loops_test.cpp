@@ -28,7 +28,7 @@ LoopCase loop_case() {
   const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
   const ValueId sum2 = b.accumulate("copy", {h}, {}, {sum})[0];
   b.set_phase(Phase::end);
-  b.op("sgd_plain_update", {w, sum2, rate}, {{"weight_decay", 0.0}});
+  b.op("update", {w, sum2, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
   c.graph.results = {sum2};
   verify_graph(c.graph);
   c.costs = flat_costs(c.graph, Bytes(64));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "graph/updates.h"
 #include "support/plan_cases.h"
 
 namespace thimble {
@@ -29,7 +30,7 @@ Case hand_made(uint32_t seed) {
     g = b.op("tanh_backward", {layers[i], g});
     const ValueId gw = b.op("matmul", {i == 0 ? layers[0] : layers[i - 1], g});
     const ValueId next = b.op("matmul", {g, weights[i]});
-    b.op("sgd_plain_update", {weights[i], gw, rate}, {{"weight_decay", 0.0}});
+    b.op("update", {weights[i], gw, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
     g = next;
   }
   graph.results = {g};
@@ -53,7 +54,7 @@ std::vector<Case> sound_cases() {
 // The smallest plans of the policies that compute again.
 std::vector<Case> recomputing_cases() {
   std::vector<Case> cases;
-  const ModelOptions lstm = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 16};
+  const ModelOptions lstm = {.name = "lstm:layers=1,hidden=16,length=16", .batch = 16};
   for (const ModelOptions& options : {small_wrn(), lstm, small_unet()}) {
     const Case whole = planned_model(options);
     for (const char* policy : {"drop_cheap", "sqrt_segments", "chen_budget", "mirror",
@@ -227,9 +228,8 @@ bool update_early(const Case& c, std::mt19937& random, Plan& plan) {
     for (size_t i = 0; i < update.inputs.size(); ++i) {
       const ValueId value = update.inputs[i];
       hazard |= std::count(other.outputs.begin(), other.outputs.end(), value) != 0;
-      const bool overwritten =
-          std::any_of(update.op->updates.begin(), update.op->updates.end(),
-                      [&](const Alias& a) { return a.input == static_cast<int>(i); });
+      const bool overwritten = std::ranges::any_of(
+          updates_of(update), [&](const Alias& a) { return a.input == static_cast<int>(i); });
       hazard |= overwritten && std::count(other.inputs.begin(), other.inputs.end(), value) != 0;
     }
     if (!hazard) continue;

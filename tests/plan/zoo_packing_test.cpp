@@ -13,14 +13,14 @@ struct Net {
 
 std::vector<Net> zoo() {
   return {{"mlp", {.name = "mlp"}},
-          {"deep_mlp", {.name = "mlp", .dropout = 0.1, .layers = 40}},
+          {"deep_mlp", {.name = "mlp:layers=40", .dropout = 0.1}},
           {"wrn_16_4", {.name = "wrn-16-4"}},
           {"wrn_28_2", {.name = "wrn-28-2"}},
           {"resnet50", {.name = "resnet-50"}},
           {"resnet152", {.name = "resnet-152"}},
           {"lstm", {.name = "lstm"}},
           {"unet", {.name = "unet"}},
-          {"deep_unet", {.name = "unet", .image = {128, 128, 3}, .layers = 5}}};
+          {"deep_unet", {.name = "unet:layers=5", .image = {128, 128, 3}}}};
 }
 
 class ZooPacking : public testing::TestWithParam<Net> {};

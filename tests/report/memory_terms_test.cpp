@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 namespace {
@@ -17,16 +17,16 @@ Recipe on_null(const ModelOptions& model, const char* optimizer = "nesterov") {
 }
 
 MemoryTerms on_paper(const Recipe& recipe) {
-  return terms_on_paper(make_step_graphs(recipe).full.model.graph);
+  return terms_on_paper(make_step_graphs(recipe).front().model.graph);
 }
 
 MemoryTerms planned(const Recipe& recipe) {
-  const auto step = std::get<PlannedStepProgram>(plan_training(recipe));
-  return terms_of(step.training->model.graph, step.plan);
+  const auto step = std::get<PlannedTraining>(plan_training(recipe));
+  return terms_of(step.graph(), step.plan());
 }
 
 const ModelOptions kMlp = {
-    .name = "mlp", .batch = 8, .image = {4, 4, 1}, .classes = 10, .layers = 2, .hidden = 300};
+    .name = "mlp:layers=2,hidden=300", .batch = 8, .image = {4, 4, 1}, .classes = 10};
 constexpr int64_t kMlpWeights = 16 * 300 + 300 + 300 * 300 + 300 + 300 * 10 + 10;
 
 TEST(MemoryTerms, OfTheBaselineAreTheLiteratures) {

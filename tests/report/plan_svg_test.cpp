@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace thimble {
 namespace {
@@ -19,11 +19,11 @@ TEST(PlanSvg, DrawsEveryStayAndNamesTheBytes) {
   recipe.model = {.name = "mlp", .batch = 8};
   recipe.device = "null";
   const auto planned = plan_training(recipe);
-  const auto& step = std::get<PlannedStepProgram>(planned);
-  const std::string svg = plan_svg(step.training->model.graph, step.plan);
+  const auto& step = std::get<PlannedTraining>(planned);
+  const std::string svg = plan_svg(step.graph(), step.plan());
   EXPECT_EQ(svg.find("<svg "), 0u);
   EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
-  EXPECT_NE(svg.find(fmt::format("an arena of {} bytes", step.plan.arena.count)),
+  EXPECT_NE(svg.find(fmt::format("an arena of {} bytes", step.plan().arena.count)),
             std::string::npos);
   // Three matrices, their momenta and their gradients at least.
   EXPECT_GE(count(svg, "<rect "), 9);

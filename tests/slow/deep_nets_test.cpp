@@ -59,8 +59,7 @@ TEST_F(DeepNet, IsPackedWithinAHundredthOfThePeak) {
 
 class LongSequence : public DeepNet {
  protected:
-  LongSequence()
-      : DeepNet({.name = "lstm", .batch = 64, .layers = 4, .hidden = 1024, .length = 512}) {}
+  LongSequence() : DeepNet({.name = "lstm:layers=4,hidden=1024,length=512", .batch = 64}) {}
 };
 
 TEST_F(LongSequence, IsPackedWithinAHundredthOfThePeak) {

@@ -53,7 +53,7 @@ TEST_P(Conformance, IsNearTheReference) {
     const auto got = run_case(op_case, {.backend = backend()});
     for (size_t k = 0; k < expected.size(); ++k) {
       SCOPED_TRACE(k);
-      expect_near(got[k], expected[k], op().tolerance);
+      expect_near(got[k], expected[k], tolerance_of(op(), sample));
     }
   });
 }
@@ -73,7 +73,7 @@ TEST_P(Conformance, IsNearTheReferenceInSixteenBits) {
       const auto moved = run_case(op_case, {.backend = backend(), .shift = 3});
       for (size_t k = 0; k < expected.size(); ++k) {
         SCOPED_TRACE(k);
-        expect_near(got[k], expected[k], std::max(tolerance, op().tolerance));
+        expect_near(got[k], expected[k], std::max(tolerance, tolerance_of(op(), sample)));
         EXPECT_TRUE(same_bits(got[k], moved[k])) << "differs at other addresses";
       }
     });

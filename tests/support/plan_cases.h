@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "graph/builder.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/place_updates.h"
 #include "plan/verify/verify_plan.h"
@@ -106,7 +106,7 @@ inline Case recomputed(const Case& from, uint32_t seed, double chance) {
 }
 
 inline ModelOptions small_mlp() {
-  return {.name = "mlp", .batch = 8, .dropout = 0.25, .layers = 2, .hidden = 24};
+  return {.name = "mlp:layers=2,hidden=24", .batch = 8, .dropout = 0.25};
 }
 inline ModelOptions small_wrn() { return {.name = "wrn-10-1", .batch = 4, .image = {8, 8, 1}}; }
 inline OptimizerSpec folded_sgd() {
@@ -118,15 +118,15 @@ inline ModelOptions small_resnet() {
   return {.name = "resnet:[1,1,1,1]", .batch = 2, .image = {32, 32, 3}, .classes = 10};
 }
 inline ModelOptions small_unet() {
-  return {.name = "unet", .batch = 2, .image = {8, 8, 3}, .layers = 2, .hidden = 4};
+  return {.name = "unet:layers=2,hidden=4", .batch = 2, .image = {8, 8, 3}};
 }
 inline ModelOptions small_lstm() {
-  return {.name = "lstm", .batch = 4, .layers = 2, .hidden = 16, .length = 5};
+  return {.name = "lstm:layers=2,hidden=16,length=5", .batch = 4};
 }
 
 inline ModelOptions small_lstm_runs() {
   ModelOptions options = small_lstm();
-  options.steps_at_once = 2;  // of 5 time steps
+  options.name += ",steps-at-once=2";  // of 5 time steps
   return options;
 }
 

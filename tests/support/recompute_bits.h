@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "execute/costs.h"
 #include "execute/program.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
@@ -152,26 +152,19 @@ struct Net {
 inline std::vector<Net> nets() {
   std::vector<Net> all;
   all.push_back({"wrn", {.name = "wrn-16-2", .batch = 3, .image = {8, 8, 3}, .dropout = 0.1}});
+  all.push_back({"resnet50",
+                 {.name = "resnet-50:hidden=16", .batch = 2, .image = {32, 32, 3}, .classes = 7}});
+  all.push_back({"mlp", {.name = "mlp:layers=6,hidden=24", .batch = 5, .dropout = 0.3}});
+  all.push_back({"lstm", {.name = "lstm:layers=2,hidden=8,length=24", .batch = 3}});
   all.push_back(
-      {"resnet50",
-       {.name = "resnet-50", .batch = 2, .image = {32, 32, 3}, .classes = 7, .hidden = 16}});
-  all.push_back({"mlp", {.name = "mlp", .batch = 5, .dropout = 0.3, .layers = 6, .hidden = 24}});
-  all.push_back({"lstm", {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 24}});
+      {"lstm_runs", {.name = "lstm:layers=2,hidden=8,length=12,steps-at-once=5", .batch = 3}});
   all.push_back(
-      {"lstm_runs",
-       {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12, .steps_at_once = 5}});
-  all.push_back({"unet",
-                 {.name = "unet",
-                  .batch = 2,
-                  .image = {16, 16, 3},
-                  .dropout = 0.1,
-                  .layers = 3,
-                  .hidden = 4}});
+      {"unet",
+       {.name = "unet:layers=3,hidden=4", .batch = 2, .image = {16, 16, 3}, .dropout = 0.1}});
   all.push_back(
       {"sparse_wrn", {.name = "wrn-16-1", .batch = 3, .image = {8, 8, 3}}, {.density = 0.3}});
-  all.push_back({"sparse_lstm",
-                 {.name = "lstm", .batch = 3, .layers = 2, .hidden = 8, .length = 12},
-                 {.density = 0.5}});
+  all.push_back(
+      {"sparse_lstm", {.name = "lstm:layers=2,hidden=8,length=12", .batch = 3}, {.density = 0.5}});
   return all;
 }
 
@@ -189,23 +182,25 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
   // Made-up data.
   void fill(Program& program, int call) const {
     const Model& model = training_.model;
-    if (model.pixels.valid()) {
+    for (const Feed& feed : model.feeds) {
+      const DType dtype = model.graph[feed.value].type.dtype;
       size_t i = 0;
-      for (uint8_t& pixel : program.view<uint8_t>(model.pixels)) {
-        pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(call) * 11) % 251);
+      if (dtype == DType::u8) {
+        for (uint8_t& pixel : program.view<uint8_t>(feed.value)) {
+          pixel = static_cast<uint8_t>((i++ * 37 + static_cast<size_t>(call) * 11) % 251);
+        }
+      } else if (dtype == DType::f32) {
+        for (float& x : program.view<float>(feed.value)) {
+          x = static_cast<float>((i++ * 31 + static_cast<size_t>(call)) % 17) / 8.0f - 1.0f;
+        }
+      } else {
+        int row = call;
+        for (int32_t& label : program.view<int32_t>(feed.value)) {
+          label = row++ % static_cast<int32_t>(feed.limit);
+        }
       }
     }
-    if (model.sequence.valid()) {
-      size_t i = 0;
-      for (float& x : program.view<float>(model.sequence)) {
-        x = static_cast<float>((i++ * 31 + static_cast<size_t>(call)) % 17) / 8.0f - 1.0f;
-      }
-    }
-    int row = call;
-    for (int32_t& label : program.view<int32_t>(model.labels)) {
-      label = row++ % static_cast<int32_t>(model.options.classes);
-    }
-    program.view<float>(model.normalizer)[0] = 1.0f / static_cast<float>(model.options.batch);
+    program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(model.options.batch);
     program.view<float>(training_.scalars.learning_rate)[0] = 0.05f;
     if (model.rng.valid()) {
       const auto rng = program.view<int64_t>(model.rng);

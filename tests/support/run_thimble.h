@@ -71,7 +71,7 @@ class Process {
     for (const auto& [path, fd] : {std::pair(&out, 1), std::pair(&err, 2)}) {
       const int file = *path == "closed" ? -1 : open(path->c_str(), flags, 0600);
       file < 0 ? close(fd) : dup2(file, fd);
-      if (file > 2) close(file);
+      if (file >= 0 && file != fd) close(file);
     }
     if (chdir(settings.folder.c_str()) != 0) _exit(126);
     if (settings.file_limit != RLIM_INFINITY) {

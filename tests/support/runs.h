@@ -6,10 +6,39 @@
 #include <memory>
 #include <string>
 
-#include "data/digits.h"
+#include "data/dataset.h"
 #include "train/trainer.h"
 
 namespace thimble {
+
+// How a run of a test goes, in steps.
+struct RunOptions {
+  RateSchedule rate;
+  int64_t steps = 0;
+  int64_t save_every = 0;      // 0: only at the end
+  int64_t evaluate_every = 0;  // 0: only at the end
+  int64_t reallocate_every = 0;
+  bool evaluate = true;
+  std::string out = {};
+  bool resume = false;
+  std::string weights = {};
+  std::function<bool()> stop = {};
+  nlohmann::json fingerprint = {};
+  TrainingStep::Look on_microbatch = {};
+
+  void put_into(Recipe& recipe) const {
+    ScheduleSpec& schedule = recipe.schedule;
+    schedule.steps = steps;
+    schedule.kind = rate.kind;
+    schedule.factor = rate.factor;
+    schedule.warmup = steps_span(rate.warmup_steps);
+    for (const int64_t at : rate.milestones) schedule.milestones.push_back(steps_span(at));
+    recipe.save_every = steps_span(save_every);
+    recipe.evaluate_every = steps_span(evaluate_every);
+    recipe.reallocate_every = reallocate_every;
+    recipe.evaluate = evaluate;
+  }
+};
 
 struct RunSetup {
   ModelOptions model;
@@ -33,19 +62,18 @@ struct RunSetup {
 };
 
 inline RunSetup mlp_run() {
-  return {.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .hidden = 32}};
+  return {.model = {.name = "mlp:hidden=32", .batch = 64, .dropout = 0.3}};
 }
 inline RunSetup wrn_run() {
   return {.model = {.name = "wrn-10-1", .batch = 16, .image = {8, 8, 1}}, .augment = true};
 }
 inline RunSetup lstm_run() {
-  return {.model = {.name = "lstm", .batch = 16, .layers = 1, .hidden = 16, .length = 6},
-          .rate = 0.2};
+  return {.model = {.name = "lstm:layers=1,hidden=16,length=6", .batch = 16}, .rate = 0.2};
 }
 // The same net, several time steps to a node.
 inline RunSetup lstm_runs_run() {
   RunSetup run = lstm_run();
-  run.model.steps_at_once = 4;
+  run.model.name += ",steps-at-once=4";
   return run;
 }
 inline RunSetup adam_run() {
@@ -58,7 +86,7 @@ inline RunSetup adam_run() {
 // Everything a Trainer needs, held together.
 class TrainingRun {
  public:
-  explicit TrainingRun(const RunSetup& run, TrainOptions options = {}) {
+  explicit TrainingRun(const RunSetup& run, RunOptions options = {}) {
     Recipe recipe;
     recipe.model = run.model;
     recipe.optimizer = parse_optimizer(run.optimizer);
@@ -76,28 +104,35 @@ class TrainingRun {
     recipe.device = run.device;
     recipe.on.tf32 = run.tf32;
     recipe.on.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
-    planned_ =
-        std::make_unique<PlannedStepProgram>(std::get<PlannedStepProgram>(plan_training(recipe)));
+    recipe.data.augment = run.augment;
+    recipe.seed = run.seed;
+    options.put_into(recipe);
+    recipe.schedule.rate = run.rate;
+    planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
-    feeder_ = run.model.name == "lstm" ? make_sequence_feeder(feed, 320, 50)
-                                       : make_image_feeder(digits_, feed);
-    options.recipe = recipe;
-    options.seed = run.seed;
-    options.rate.base = run.rate;
-    options.data = {{"augment", run.augment}};
-    trainer_ = std::make_unique<Trainer>(*planned_, *feeder_, std::move(options));
+    const bool sequences = run.model.name.starts_with("lstm");
+    data_ = open_dataset(sequences ? "sequences" : "digits",
+                         {.wanted = fields_read(planned_->full().model),
+                          .train_count = 320,
+                          .test_count = 50,
+                          .seed = run.seed});
+    feeder_ = std::make_unique<Feeder>(*data_, feed);
+    trainer_ = std::make_unique<Trainer>(
+        *planned_, *feeder_,
+        TrainOptions{options.out, options.resume, options.weights, options.fingerprint,
+                     options.stop, options.on_microbatch});
   }
 
   TrainResult run() { return trainer_->run({}); }
   Trainer& trainer() { return *trainer_; }
   Program& program() { return trainer_->program(); }
   TrainingStep& step() { return trainer_->training_step(); }
-  const PlannedStepProgram& planned() const { return *planned_; }
-  Feeder& feeder() { return *feeder_; }
+  const PlannedTraining& planned() const { return *planned_; }
+  const Feeder& feeder() { return *feeder_; }
 
  private:
-  Digits digits_;
-  std::unique_ptr<PlannedStepProgram> planned_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<PlannedTraining> planned_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<Trainer> trainer_;
 };

@@ -116,8 +116,8 @@ TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
   for (const int copies : {0, 1, 7}) {  // among the weights, and among the moments
     LostDevice device(*run.planned().backend);
     device.lose_after(copies);
-    const auto arena = device.allocate(run.planned().plan.arena);
-    Program program(run.program().graph(), run.planned().plan, device, *arena);
+    const auto arena = device.allocate(run.planned().plan().arena);
+    Program program(run.program().graph(), run.planned().plan(), device, *arena);
     EXPECT_TRUE(throws_saying<DeviceError>(
         [&] { save_checkpoint(folder.path(), program, {.step = 5, .recipe = kRecipe}); }, "lost"));
     EXPECT_EQ(latest_checkpoint(folder.path()), fs::canonical(good).string());
@@ -152,7 +152,7 @@ TEST(Checkpoint, WhatAKilledSaveLeavesIsRemovedAtTheNextStart) {
 TEST(Checkpoint, OfOtherDataIsRefused) {
   const TemporaryFolder folder;
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
-  const nlohmann::json data = fingerprint_of(Digits().info());
+  const nlohmann::json data = fingerprint_of(open_dataset("digits")->info());
   const std::string path =
       save_checkpoint(folder.path(), run.program(), {.step = 1, .recipe = kRecipe, .data = data});
   EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).data, data);
@@ -180,12 +180,12 @@ TEST(Checkpoint, OfOtherDataIsRefused) {
 
 TEST(Checkpoint, ARunThatIsAskedToStopSavesAndGoesOnToTheSameBits) {
   const TemporaryFolder folder;
-  TrainOptions options = {.steps = 6, .evaluate = false};
+  RunOptions options = {.steps = 6, .evaluate = false};
   options.rate.kind = RateSchedule::Kind::constant;
   const TrainResult whole = TrainingRun(adam_run(), options).run();
   options.out = folder / "out";
   int asked = 0;
-  TrainOptions first = options;
+  RunOptions first = options;
   first.stop = [&] { return ++asked == 4; };
   const TrainResult stopped = TrainingRun(adam_run(), first).run();
   EXPECT_TRUE(stopped.stopped);
@@ -298,7 +298,7 @@ TEST(Checkpoint, OfAnotherModelIsRefusedEvenUnderTheSameRecipe) {
   TrainingRun wrn(wrn_run(), {.steps = 1, .evaluate = false});
   TrainingRun mlp(mlp_run(), {.steps = 1, .evaluate = false});
   RunSetup wide_run = mlp_run();
-  wide_run.model.hidden = 48;
+  wide_run.model.name = "mlp:hidden=48";
   TrainingRun wide(wide_run, {.steps = 1, .evaluate = false});
   const std::string path = save_checkpoint(folder.path(), mlp.program(), {.recipe = kRecipe});
   for (TrainingRun* other : {&wrn, &wide}) {
@@ -365,12 +365,12 @@ TEST_P(Resume, ContinuesToTheSameBits) {
   for (const int64_t k : {1, 5, 11, 12}) {
     SCOPED_TRACE(k);
     const TemporaryFolder folder;
-    TrainOptions options = {
+    RunOptions options = {
         .steps = steps, .save_every = k, .evaluate_every = 3, .out = folder / "out"};
     options.rate.kind = RateSchedule::Kind::constant;
     {
       // Stops in the middle of things, as if killed: what `latest` holds is step k's.
-      TrainOptions first = options;
+      RunOptions first = options;
       first.on_microbatch = [&](MicrobatchId which, TrainingStep::Part&) {
         if (which.step == k) throw std::runtime_error("killed");
       };
@@ -388,10 +388,10 @@ TEST_P(Resume, ContinuesToTheSameBits) {
     EXPECT_EQ(result.steps, steps);
     EXPECT_EQ(result.weights_sha256, expected.weights_sha256);
     EXPECT_EQ(persistent_bytes(resumed.program()), persistent_bytes(whole.program()));
-    EXPECT_EQ(result.train_loss, expected.train_loss);
-    EXPECT_EQ(result.train_accuracy, expected.train_accuracy);
-    EXPECT_EQ(result.test_loss, expected.test_loss);
-    EXPECT_EQ(result.test_accuracy, expected.test_accuracy);
+    EXPECT_EQ(result.train.loss, expected.train.loss);
+    EXPECT_EQ(result.train["accuracy"], expected.train["accuracy"]);
+    EXPECT_EQ(result.test.loss, expected.test.loss);
+    EXPECT_EQ(result.test["accuracy"], expected.test["accuracy"]);
     EXPECT_EQ(result.losses,
               std::vector<double>(expected.losses.begin() + k, expected.losses.end()));
   }
@@ -406,18 +406,18 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Resume,
 
 TEST(ResumeErrors, SayWhatDiffers) {
   const TemporaryFolder folder;
-  const TrainOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
+  const RunOptions options = {.steps = 2, .evaluate = false, .out = folder / "out"};
   EXPECT_TRUE(throws_saying<UserError>(
       [&] {
-        TrainOptions resumed = options;
+        RunOptions resumed = options;
         resumed.resume = true;
         TrainingRun(mlp_run(), resumed);
       },
       "no checkpoint"));
   TrainingRun(mlp_run(), options).run();
-  TrainOptions resumed = options;
+  RunOptions resumed = options;
   resumed.resume = true;
-  const auto refusal = [&](const RunSetup& run, const TrainOptions& with) {
+  const auto refusal = [&](const RunSetup& run, const RunOptions& with) {
     return message_of<UserError>([&] { TrainingRun(run, with); });
   };
   RunSetup other = mlp_run();
@@ -433,7 +433,7 @@ TEST(ResumeErrors, SayWhatDiffers) {
   other.augment = true;
   EXPECT_NE(refusal(other, resumed).find("augment"), std::string::npos);
   EXPECT_NE(refusal(wrn_run(), resumed).find("model"), std::string::npos);
-  TrainOptions shorter = resumed;
+  RunOptions shorter = resumed;
   shorter.steps = 1;
   EXPECT_NE(refusal(mlp_run(), shorter).find("beyond"), std::string::npos);
   EXPECT_EQ(refusal(mlp_run(), resumed), "");

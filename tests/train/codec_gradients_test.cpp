@@ -11,8 +11,11 @@
 // passes k most often when all numbers move together (Szekely and Bakirov, 2003), which is that case
 // again. So one tensor fails by chance with P(|t| > k) = 2.5e-6 for n = 100 and k = 5, and any of
 // some 600 looks below with 0.15 %; and as seeds are fixed, it does so always or never.
+//
+// Norms and gates are let off what docs/cli.md says of them: norm_bias() and gate_bias() below.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -58,14 +61,17 @@ class Gradients {
     for (const ValueId weight : weights) names_.push_back(graph[weight].name);
     rng_ = encode_activations(graph, parse_codec_spec(codec), model_.rng);
     run_.emplace(graph, backend_.get(), 7);
-    fill(model_.pixels, {Fill::Kind::bytes});
-    fill(model_.sequence, {Fill::Kind::normal});
-    fill(model_.labels,
-         {Fill::Kind::labels, 0, static_cast<double>(graph[model_.logits].type.shape.back())});
-    (*run_)[model_.normalizer].set(0, 1.0 / static_cast<double>(model_.options.batch));
-    for (const ValueId norm : {model_.pixel_mean, model_.pixel_inverse_deviation}) {
-      for (int64_t i = 0; norm.valid() && i < (*run_)[norm].elements(); ++i) {
-        (*run_)[norm].set(i, norm == model_.pixel_mean ? 128 : 1.0 / 64);
+    for (const Feed& feed : model_.feeds) {
+      const Fill labels = {Fill::Kind::labels, 0, static_cast<double>(feed.limit)};
+      const bool bytes = graph[feed.value].type.dtype == DType::u8;
+      fill_tensor((*run_)[feed.value],
+                  feed.limit > 0 ? labels : Fill{bytes ? Fill::Kind::bytes : Fill::Kind::normal},
+                  11);
+    }
+    (*run_)[model_.weight_of_loss].set(0, 1.0 / static_cast<double>(model_.options.batch));
+    for (const ValueId norm : model_.from_data) {
+      for (int64_t i = 0; i < (*run_)[norm].elements(); ++i) {
+        (*run_)[norm].set(i, graph[norm].name == "pixel.mean" ? 128 : 1.0 / 64);
       }
     }
   }
@@ -89,10 +95,6 @@ class Gradients {
   const Graph& graph() const { return model_.graph; }
 
  private:
-  void fill(ValueId value, const Fill& how) {
-    if (value.valid()) fill_tensor((*run_)[value], how, 11);
-  }
-
   std::unique_ptr<Backend> backend_;
   Model model_;
   std::vector<ValueId> wanted_;
@@ -100,6 +102,33 @@ class Gradients {
   ValueId rng_;
   std::optional<Interpreter> run_;
 };
+
+// The gradient of a norm holds the square of its input over the N numbers that share statistics; of
+// a step of s deviations, s^2 / 4N is left of that at most. Groups of 256 numbers, of several channels,
+// reach over some 8 deviations. What goes down the net goes through all norms.
+double norm_bias(const Graph& graph, Codec codec) {
+  constexpr double kRange = 8;
+  double sum = 0;
+  for (const Node& node : graph.nodes) {
+    if (!node.op->name.ends_with("norm_backward")) continue;
+    const auto count = [&](size_t i) {
+      return static_cast<double>(graph[node.inputs[i]].type.elements());
+    };
+    const double step = kRange * codec->error;
+    sum += step * step / 4 * count(1) / count(0);
+  }
+  return sum;
+}
+
+// Slopes y (1 - y) of gates, of about a fifth, are off by up to a quarter of a step squared, where
+// groups of 256 gates reach from -1 to 1.
+double gate_bias(const Graph& graph, Codec codec) {
+  const bool gates = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op->name == "lstm_cell_backward";
+  });
+  const double step = 2 * gentle_codec(codec)->error;
+  return gates ? step * step / 4 / 0.2 : 0;
+}
 
 struct Net {
   const char* what;
@@ -111,11 +140,11 @@ struct Net {
 std::vector<Net> nets() {
   const Shape image = {8, 8, 1};
   return {
-      {"mlp", {.name = "mlp", .batch = 128, .image = image, .layers = 3, .hidden = 32}},
+      {"mlp", {.name = "mlp:layers=3,hidden=32", .batch = 128, .image = image}},
       {"batch norm", {.name = "wrn-10-1", .batch = 16, .image = image}},
       {"group norm", {.name = "wrn-10-1", .batch = 16, .image = image, .norm = Norm::group}},
-      {"resnet", {.name = "resnet:[1,1]", .batch = 8, .image = {16, 16, 3}, .hidden = 8}},
-      {"lstm", {.name = "lstm", .batch = 32, .layers = 1, .hidden = 32, .length = 6}},
+      {"resnet", {.name = "resnet:[1,1,1,1]:hidden=8", .batch = 4, .image = {32, 32, 3}}},
+      {"lstm", {.name = "lstm:layers=1,hidden=32,length=6", .batch = 32}},
   };
 }
 
@@ -151,8 +180,11 @@ TEST_P(StochasticCodec, GivesGradientsThatAreRightOnAverage) {
         along[w].push_back(dot(off, exact[w]) / std::max(norm(exact[w]), 1e-30));
       }
     }
+    const Codec codec = parse_codec(GetParam());
+    const double allowed =
+        kSums + norm_bias(coded.graph(), codec) + gate_bias(coded.graph(), codec);
     for (size_t w = 0; w < exact.size(); ++w) {
-      const double slack = kSums * norm(exact[w]);
+      const double slack = allowed * norm(exact[w]);
       double variance = 0;
       for (size_t i = 0; i < sum[w].size(); ++i) {
         variance += (squares[w][i] - sum[w][i] * sum[w][i] / kSeeds) / (kSeeds - 1);
@@ -171,7 +203,7 @@ TEST_P(StochasticCodec, GivesGradientsThatAreRightOnAverage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StochasticCodec, testing::ValuesIn(codecs(true)),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // Errors of single numbers, of either sign, cancel in the sums that gradients are: all together
 // they stay below the largest of one of them.

@@ -7,8 +7,8 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "recipe/settings.h"
 #include "support/runs.h"
-#include "transform/codec_json.h"
 #include "transform/codec_ladder.h"
 
 namespace thimble {
@@ -29,13 +29,13 @@ double mean_of(const std::vector<double>& losses, size_t first, size_t count) {
 }
 
 TEST(Codecs, TakeLessAndLessAndStillLearn) {
-  Bytes before = TrainingRun(coded_wrn("none"), {.steps = 1}).planned().plan.arena;
+  Bytes before = TrainingRun(coded_wrn("none"), {.steps = 1}).planned().plan().arena;
   for (const char* codec : {"fp16", "int8", "int4", "int2"}) {
     SCOPED_TRACE(codec);
     TrainingRun training(coded_wrn(codec), {.steps = 60, .evaluate = false});
     const TrainResult result = training.run();
-    EXPECT_LT(training.planned().plan.arena, before);
-    before = training.planned().plan.arena;
+    EXPECT_LT(training.planned().plan().arena, before);
+    before = training.planned().plan().arena;
     EXPECT_EQ(result.measured_arena, before);
     EXPECT_EQ(training.planned().tier, Tier::approximate);
     for (const double loss : result.losses) ASSERT_TRUE(std::isfinite(loss));
@@ -44,13 +44,13 @@ TEST(Codecs, TakeLessAndLessAndStillLearn) {
 }
 
 TEST(Codecs, MasksChangeNoBit) {
-  RunSetup run = {.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .hidden = 64}};
+  RunSetup run = {.model = {.name = "mlp:hidden=64", .batch = 64, .dropout = 0.3}};
   TrainingRun plain(run, {.steps = 5, .evaluate = false});
   run.codec = parse_codec_spec("mask");
   TrainingRun masked(run, {.steps = 5, .evaluate = false});
   EXPECT_EQ(masked.run().weights_sha256, plain.run().weights_sha256);
   EXPECT_EQ(masked.planned().tier, Tier::exact);
-  const Graph& graph = masked.planned().training->model.graph;
+  const Graph& graph = masked.planned().graph();
   EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(),
                           [](const Node& node) { return node.op->name == "encode_signs"; }));
 }
@@ -62,7 +62,7 @@ TEST(Codecs, LeaveCopiesOfWeightsAlone) {
   expanded.sparsity = {.density = 0.5};
   for (const RunSetup& run : {cast, expanded}) {
     const TrainingRun training(run, {.steps = 1, .evaluate = false});
-    const Graph& graph = training.planned().training->model.graph;
+    const Graph& graph = training.planned().graph();
     int encoded = 0;
     for (const Node& node : graph.nodes) {
       if (node.op->name != "encode_groups") continue;
@@ -78,7 +78,7 @@ TEST(Codecs, PlannersKeepTheirBits) {
   for (const char* codec : {"mask", "bf16", "int4"}) {
     for (RunSetup run : {wrn_run(), lstm_run(), mlp_run()}) {
       SCOPED_TRACE(fmt::format("{} {}", run.model.name, codec));
-      if (run.model.name == "lstm") run.model.hidden = 64;
+      if (run.model.name.starts_with("lstm")) run.model.name += ",hidden=64";
       run.codec = parse_codec_spec(codec);
       run.microbatch = 7;
       const std::string expected =
@@ -96,9 +96,9 @@ TEST(Codecs, GoWhereThePatternsSay) {
   RunSetup run = coded_wrn("int8");
   run.codec.only = {"*conv2d#*"};
   const TrainingRun some(run, {.steps = 1});
-  for (const Node& node : some.planned().training->model.graph.nodes) {
+  for (const Node& node : some.planned().graph().nodes) {
     if (node.op->name != "encode_groups") continue;
-    const Graph& graph = some.planned().training->model.graph;
+    const Graph& graph = some.planned().graph();
     EXPECT_EQ(graph[graph[node.inputs[0]].producer].op->name, "conv2d");
   }
   run.codec.only = {"nothing*"};
@@ -110,17 +110,17 @@ TEST(Codecs, GoWhereThePatternsSay) {
 // A budget chooses; what it chose is the plan's, holds for every planner, and survives being written down.
 TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   RunSetup run = coded_wrn("int8");
-  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan.arena;
+  const Bytes enough = TrainingRun(run, {.steps = 1}).planned().plan().arena;
   run.codec = parse_codec_spec("auto:int8");
-  EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().codec.chosen->empty());
+  EXPECT_TRUE(TrainingRun(run, {.steps = 1}).planned().recipe.codec.chosen->empty());
 
   run.memory = enough;
   TrainingRun chosen(run, {.steps = 3, .evaluate = false});
-  const CodecSpec codec = chosen.planned().codec;
+  const CodecSpec codec = chosen.planned().recipe.codec;
   ASSERT_FALSE(codec.chosen->empty());
   EXPECT_EQ(chosen.planned().tier, Tier::approximate);
-  EXPECT_LE(chosen.planned().plan.arena, *run.memory);
-  const Graph& graph = chosen.planned().training->model.graph;
+  EXPECT_LE(chosen.planned().plan().arena, *run.memory);
+  const Graph& graph = chosen.planned().graph();
   std::vector<ValueCodec> found;
   for (const Encoded& encoded : find_encoded(graph)) {
     const ValueCodec entry = {graph[encoded.value].name, encoded.codec};
@@ -131,12 +131,14 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   EXPECT_EQ(found, *codec.chosen);
   const std::string expected = chosen.run().weights_sha256;
 
-  run.codec = codec_from_json(nlohmann::json::parse(to_json(codec).dump()));
+  run.codec =
+      recipe_from_json(nlohmann::json::parse(to_json(chosen.planned().recipe).dump()), "a record")
+          .codec;
   run.memory = {};
   for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
     run.planner = planner;
     TrainingRun again(run, {.steps = 3, .evaluate = false});
-    EXPECT_EQ(print_graph(again.planned().training->model.graph), print_graph(graph));
+    EXPECT_EQ(print_graph(again.planned().graph()), print_graph(graph));
     EXPECT_EQ(again.run().weights_sha256, expected) << planner;
   }
   run.codec.chosen->push_back({"no such value", parse_codec("int8")});
@@ -146,7 +148,7 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
 // Where nothing may be lost, masks and recomputation are all there is.
 TEST(AutomaticCodec, HeedsTheTierAllowed) {
   Recipe recipe;
-  recipe.model = {.name = "mlp", .batch = 64, .dropout = 0.3, .layers = 4, .hidden = 64};
+  recipe.model = {.name = "mlp:layers=4,hidden=64", .batch = 64, .dropout = 0.3};
   recipe.optimizer = parse_optimizer("sgd");
   recipe.on.threads = 1;
   recipe.planner = "optimal";
@@ -155,9 +157,9 @@ TEST(AutomaticCodec, HeedsTheTierAllowed) {
   recipe.memory = Bytes(1);
   recipe.memory = std::get<Infeasible>(plan_training(recipe)).min_bytes;
   const auto planned = plan_training(recipe);
-  ASSERT_TRUE(std::holds_alternative<PlannedStepProgram>(planned));
-  EXPECT_EQ(std::get<PlannedStepProgram>(planned).tier, Tier::exact);
-  for (const ValueCodec& entry : *std::get<PlannedStepProgram>(planned).codec.chosen) {
+  ASSERT_TRUE(std::holds_alternative<PlannedTraining>(planned));
+  EXPECT_EQ(std::get<PlannedTraining>(planned).tier, Tier::exact);
+  for (const ValueCodec& entry : *std::get<PlannedTraining>(planned).recipe.codec.chosen) {
     EXPECT_EQ(name_of(entry.codec), "mask");
   }
   recipe.memory = *recipe.memory - Bytes(1);

@@ -8,7 +8,7 @@
 namespace thimble {
 
 inline RunSetup digits_mlp(const std::string& optimizer, int state_bits = 32) {
-  return {.model = {.name = "mlp", .batch = 48, .hidden = 64},
+  return {.model = {.name = "mlp:hidden=64", .batch = 48},
           .optimizer = optimizer,
           .rate = optimizer[0] == 'a' ? 2e-3 : 0.05,
           .state_bits = state_bits};
@@ -20,9 +20,9 @@ inline double mean_of_last(const TrainResult& result, size_t count) {
          static_cast<double>(count);
 }
 
-inline Bytes state_bytes(const PlannedStepProgram& planned) {
+inline Bytes state_bytes(const PlannedTraining& planned) {
   Bytes sum;
-  for (const Value& value : planned.training->model.graph.values) {
+  for (const Value& value : planned.graph().values) {
     const bool state = value.role == Role::optimizer_state && !value.producer.valid();
     if (state) sum += value.type.bytes();
   }

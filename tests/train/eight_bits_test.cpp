@@ -19,7 +19,7 @@ TEST(EightBits, LearnAsFullStateDoes) {
     EXPECT_NEAR(mean_of_last(got, kSteps), loss, 0.01 * loss);
     // The digits are all but memorised by then: what is left of the loss, any rounding moves.
     const double slack = optimizer[0] == 'a' ? 0.02 : 0.1;
-    EXPECT_NEAR(got.test_loss, expected.test_loss, slack * expected.test_loss);
+    EXPECT_NEAR(got.test.loss, expected.test.loss, slack * expected.test.loss);
     EXPECT_NE(got.weights_sha256, expected.weights_sha256);
     EXPECT_LT(3.5 * static_cast<double>(state_bytes(coded.planned()).count),
               static_cast<double>(state_bytes(full.planned()).count));
@@ -41,9 +41,9 @@ TEST(EightBits, FoldGradientsOfManyMicrobatches) {
     const double loss = mean_of_last(expected, kSteps);
     EXPECT_NEAR(mean_of_last(got, kSteps), loss,
                 0.02 * loss);  // rounded anew with every microbatch
-    EXPECT_NEAR(got.test_loss, expected.test_loss, 0.1 * expected.test_loss);
+    EXPECT_NEAR(got.test.loss, expected.test.loss, 0.1 * expected.test.loss);
     // A gradient lives until it is added: never two at a time.
-    const Bytes at_peak = folded.planned().plan.peak_by_role[static_cast<size_t>(Role::gradient)];
+    const Bytes at_peak = folded.planned().plan().peak_by_role[static_cast<size_t>(Role::gradient)];
     EXPECT_LE(at_peak, Bytes(64 * 64 * 4));
   }
 }
@@ -56,7 +56,7 @@ TEST(EightBits, LearnFromSixteenBits) {
     run.fold = true;
     run.microbatch = 16;
     const TrainResult result = TrainingRun(run, {.steps = kSteps}).run();
-    EXPECT_GT(result.test_accuracy, 0.9);
+    EXPECT_GT(result.test["accuracy"], 0.9);
     EXPECT_LT(mean_of_last(result, 20), 0.2 * result.losses.front());
   }
 }
@@ -108,7 +108,7 @@ TEST(EightBits, FoldSparseWeightsPartByPart) {
     const TrainResult got = folded.run();
     EXPECT_NEAR(mean_of_last(got, kSome), loss, 0.05 * loss);  // 1 % in f32, 3 % in bf16 are seen
     EXPECT_LT(mean_of_last(got, 20), 0.3 * got.losses.front());
-    EXPECT_EQ(got.measured_arena, folded.planned().plan.arena);
+    EXPECT_EQ(got.measured_arena, folded.planned().plan().arena);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(EightBits, PlanWrn28InFiveMillionBytes) {
 
 TEST(EightBits, SmallWeightsKeepTheirState) {
   const TrainingRun run(digits_mlp("adam", 8), {.steps = 1});
-  const Graph& graph = run.planned().training->model.graph;
+  const Graph& graph = run.planned().graph();
   EXPECT_EQ(graph[graph.find("update.hidden1.weight.first_moment")].type.dtype, DType::u8);
   EXPECT_TRUE(graph.find("update.hidden1.weight.first_moment.scales").valid());
   EXPECT_EQ(graph[graph.find("update.hidden1.bias.first_moment")].type.dtype, DType::f32);

@@ -125,25 +125,25 @@ TEST(LossScaling, GradientsAreThoseOfFp32) {
 // Two epochs of the digits: within 3 points of fp32 for every way to store and round (a point is
 // 3.6 of the 355 test digits; runs of fp32 from other seeds differ by 2).
 TEST(Precision, EveryWayLearnsTheDigits) {
-  TrainOptions options = {.steps = 90};
+  RunOptions options = {.steps = 90};
   options.rate.kind = RateSchedule::Kind::cosine;
-  const double fp32 = TrainingRun(small_wrn(DType::f32), options).run().test_accuracy;
+  const double fp32 = TrainingRun(small_wrn(DType::f32), options).run().test["accuracy"];
   EXPECT_GT(fp32, 0.9);
   for (const DType storage : {DType::f16, DType::bf16}) {
     for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic, Rounding::kahan}) {
       SCOPED_TRACE(fmt::format("{}, {}", name_of(storage), name_of(rounding)));
       RunSetup run = small_wrn(storage);
       run.rounding = rounding;
-      EXPECT_GT(TrainingRun(run, options).run().test_accuracy, fp32 - 0.03);
+      EXPECT_GT(TrainingRun(run, options).run().test["accuracy"], fp32 - 0.03);
     }
     RunSetup run = small_wrn(storage);
     run.model.master = true;
-    EXPECT_GT(TrainingRun(run, options).run().test_accuracy, fp32 - 0.03) << "master weights";
+    EXPECT_GT(TrainingRun(run, options).run().test["accuracy"], fp32 - 0.03) << "master weights";
   }
 }
 
 TEST(Precision, RecomputationChangesNoBit) {
-  const TrainOptions steps = {.steps = 2, .evaluate = false};
+  const RunOptions steps = {.steps = 2, .evaluate = false};
   for (const DType storage : {DType::f16, DType::bf16}) {
     for (const int64_t microbatch : {0, 12}) {
       RunSetup run = small_wrn(storage);
@@ -158,7 +158,7 @@ TEST(Precision, RecomputationChangesNoBit) {
       }
       if (storage == DType::bf16) continue;
       run.planner = "optimal";
-      run.memory = Bytes(whole.planned().plan.arena.count * 9 / 10);
+      run.memory = Bytes(whole.planned().plan().arena.count * 9 / 10);
       TrainingRun tight(run, steps);
       const TrainResult result = tight.run();
       EXPECT_EQ(result.weights_sha256, expected);
@@ -190,10 +190,10 @@ TEST(Precision, FoldsWhereNoStepIsSkipped) {
   run.fold = true;
   EXPECT_THROW(TrainingRun(run, {.steps = 1}), UserError);
   run.scaling = kFixed;
-  EXPECT_LT(TrainingRun(run, {.steps = 40}).run().train_loss, 2.0);
+  EXPECT_LT(TrainingRun(run, {.steps = 40}).run().train.loss, 2.0);
   run.model.storage = DType::bf16;
   run.scaling = {};
-  EXPECT_LT(TrainingRun(run, {.steps = 40}).run().train_loss, 2.0);
+  EXPECT_LT(TrainingRun(run, {.steps = 40}).run().train.loss, 2.0);
 }
 
 TEST(Precision, AResumedRunGoesOnToTheBit) {

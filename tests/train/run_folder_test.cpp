@@ -18,8 +18,10 @@ namespace fs = std::filesystem;
 TEST(RunFolder, IsHeldAgainstOthersAndNamesWhoHasIt) {
   const TemporaryFolder folder;
   std::optional<RunFolder> first(std::in_place, folder / "run");
-  EXPECT_TRUE(throws_saying<UserError>([&] { RunFolder(folder / "run"); }, "is in use by process",
-                                       std::to_string(getpid()), "--out"));
+  for (int i = 0; i < 3; ++i) {  // and goes on to be, whoever was refused
+    EXPECT_TRUE(throws_saying<UserError>([&] { RunFolder(folder / "run"); }, "is in use by process",
+                                         std::to_string(getpid()), "--out"));
+  }
   spill(folder / "run/result", "kept");
   first.reset();
   EXPECT_EQ(slurp(folder / "run/result"), "kept");

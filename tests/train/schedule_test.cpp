@@ -1,10 +1,8 @@
-#include "train/schedule.h"
+#include "recipe/schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "base/error.h"
 
 namespace thimble {
 namespace {
@@ -69,12 +67,11 @@ TEST(Schedule, InverseSquareRoot) {
   EXPECT_DOUBLE_EQ(rate_at(cold, 3), 0.5);
 }
 
-TEST(Schedule, NamesThereAndBack) {
-  for (const Kind kind : {Kind::constant, Kind::step, Kind::cosine, Kind::inverse_sqrt}) {
-    EXPECT_EQ(parse_schedule(name_of(kind)), kind);
-  }
-  EXPECT_THROW(parse_schedule("linear"), UserError);
-  EXPECT_THROW(parse_schedule(""), UserError);
+TEST(Schedule, WarmUpFromARateOfChoice) {
+  const RateSchedule schedule = {.base = 1, .warmup_steps = 4, .warmup_start = 0.2};
+  EXPECT_DOUBLE_EQ(rate_at(schedule, 0), 0.2);
+  EXPECT_DOUBLE_EQ(rate_at(schedule, 2), 0.6);
+  EXPECT_DOUBLE_EQ(rate_at(schedule, 4), 1);
 }
 
 }  // namespace

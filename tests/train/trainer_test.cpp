@@ -33,7 +33,7 @@ TEST(Trainer, EveryOptimizerLearns) {
     ASSERT_EQ(result.losses.size(), 100u);
     EXPECT_NEAR(result.losses[0], std::log(10.0), 0.4) << optimizer;
     EXPECT_LT(mean(result.losses, 90, 10), 0.4 * mean(result.losses, 0, 5)) << optimizer;
-    EXPECT_GT(result.test_accuracy, 0.85) << optimizer;
+    EXPECT_GT(result.test["accuracy"], 0.85) << optimizer;
   }
 }
 
@@ -52,7 +52,7 @@ TEST(Trainer, SameSeedSameBitsOtherSeedOther) {
     const TrainResult b = TrainingRun(run, {.steps = 4}).run();
     EXPECT_EQ(a.losses, b.losses);
     EXPECT_EQ(a.weights_sha256, b.weights_sha256);
-    EXPECT_EQ(a.test_loss, b.test_loss);
+    EXPECT_EQ(a.test.loss, b.test.loss);
     RunSetup other = run;
     other.seed = run.seed + 1;
     EXPECT_NE(TrainingRun(other, {.steps = 4}).run().weights_sha256, a.weights_sha256);
@@ -63,7 +63,7 @@ TEST(Trainer, WhatIsMeasuredIsWhatWasPlanned) {
   for (const RunSetup& run : {mlp_run(), wrn_run(), lstm_run(), lstm_runs_run()}) {
     TrainingRun training(run, {.steps = 2});
     const TrainResult result = training.run();
-    EXPECT_EQ(result.measured_arena, training.planned().plan.arena) << run.model.name;
+    EXPECT_EQ(result.measured_arena, training.planned().plan().arena) << run.model.name;
     EXPECT_LE(result.evaluation_arena, result.measured_arena) << run.model.name;
   }
 }
@@ -98,8 +98,9 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
       RunSetup sized = run;
       sized.model.batch = batch;
       TrainingRun evaluated(sized, {.steps = 1, .evaluate = false, .weights = weights});
-      const auto evaluation = plan_evaluation(evaluated.planned());
-      const auto arena = evaluated.planned().backend->allocate(evaluated.planned().plan.arena);
+      const auto evaluations = plan_evaluation(evaluated.planned());
+      const Variant* const evaluation = evaluations.front().get();
+      const auto arena = evaluated.planned().backend->allocate(evaluated.planned().plan().arena);
       Program program(evaluation->model.graph, evaluation->plan, *evaluated.planned().backend,
                       *arena);
       // Constants and weights from the loaded program, by name.
@@ -116,30 +117,27 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
         }
       }
       TrainResult result;
-      double loss = 0, correct = 0;
+      Tally tally(evaluation->model);
       int64_t rows = 0;
       for (int64_t first = 0; first < evaluated.feeder().test_count();) {
-        const int64_t now = evaluated.feeder().fill_test(program, evaluation->model, first);
+        const auto filled = evaluated.feeder().fill_test(program, evaluation->model, first);
         program.run();
-        loss += static_cast<double>(program.view<float>(evaluation->model.loss)[0]) *
-                static_cast<double>(now);
-        correct += static_cast<double>(program.view<float>(evaluation->model.correct)[0]);
-        first += now;
-        rows += now;
+        tally.add(program, evaluation->model, filled.counted, filled.counted);
+        first += filled.rows;
+        rows += filled.rows;
       }
       EXPECT_EQ(rows, evaluated.feeder().test_count());
       result.test_count = rows;
-      result.test_loss = loss / static_cast<double>(rows);
-      result.test_accuracy = correct / static_cast<double>(rows);
+      result.test = tally.figures();
       results.push_back(result);
     }
     for (const TrainResult& result : results) {
       // The same rows in another grouping: counts are whole numbers, sums round differently.
-      EXPECT_EQ(result.test_accuracy, results[0].test_accuracy);
-      EXPECT_NEAR(result.test_loss, results[0].test_loss, 1e-5 * results[0].test_loss);
+      EXPECT_EQ(result.test["accuracy"], results[0].test["accuracy"]);
+      EXPECT_NEAR(result.test.loss, results[0].test.loss, 1e-5 * results[0].test.loss);
     }
     // And that is what the trainer itself reports for these weights.
-    EXPECT_EQ(reported.test_accuracy, results[0].test_accuracy);
+    EXPECT_EQ(reported.test["accuracy"], results[0].test["accuracy"]);
     EXPECT_EQ(reported.test_count, results[0].test_count);
   }
 }
@@ -147,7 +145,7 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
 class NonFinite : public testing::Test {
  protected:
   // Trains until it explodes; returns the message.
-  std::string explode(TrainOptions options, const RunSetup& run) {
+  std::string explode(RunOptions options, const RunSetup& run) {
     training_ = std::make_unique<TrainingRun>(run, std::move(options));
     return message_of<UserError>([&] { training_->run(); });
   }
@@ -176,7 +174,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
   // Fine for 5 steps, then the rate explodes.
   RunSetup run = wild();
   run.rate = 1e-30;
-  TrainOptions options = {.steps = 20, .save_every = 1, .evaluate = false, .out = folder_ / "out"};
+  RunOptions options = {.steps = 20, .save_every = 1, .evaluate = false, .out = folder_ / "out"};
   options.rate.kind = RateSchedule::Kind::step;
   options.rate.milestones = {5};
   options.rate.factor = 1e60;
@@ -187,7 +185,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
   ASSERT_TRUE(latest.has_value());
   EXPECT_NE(message.find(*latest), std::string::npos) << message;
   // It loads, and everything in it is finite.
-  TrainOptions resume = options;
+  RunOptions resume = options;
   resume.resume = true;
   TrainingRun resumed(run, resume);
   const Graph& graph = resumed.program().graph();
@@ -203,7 +201,7 @@ TEST_F(NonFinite, KeepsTheLastGoodCheckpoint) {
 TEST_F(NonFinite, WeightsThatAreNotFiniteAreNeverSaved) {
   RunSetup run = wild();
   run.rate = 1e39;  // overflows in the first update itself
-  TrainOptions options = {.steps = 1, .evaluate = false, .out = folder_ / "out"};
+  RunOptions options = {.steps = 1, .evaluate = false, .out = folder_ / "out"};
   const std::string message = explode(options, run);
   EXPECT_NE(message.find("not finite"), std::string::npos) << message;
   EXPECT_NE(message.find("step 1"), std::string::npos) << message;
@@ -231,7 +229,7 @@ TEST_F(NonFinite, TheSecondLookSeesTheSameStep) {
 
 TEST(Trainer, ALostDeviceSaysWhereToGoOn) {
   const TemporaryFolder folder;
-  TrainOptions options = {.steps = 6, .save_every = 2, .evaluate = false};
+  RunOptions options = {.steps = 6, .save_every = 2, .evaluate = false};
   const std::string whole = TrainingRun(mlp_run(), options).run().weights_sha256;
   options.out = folder / "out";
   int64_t lost_at = 1;
@@ -273,9 +271,9 @@ TEST(Trainer, ProgressIsReportedEveryStep) {
     sum += result.losses[i];
     EXPECT_EQ(seen[i].step, static_cast<int64_t>(i) + 1);
     EXPECT_EQ(seen[i].steps, 6);
-    EXPECT_DOUBLE_EQ(seen[i].loss, sum / static_cast<double>(i + 1));
+    EXPECT_DOUBLE_EQ(seen[i].train.loss, sum / static_cast<double>(i + 1));
     EXPECT_EQ(seen[i].evaluated, i == 3 || i == 5);
-    EXPECT_EQ(seen[i].arena, training.planned().plan.arena);
+    EXPECT_EQ(seen[i].arena, training.planned().plan().arena);
     EXPECT_EQ(seen[i].rate, 0.02);
   }
 }

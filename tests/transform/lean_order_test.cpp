@@ -62,8 +62,8 @@ TEST(LeanOrder, IsWellFormedOnTheZoo) {
 // cross every cut between time steps.
 TEST(LeanOrder, LeavesRecurrentNetsEasyToCut) {
   for (const int64_t hidden : {16, 64}) {
-    const ModelOptions lstm = {
-        .name = "lstm", .batch = 16, .layers = 1, .hidden = hidden, .length = 100};
+    const ModelOptions lstm = {.name = fmt::format("lstm:layers=1,hidden={},length=100", hidden),
+                               .batch = 16};
     const Graph graph = make_training_graph(lstm, parse_optimizer("sgd")).model.graph;
     const Costs costs = flat_costs(graph);
     const auto arena = [&](const char* policy) {

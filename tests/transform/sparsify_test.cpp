@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "support/plan_cases.h"
 #include "transform/sparse_weights.h"
 
@@ -27,7 +27,7 @@ std::set<std::string> sparse_names(const ModelOptions& options, const SparsitySp
 Plan planned(Recipe recipe, double density) {
   recipe.sparsity.density = density;
   recipe.on.threads = 1;
-  return std::get<PlannedStepProgram>(plan_training(recipe)).plan;
+  return std::get<PlannedTraining>(plan_training(recipe)).plan;
 }
 
 Bytes at_peak(const Plan& plan, Role role) { return plan.peak_by_role[static_cast<size_t>(role)]; }
@@ -105,7 +105,8 @@ TEST(Sparsify, BytesScaleWithDensity) {
                         sparse.sparsity.density = 1;
                         return sparse;
                       }())
-                          .full.model.graph;
+                          .front()
+                          .model.graph;
   const auto elements = static_cast<double>(sparsity_of(graph).elements);
   for (const double density : {0.1, 0.3, 0.5, 0.9}) {
     SCOPED_TRACE(density);
@@ -137,7 +138,7 @@ TEST(Sparsify, IsApproximateUnlessNothingIsLeftOut) {
     Recipe recipe;
     recipe.model = small_wrn();
     recipe.sparsity.density = density;
-    return std::get<PlannedStepProgram>(plan_training(recipe)).tier;
+    return std::get<PlannedTraining>(plan_training(recipe)).tier;
   };
   EXPECT_EQ(tier(0.5), Tier::approximate);
   EXPECT_EQ(tier(1), Tier::exact);

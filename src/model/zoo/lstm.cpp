@@ -6,25 +6,67 @@
 
 #include "base/error.h"
 #include "model/layers.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
 constexpr int64_t kFeatures = 50;
 
+struct Lstm {
+  int64_t layers = 2;
+  int64_t hidden = 128;
+  int64_t steps_at_once = 0;  // 0: by device
+};
+
 bool matches(std::string_view name) { return name == "lstm"; }
 
-void complete(ModelOptions& options) {
-  if (options.batch == 0) options.batch = 64;
-  if (options.classes == 0) options.classes = 10;
-  if (options.layers == 0) options.layers = 2;
-  if (options.hidden == 0) options.hidden = 128;
-  if (options.length == 0) options.length = 64;
-  if (options.steps_at_once == 0) options.steps_at_once = 1;
-  user_check(options.steps_at_once >= 1, "an lstm cannot do {} time steps at once",
-             options.steps_at_once);
-  options.steps_at_once = std::min(options.steps_at_once, options.length);
+void fields(ModelOptions& options, Fields& list) {
+  Lstm& lstm = own_of<Lstm>(options);
+  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+  list.whole("layers", lstm.layers, {.least = 1, .most = 10'000},
+             {.help = "layers", .matters = kAll});
+  list.whole("hidden", lstm.hidden, {.least = 1, .most = kMostUnits},
+             {.help = "units of a layer", .matters = kAll});
+  list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
+             {.help = "time steps", .usual = "64", .matters = kAll});
+  // Weights are the same, and the maths, so that a run goes on with another.
+  list.whole("steps-at-once", lstm.steps_at_once, {.least = 1, .most = 100'000, .open = 0},
+             {.help = "time steps of a layer that are one node of the step",
+              .more = "time steps of a layer that are one node of the step; 1 is a node per time "
+                      "step. The same maths, rounded otherwise; the weights are the same, so a "
+                      "checkpoint goes on with another N",
+              .usual = "1; on a GPU 16",
+              .matters = matters::graph | matters::time});
 }
+
+// On a GPU, one time step is too little work for the launches that it takes.
+void complete(ModelOptions& options, bool on_gpu) {
+  Lstm& lstm = own_of<Lstm>(options);
+  if (options.length == 0) options.length = 64;
+  if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
+  lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
+  constexpr int64_t kMostNodes = 1'000'000;  // beyond, the graph itself would not fit in memory
+  const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
+  user_check(lstm.layers * runs <= kMostNodes,
+             "an lstm of {} layers by {} time steps has more than {} nodes; choose fewer --layers, "
+             "a shorter --length or more --steps-at-once",
+             lstm.layers, options.length, kMostNodes);
+}
+
+std::vector<RecordField> records(const ModelOptions& options) {
+  return {{.name = "sequence",
+           .dtype = DType::f32,
+           .shape = {options.length, kFeatures},
+           .strided = true},
+          {.name = "label", .dtype = DType::i32, .limit = options.classes}};
+}
+
+void adopt(std::span<const RecordField> data, ModelOptions& options) {
+  if (const RecordField* label = find_field(data, "label")) options.classes = label->limit;
+}
+
+constexpr Intake kIntake = {records, adopt};
 
 struct Cell {
   ValueId input_weight;      // [4H, I]
@@ -33,10 +75,10 @@ struct Cell {
   ValueId h, c;              // [N, H], after the latest time step
 };
 
-Cell make_cell(Layers& net, const ModelOptions& options, int64_t layer, int64_t in) {
+Cell make_cell(Layers& net, const ModelOptions& options, int64_t hidden, int64_t layer,
+               int64_t in) {
   Builder& b = net.build();
   const Builder::Scope scope(b, fmt::format("layer{}", layer + 1));
-  const int64_t hidden = options.hidden;
   const Init init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(hidden))};
   const ValueId zero = b.constant(0, {{options.batch, hidden}, options.storage});
   return {net.weight("input.weight", {4 * hidden, in}, init),
@@ -59,9 +101,7 @@ void add_step(Builder& b, const ModelOptions& options, ValueId sequence, int64_t
 }
 
 // The run of time steps from `begin` on, of all layers.
-void add_run(Builder& b, const ModelOptions& options, ValueId sequence, int64_t begin,
-             std::vector<Cell>& cells) {
-  const int64_t end = std::min(options.length, begin + options.steps_at_once);
+void add_run(Builder& b, ValueId sequence, int64_t begin, int64_t end, std::vector<Cell>& cells) {
   ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", begin}, {"end", end}});
   for (Cell& cell : cells) {
     const auto next = b.apply(
@@ -73,19 +113,21 @@ void add_run(Builder& b, const ModelOptions& options, ValueId sequence, int64_t 
 }
 
 Model build(const ModelOptions& options) {
+  const Lstm lstm = own_of<Lstm>(options);
   Layers net(options);
   Builder& b = net.build();
   const ValueId sequence = net.sequence(kFeatures);
   std::vector<Cell> cells;
-  for (int64_t layer = 0; layer < options.layers; ++layer) {
-    cells.push_back(make_cell(net, options, layer, layer == 0 ? kFeatures : options.hidden));
+  for (int64_t layer = 0; layer < lstm.layers; ++layer) {
+    cells.push_back(
+        make_cell(net, options, lstm.hidden, layer, layer == 0 ? kFeatures : lstm.hidden));
   }
-  for (int64_t t = 0; t < options.length; t += options.steps_at_once) {
+  for (int64_t t = 0; t < options.length; t += lstm.steps_at_once) {
     const Builder::Scope scope(b, fmt::format("t{}", t));
-    if (options.steps_at_once == 1) {
+    if (lstm.steps_at_once == 1) {
       add_step(b, options, sequence, t, cells);
     } else {
-      add_run(b, options, sequence, t, cells);
+      add_run(b, sequence, t, std::min(options.length, t + lstm.steps_at_once), cells);
     }
   }
   return net.finish(net.linear("classifier", cells.back().h, options.classes));
@@ -94,9 +136,14 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_lstm;
-const ModelFamily family_lstm{
-    "lstm",  "stacked LSTM over generated sequences (--layers, --hidden, --length)",
-    matches, complete,
-    build,   true};
+const ModelFamily family_lstm{.pattern = "lstm",
+                              .summary = "stacked LSTM over generated sequences",
+                              .matches = matches,
+                              .batch = 64,
+                              .fields = fields,
+                              .build = build,
+                              .complete = complete,
+                              .intake = &kIntake,
+                              .data = "sequences"};
 
 }  // namespace thimble

@@ -1,27 +1,36 @@
 // mlp: `layers` hidden layers of `hidden` units with ReLU, optional dropout, on flattened images.
 #include "model/layers.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
+struct Mlp {
+  int64_t layers = 2;
+  int64_t hidden = 256;
+};
+
 bool matches(std::string_view name) { return name == "mlp"; }
 
-void complete(ModelOptions& options) {
-  if (options.batch == 0) options.batch = 100;
-  if (options.image.rank() == 0) options.image = {8, 8, 1};
-  if (options.classes == 0) options.classes = 10;
-  if (options.layers == 0) options.layers = 2;
-  if (options.hidden == 0) options.hidden = 256;
+void fields(ModelOptions& options, Fields& list) {
+  Mlp& mlp = own_of<Mlp>(options);
+  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+  list.whole("layers", mlp.layers, {.least = 1, .most = 10'000},
+             {.help = "layers", .matters = kAll});
+  list.whole("hidden", mlp.hidden, {.least = 1, .most = kMostUnits},
+             {.help = "units of a layer", .matters = kAll});
+  list_dropout(options, list);
 }
 
 Model build(const ModelOptions& options) {
+  const Mlp mlp = own_of<Mlp>(options);
   Layers net(options);
   Builder& b = net.build();
   ValueId x = net.images();
   x = b.op("reshape", {x},
            {{"shape", std::vector<int64_t>{options.batch, options.image.elements()}}});
-  for (int64_t i = 0; i < options.layers; ++i) {
-    x = net.dropout(net.linear(fmt::format("hidden{}", i + 1), x, options.hidden, "relu"));
+  for (int64_t i = 0; i < mlp.layers; ++i) {
+    x = net.dropout(net.linear(fmt::format("hidden{}", i + 1), x, mlp.hidden, "relu"));
   }
   return net.finish(net.linear("classifier", x, options.classes));
 }
@@ -29,7 +38,12 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_mlp;
-const ModelFamily family_mlp{"mlp", "fully connected net (--layers, --hidden, --dropout)", matches,
-                             complete, build};
+const ModelFamily family_mlp{.pattern = "mlp",
+                             .summary = "fully connected net",
+                             .matches = matches,
+                             .batch = 100,
+                             .image = {8, 8, 1},
+                             .fields = fields,
+                             .build = build};
 
 }  // namespace thimble

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/layers.h"
 #include "model/name.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
@@ -46,11 +47,15 @@ std::optional<Stages> stages_of(std::string_view name) {
 
 bool matches(std::string_view name) { return stages_of(name).has_value(); }
 
-void complete(ModelOptions& options) {
-  if (options.batch == 0) options.batch = 32;
-  if (options.image.rank() == 0) options.image = {224, 224, 3};
-  if (options.classes == 0) options.classes = 1000;
-  if (options.hidden == 0) options.hidden = 256;
+struct Resnet {
+  int64_t hidden = 256;
+};
+
+void fields(ModelOptions& options, Fields& list) {
+  list.whole("hidden", own_of<Resnet>(options).hidden, {.least = 4, .most = kMostUnits},
+             {.help = "channels of the first stage, a multiple of 4",
+              .matters = matters::graph | matters::bits | matters::time});
+  list_norm(options, list);
 }
 
 ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
@@ -66,7 +71,7 @@ ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
 
 Model build(const ModelOptions& options) {
   const Stages stages = *stages_of(options.name);
-  const int64_t width = options.hidden;
+  const int64_t width = own_of<Resnet>(options).hidden;
   user_check(width % 4 == 0,
              "a resnet narrows its channels to a quarter: --hidden must be a multiple of 4, not {}",
              width);
@@ -89,9 +94,16 @@ Model build(const ModelOptions& options) {
 
 extern const ModelFamily family_resnet;
 const ModelFamily family_resnet{
-    "resnet-N, resnet:[a,b,c,d]",
-    "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
-    "1001, or four stage lengths)",
-    matches, complete, build};
+    .pattern = "resnet-N, resnet:[a,b,c,d]",
+    .summary =
+        "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "
+        "1001, or four stage lengths)",
+    .matches = matches,
+    .batch = 32,
+    .image = {224, 224, 3},
+    .classes = 1000,
+    .fields = fields,
+    .build = build,
+    .data = "generated"};
 
 }  // namespace thimble

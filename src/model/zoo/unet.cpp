@@ -4,18 +4,27 @@
 // nowhere between the first and the last block does a single value cross.
 #include "base/error.h"
 #include "model/layers.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
+struct Unet {
+  int64_t layers = 3;
+  int64_t hidden = 16;
+};
+
 bool matches(std::string_view name) { return name == "unet"; }
 
-void complete(ModelOptions& options) {
-  if (options.batch == 0) options.batch = 32;
-  if (options.image.rank() == 0) options.image = {32, 32, 3};
-  if (options.classes == 0) options.classes = 10;
-  if (options.layers == 0) options.layers = 3;
-  if (options.hidden == 0) options.hidden = 16;
+void fields(ModelOptions& options, Fields& list) {
+  Unet& unet = own_of<Unet>(options);
+  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+  list.whole("layers", unet.layers, {.least = 1, .most = 10},
+             {.help = "how often the image is halved", .matters = kAll});
+  list.whole("hidden", unet.hidden, {.least = 1, .most = kMostUnits},
+             {.help = "channels of the first stage", .matters = kAll});
+  list_dropout(options, list);
+  list_norm(options, list);
 }
 
 // Two convolutions, each normalised and followed by relu.
@@ -27,26 +36,24 @@ ValueId block(Layers& net, std::string_view name, ValueId x, int64_t out) {
 }
 
 Model build(const ModelOptions& options) {
-  constexpr int64_t kMostHalvings = 10;
-  user_check(options.layers <= kMostHalvings, "unet: --layers can be {} at most, not {}",
-             kMostHalvings, options.layers);
-  const int64_t multiple = int64_t{1} << options.layers;
+  const Unet unet = own_of<Unet>(options);
+  const int64_t multiple = int64_t{1} << unet.layers;
   user_check(options.image[0] % multiple == 0 && options.image[1] % multiple == 0,
              "unet halves the image {} times, so its sides must be multiples of {}, not {} x {}; "
              "choose fewer --layers or another --image",
-             options.layers, multiple, options.image[0], options.image[1]);
+             unet.layers, multiple, options.image[0], options.image[1]);
   Layers net(options);
   Builder& b = net.build();
   ValueId x = net.images();
   std::vector<ValueId> skips;
-  int64_t channels = options.hidden;
-  for (int64_t i = 0; i < options.layers; ++i, channels *= 2) {
+  int64_t channels = unet.hidden;
+  for (int64_t i = 0; i < unet.layers; ++i, channels *= 2) {
     skips.push_back(block(net, fmt::format("down{}", i + 1), x, channels));
     x = b.op("max_pool", {skips.back()},
              {{"kernel", int64_t{2}}, {"stride", int64_t{2}}, {"pad", int64_t{0}}});
   }
   x = block(net, "bottom", x, channels);
-  for (int64_t i = options.layers; i-- > 0;) {
+  for (int64_t i = unet.layers; i-- > 0;) {
     channels /= 2;
     const Builder::Scope scope(b, fmt::format("up{}", i + 1));
     x = net.conv("reduce", b.op("upsample2d", {x}, {{"factor", int64_t{2}}}), channels, 1);
@@ -59,8 +66,12 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_unet;
-const ModelFamily family_unet{"unet",
-                              "encoder and decoder with skips between them (--layers, --hidden)",
-                              matches, complete, build};
+const ModelFamily family_unet{.pattern = "unet",
+                              .summary = "encoder and decoder with skips between them",
+                              .matches = matches,
+                              .batch = 32,
+                              .image = {32, 32, 3},
+                              .fields = fields,
+                              .build = build};
 
 }  // namespace thimble

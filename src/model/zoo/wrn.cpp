@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "model/layers.h"
 #include "model/name.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
@@ -21,10 +22,9 @@ bool matches(std::string_view name) {
   return true;
 }
 
-void complete(ModelOptions& options) {
-  if (options.batch == 0) options.batch = 100;
-  if (options.image.rank() == 0) options.image = {32, 32, 3};
-  if (options.classes == 0) options.classes = 10;
+void fields(ModelOptions& options, Fields& list) {
+  list_dropout(options, list);
+  list_norm(options, list);
 }
 
 ValueId block(Layers& net, ValueId x, int64_t out, int64_t stride) {
@@ -58,7 +58,12 @@ Model build(const ModelOptions& options) {
 }  // namespace
 
 extern const ModelFamily family_wrn;
-const ModelFamily family_wrn{"wrn-D-K", "WideResNet for small images, depth D = 6n + 4, width K",
-                             matches, complete, build};
+const ModelFamily family_wrn{.pattern = "wrn-D-K",
+                             .summary = "WideResNet for small images, depth D = 6n + 4, width K",
+                             .matches = matches,
+                             .batch = 100,
+                             .image = {32, 32, 3},
+                             .fields = fields,
+                             .build = build};
 
 }  // namespace thimble

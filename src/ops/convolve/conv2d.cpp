@@ -74,6 +74,7 @@ const OpDef op_conv2d{
     .work = work,
     .samples = samples,
     .recompute = Recompute::costly,
+    .filter = 1,
     .accumulates = 1,
 };
 

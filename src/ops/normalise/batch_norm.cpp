@@ -86,6 +86,7 @@ const OpDef op_batch_norm{
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("batch_norm", attrs); },
+    .normalizes = true,
 };
 
 }  // namespace thimble

@@ -58,6 +58,7 @@ const OpDef op_batch_norm_stats{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .mixes_rows = true,
 };
 
 }  // namespace thimble

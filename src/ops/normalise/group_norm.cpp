@@ -74,6 +74,7 @@ const OpDef op_group_norm{
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("group_norm", attrs); },
+    .normalizes = true,
 };
 
 }  // namespace thimble

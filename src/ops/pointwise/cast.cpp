@@ -62,6 +62,7 @@ const OpDef op_cast{
     .reference = reference,
     .samples = samples,
     .recompute = Recompute::cheap,
+    .casts = true,
     .accumulates = 1,
 };
 

@@ -71,7 +71,7 @@ const OpDef op_softmax_cross_entropy_backward{
     .samples = samples,
     .in_place = {{0, 0}},
     .reading = [](const Attrs&,
-                  size_t input) { return input <= 1 ? Reading::curved : Reading::linear; },
+                  size_t input) { return input <= 1 ? Reading::exact : Reading::linear; },
 };
 
 }  // namespace thimble

@@ -65,6 +65,7 @@ const OpDef op_gather{
     .work = work,
     .samples = samples,
     .recompute = Recompute::cheap,
+    .packs = true,
     .accumulates = 1,
 };
 

@@ -1,7 +1,5 @@
-// What the optimizers' updates share. Behind the inputs that an update names itself come, in this
-// order and only where its attrs say so:
-//   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
-//   key i64 [2] = seed, step  rounding (nearest, stochastic): of the random bits; attr stream
+// What the ops that update weights share: checks, and the plain kernels' way to elements. See
+// ops/update/update_layout.h for factor and key, which come behind an op's own inputs.
 // Weight, gradient and state have one shape; each has a floating dtype of its own.
 #pragma once
 
@@ -9,26 +7,14 @@
 #include "base/stochastic_rounding.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/update/update_layout.h"
 
 namespace thimble {
-
-// Where the extra inputs are; -1: not there.
-struct UpdateExtras {
-  int factor = -1, key = -1;
-};
-
-inline UpdateExtras update_extras(size_t own_inputs, const Attrs& attrs) {
-  UpdateExtras extras;
-  int next = static_cast<int>(own_inputs);
-  if (attrs.integer("scaled", 0) != 0) extras.factor = next++;
-  if (attrs.text("rounding", "nearest") == "stochastic") extras.key = next++;
-  return extras;
-}
 
 // Checks the number of inputs and the extras among them.
 inline void check_extras(std::string_view op, std::span<const TensorType> inputs, size_t own_inputs,
                          const Attrs& attrs) {
-  const UpdateExtras extras = update_extras(own_inputs, attrs);
+  const ExtraPlaces extras = update_extras(own_inputs, attrs);
   check_inputs(op, inputs, own_inputs + (extras.factor >= 0 ? 1 : 0) + (extras.key >= 0 ? 1 : 0));
   if (extras.factor >= 0) {
     check_type(op, "factor", inputs[static_cast<size_t>(extras.factor)], {{1}, DType::f32});
@@ -61,6 +47,14 @@ inline void check_update(std::string_view op, std::span<const TensorType> inputs
   check_extras(op, inputs, own_inputs, attrs);
   check_like_weight(op, inputs, tensors);
   check_scalars(op, inputs, tensors, own_inputs);
+}
+
+// The rule of an update's attrs; UserError where there is none that works on single elements.
+inline const UpdateRule& checked_rule(std::string_view op, const Attrs& attrs) {
+  const std::string_view name = attrs.text("rule", "");
+  const UpdateRule* const rule = find_update_rule(name);
+  user_check(rule != nullptr && rule->op.empty(), "[{}] has no rule '{}'", op, name);
+  return *rule;
 }
 
 // The sample with a factor and random rounding. REQUIRES: each of its inputs has a fill.
@@ -103,7 +97,7 @@ template <class Real>
 class UpdateElements {
  public:
   UpdateElements(const KernelArgs& args, size_t own_inputs) : args_(args) {
-    const UpdateExtras extras = update_extras(own_inputs, *args.attrs);
+    const ExtraPlaces extras = update_extras(own_inputs, *args.attrs);
     factor_ = static_cast<Real>(factor_of(args, own_inputs));
     stochastic_ = extras.key >= 0;
     if (stochastic_) {
@@ -112,13 +106,18 @@ class UpdateElements {
   }
 
   bool skips() const { return factor_ == 0; }
-  Real scalar(size_t input) const { return static_cast<Real>(*args_.inputs[input].as<float>()); }
   Real attr(std::string_view name, double usual) const {
     return static_cast<Real>(args_.attrs->real(name, usual));
+  }
+  // 0 where there is no such input, -1.
+  double scalar(int input) const {
+    return input < 0 ? 0
+                     : static_cast<double>(*args_.inputs[static_cast<size_t>(input)].as<float>());
   }
   Real read(size_t input, int64_t i) const { return read(args_.inputs[input], i); }
   // Of the loss itself, whatever it was scaled by.
   Real gradient(int64_t i) const { return factor_ * read(1, i); }
+  Real scaled(float gradient) const { return factor_ * static_cast<Real>(gradient); }
 
   void write(size_t output, int64_t i, Real value) const {
     const TensorRef& to = args_.outputs[output];
@@ -134,9 +133,8 @@ class UpdateElements {
       to.as<T>()[i] = static_cast<T>(value);
     });
   }
-  // Writes the weight, and what its rounding left over into output `rest`.
-  void write_compensated(size_t rest, int64_t i, Real wide) const {
-    write(0, i, wide);
+  // Writes what the rounding of the weight, output 0, left over.
+  void write_rest(size_t rest, int64_t i, Real wide) const {
     write(rest, i, wide - read(args_.outputs[0], i));
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/updates.h"
 
 namespace thimble {
 namespace {
@@ -140,7 +141,7 @@ class Assigner {
   // The buffer an output must share: of the version before it, or of what it is a view of.
   int inherited(const Node& node, size_t call, size_t k) const {
     int copy = -1;
-    for (const Alias& update : node.op->updates) {
+    for (const Alias& update : updates_of(node)) {
       if (update.output == static_cast<int>(k)) {
         copy = read_copy(call, static_cast<size_t>(update.input));
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/updates.h"
 
 namespace thimble {
 
@@ -48,9 +49,8 @@ Schedule place_updates(const Graph& graph, const std::vector<Call>& calls) {
                                          : 0;
     // What it overwrites must have been read for the last time; what it only reads must be made.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool overwritten =
-          std::any_of(node.op->updates.begin(), node.op->updates.end(),
-                      [&](const Alias& u) { return u.input == static_cast<int>(i); });
+      const bool overwritten = std::ranges::any_of(
+          updates_of(node), [&](const Alias& u) { return u.input == static_cast<int>(i); });
       const size_t input = node.inputs[i].at();
       at = std::max(at, (overwritten ? last_touch[bytes_of[input]] : first_made[input]) + 1);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/updates.h"
 #include "plan/schedule/place_updates.h"
 
 namespace thimble {
@@ -119,7 +120,7 @@ class FixedValues {
       for (size_t k = 0; k < node.outputs.size(); ++k) {
         const ValueId output = node.outputs[k];
         if (node.op->view && k == 0) root_[output.at()] = root_[node.inputs[0].at()];
-        for (const Alias& update : node.op->updates) {
+        for (const Alias& update : updates_of(node)) {
           if (update.output != static_cast<int>(k)) continue;
           root_[output.at()] = root_[node.inputs[static_cast<size_t>(update.input)].at()];
         }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/updates.h"
 
 namespace thimble {
 namespace {
@@ -184,7 +185,7 @@ class Replay {
 
   // The input (or accumulation target) whose bytes output k has to share; invalid: none.
   ValueId bound_to(const Node& node, size_t k) const {
-    for (const Alias& update : node.op->updates) {
+    for (const Alias& update : updates_of(node)) {
       if (update.output == static_cast<int>(k))
         return node.inputs[static_cast<size_t>(update.input)];
     }
@@ -270,12 +271,12 @@ class Replay {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const int64_t input = planned.inputs[i].count;
         if (!overlap(at, size, input, size_of_value(node.inputs[i]))) continue;
-        const auto listed = [&](const std::vector<Alias>& aliases) {
+        const auto listed = [&](std::span<const Alias> aliases) {
           return std::any_of(aliases.begin(), aliases.end(), [&](const Alias& a) {
             return a.output == static_cast<int>(k) && a.input == static_cast<int>(i);
           });
         };
-        const bool allowed = listed(node.op->in_place) || listed(node.op->updates) ||
+        const bool allowed = listed(node.op->in_place) || listed(updates_of(node)) ||
                              (node.op->view && k == 0 && i == 0);
         if (!allowed || input != at || size != size_of_value(node.inputs[i])) {
           fail("call {} ('{}') writes over input {} while reading it", s, node.name, i);

@@ -1,5 +1,8 @@
+// update: one pass over weight, gradient and state.
 #include "backend/cpu/update/update.h"
 
+#include "backend/cpu/update/rule_kernels.h"
+#include "base/error.h"
 #include "base/philox.h"
 #include "base/stochastic_rounding.h"
 
@@ -76,24 +79,43 @@ void finish_compensated(const KernelArgs& args, size_t output, const float* room
   }
 }
 
-std::unique_ptr<Kernel> make_update(const Signature& s, RangeLoop loop, size_t own_inputs,
-                                    int64_t cost) {
-  const bool stochastic = s.attrs.text("rounding", "nearest") == "stochastic";
-  if (!stochastic || !can_stage(s)) return wrapped(s, make_elementwise(s, loop, cost), own_inputs);
-  return wrapped(s,
-                 std::make_unique<StagedLoop>(s, loop, s.outputs[0].elements(), cost, 0,
-                                              finish_stochastically),
-                 own_inputs);
+const CpuRuleKernels& cpu_rule(const UpdateRule& rule) {
+  for (const CpuRuleKernels* kernels : all_cpu_rules()) {
+    if (kernels->rule == rule.name) return *kernels;
+  }
+  internal_check(false, "a rule without kernels");
+  return *all_cpu_rules().front();
 }
 
-std::unique_ptr<Kernel> make_kahan_update(const Signature& s, RangeLoop loop, size_t own_inputs,
-                                          int64_t cost) {
-  const DType weight = s.outputs[0].dtype;
-  if (!can_stage(s) || !is_sixteen_bit(weight) || s.outputs.back().dtype != weight) return nullptr;
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  const UpdateRule& rule = *find_update_rule(s.attrs.text("rule", ""));
+  const CpuRuleKernels& kernels = cpu_rule(rule);
+  const bool kahan = is_compensated(s.attrs);
+  const auto own = static_cast<size_t>(update_layout(rule, false, kahan).own);
+  const auto cost = static_cast<int64_t>(2 * rule.flops / 7);
+  const int64_t elements = s.outputs[0].elements();
+  if (kahan) {
+    const DType weight = s.outputs[0].dtype;
+    const bool fits = can_stage(s) && is_sixteen_bit(weight) && s.outputs.back().dtype == weight;
+    if (!fits) return nullptr;
+    return wrapped(s,
+                   std::make_unique<StagedLoop>(s, kernels.update_kahan, elements, cost, 0,
+                                                finish_compensated),
+                   own);
+  }
+  if (!is_stochastic(s.attrs) || !can_stage(s)) {
+    return wrapped(s, make_elementwise(s, kernels.update, cost), own);
+  }
   return wrapped(
-      s,
-      std::make_unique<StagedLoop>(s, loop, s.outputs[0].elements(), cost, 0, finish_compensated),
-      own_inputs);
+      s, std::make_unique<StagedLoop>(s, kernels.update, elements, cost, 0, finish_stochastically),
+      own);
 }
+
+}  // namespace
+
+extern const CpuKernel cpu_update;
+const CpuKernel cpu_update{"update", make};
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// What the optimizers' updates share (ops/update/update.h): the factor of the gradient, steps that are
+// What the optimizers' updates share (ops/update/update_layout.h): the factor of the gradient, steps that are
 // skipped, and how 16-bit results are rounded.
 #pragma once
 
@@ -19,11 +19,5 @@ void finish_compensated(const KernelArgs& args, size_t output, const float* room
 THIMBLE_INLINE float gradient_factor(const KernelArgs& args, size_t own_inputs) {
   return args.attrs->integer("scaled", 0) != 0 ? *args.inputs[own_inputs].as<const float>() : 1.0f;
 }
-
-// A kernel of an update with that many inputs of its own. Null: the reference kernel has to do it.
-std::unique_ptr<Kernel> make_update(const Signature& s, RangeLoop loop, size_t own_inputs,
-                                    int64_t cost = 1);
-std::unique_ptr<Kernel> make_kahan_update(const Signature& s, RangeLoop loop, size_t own_inputs,
-                                          int64_t cost = 1);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// What the two updates of Adafactor share: attrs epsilon (1e-30), clip (1), weight_decay (0). See
+// What the two kinds of adafactor_update share: attrs epsilon (1e-30), clip (1), weight_decay (0). See
 // update_extras.cuh for inputs behind lr and step; weight and gradient have each a dtype of its
 // own.
 //   beta = 1 - step^-0.8;  second moments are means of g^2 + epsilon under it
@@ -27,13 +27,13 @@ __device__ double block_total(double value) {
   return total;
 }
 
-struct Adafactor {
+struct AdafactorStep {
   float epsilon, clip, decay;
   const float* lr = nullptr;
   const float* step = nullptr;
   UpdateExtras extras = {};
 
-  explicit Adafactor(const Attrs& attrs)
+  explicit AdafactorStep(const Attrs& attrs)
       : epsilon(static_cast<float>(attrs.real("epsilon", 1e-30))),
         clip(static_cast<float>(attrs.real("clip", 1))),
         decay(static_cast<float>(attrs.real("weight_decay", 0))) {}

@@ -1,5 +1,5 @@
-// adafactor_update: three launches: means of rows and columns, the sums of u^2, the step.
-#include "backend/cuda/update/adafactor.cuh"
+// adafactor_update: of weights with rows and columns, three launches: means of rows and columns, the sums of u^2, the step.
+#include "backend/cuda/update/adafactor_vector.cuh"
 
 namespace thimble {
 namespace {
@@ -11,7 +11,7 @@ constexpr int kColumns = 32;  // that a block sums side by side
 template <class T>
 __global__ void average(const T* g, const float* rows, const float* columns, float* next_rows,
                         float* next_columns, int64_t row_count, int64_t column_count,
-                        Adafactor adafactor) {
+                        AdafactorStep adafactor) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const float taken = adafactor.take();
@@ -103,8 +103,8 @@ __global__ void measure(Numbers g, Factored moments, UpdateExtras extras, double
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
-__global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w, Adafactor adafactor,
-                     const double* parts) {
+__global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w,
+                     AdafactorStep adafactor, const double* parts) {
   const float factor = adafactor.extras.gradient_factor();
   if (factor == 0) return;
   const UpdateRounding rounding = adafactor.extras.rounding();
@@ -123,6 +123,7 @@ __global__ void move(Numbers w, Numbers g, Factored moments, Numbers next_w, Ada
 }
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  if (s.inputs[0].shape.rank() < 2) return make_adafactor_vector(s, device);
   const int64_t row_count = s.inputs[2].elements(), column_count = s.inputs[3].elements();
   const int64_t sums = row_count + (column_count + kColumns - 1) / kColumns;
   if (!on_device(s.inputs[0].dtype) || !on_device(s.inputs[1].dtype) || sums >= int64_t{1} << 31) {
@@ -130,10 +131,10 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   }
   const ExtraInputs extras(s, kOwnInputs);
   const unsigned blocks = adafactor_blocks(s.inputs[0].elements(), device);
-  const Adafactor settings(s.attrs);
+  const AdafactorStep settings(s.attrs);
   return own_kernel(
       [&device, blocks, settings, row_count, column_count, sums, extras](const KernelArgs& args) {
-        Adafactor adafactor = settings;
+        AdafactorStep adafactor = settings;
         adafactor.lr = args.inputs[4].as<float>();
         adafactor.step = args.inputs[5].as<float>();
         adafactor.extras = extras.of(args);

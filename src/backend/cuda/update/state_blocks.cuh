@@ -72,6 +72,22 @@ __device__ inline void store_weight(const Numbers& to, const LanePlace& place, c
   }
 }
 
+// Stores the weight, rounded to the nearest, and what that leaves over.
+__device__ inline void store_compensated(const Numbers& to, const Numbers& rest,
+                                         const LanePlace& place, const LaneState& x) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    if (place.valid(h) == 0) continue;
+    const Quad wide = {x.at[4 * h], x.at[4 * h + 1], x.at[4 * h + 2], x.at[4 * h + 3]};
+    Quad rounded = wide, left = {};
+    round_to(rounded, to.dtype);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) left.at[e] = difference(wide.at[e], rounded.at[e]);
+    store_quad(to, place.quad(h), rounded, place.valid(h));
+    store_quad(rest, place.quad(h), left, place.valid(h));
+  }
+}
+
 template <class Code>
 __device__ LaneState decode_state(const uint8_t* codes, float scale, const LanePlace& place) {
   LaneState result;

@@ -1,10 +1,9 @@
-// What may follow the inputs that an update names itself, where its attrs say so:
-//   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
-//   key i64 [2] = seed, step  rounding (nearest, stochastic): of the random bits; attr stream
+// The factor and the key of an update (ops/update/update_layout.h), on the device.
 #pragma once
 
 #include "backend/cuda/update/stochastic_rounding.cuh"
 #include "graph/op.h"
+#include "ops/update/update_layout.h"
 
 namespace thimble {
 
@@ -38,22 +37,18 @@ struct UpdateExtras {
 class ExtraInputs {
  public:
   ExtraInputs(const Signature& s, size_t own_inputs)
-      : own_(own_inputs),
-        scaled_(s.attrs.integer("scaled", 0) != 0),
-        stochastic_(s.attrs.text("rounding", "nearest") == "stochastic") {}
+      : places_(update_extras(own_inputs, s.attrs)) {}
 
   UpdateExtras of(const KernelArgs& args) const {
-    size_t next = own_;
     UpdateExtras extras = {};
     extras.stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
-    if (scaled_) extras.factor = args.inputs[next++].as<float>();
-    if (stochastic_) extras.key = args.inputs[next++].as<int64_t>();
+    if (places_.factor >= 0) extras.factor = args.inputs[places_.factor].as<float>();
+    if (places_.key >= 0) extras.key = args.inputs[places_.key].as<int64_t>();
     return extras;
   }
 
  private:
-  size_t own_;
-  bool scaled_, stochastic_;
+  ExtraPlaces places_;
 };
 
 }  // namespace thimble

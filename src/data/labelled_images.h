@@ -1,0 +1,43 @@
+// What data sets of labelled images share: 'pixels', u8 [H,W,C], and 'label', a class. The mean and
+// the deviation of their pixels come with them.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+
+namespace thimble {
+
+inline constexpr std::string_view kPixels = "pixels";
+inline constexpr std::string_view kLabel = "label";
+// Per channel, in units of a pixel (0..255), and one over the deviation, which is 1 at least, so that
+// a channel which hardly changes is not blown up.
+inline constexpr std::string_view kPixelMean = "pixel.mean";
+inline constexpr std::string_view kPixelInverseDeviation = "pixel.inverse_deviation";
+
+class LabelledImages : public Dataset {
+ public:
+  const DatasetInfo& info() const final { return info_; }
+  void read(Split split, int64_t index, std::span<const RecordPart> parts) const final;
+
+ protected:
+  LabelledImages(std::string name, const Shape& image, int64_t classes);
+
+  // `image` gets H*W*C bytes, channels innermost; `label` is in [0, classes). As read() else.
+  virtual void read_image(Split split, int64_t index, std::span<uint8_t> image,
+                          int32_t& label) const = 0;
+
+  void set_counts(int64_t train, int64_t test);
+  void set_statistics(const std::vector<float>& mean, const std::vector<float>& deviation);
+  // Reads every record of both splits once, so that a bad one is found before training starts, and
+  // sets the statistics of the training images and both sha256. REQUIRES: set_counts() was called.
+  void measure();
+
+  const Shape& image() const { return info_.fields[0].shape; }
+  int64_t classes() const { return info_.fields[1].limit; }
+
+ private:
+  DatasetInfo info_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,70 @@
+// Sequences of the length, width and classes that the model wants, made on the spot; others with
+// every seed.
+#include "base/error.h"
+#include "data/generated.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::string_view kSequence = "sequence";
+constexpr std::string_view kLabel = "label";
+
+class Sequences final : public Dataset {
+ public:
+  Sequences(const SequenceSpec& spec, int64_t train_count, int64_t test_count, uint64_t seed)
+      : spec_(spec), seed_(seed) {
+    user_check(spec.length >= 1 && spec.features >= 1 && spec.classes >= 1 &&
+                   spec.classes <= INT32_MAX && train_count >= 1 && test_count >= 1,
+               "generated sequences need a length, features, classes and records of each split, "
+               "not {} time steps of {} features, {} classes, {} and {} records",
+               spec.length, spec.features, spec.classes, train_count, test_count);
+    info_ = {
+        .name = "sequences",
+        .train_count = train_count,
+        .test_count = test_count,
+        .fields = {
+            {.name = std::string(kSequence),
+             .dtype = DType::f32,
+             .shape = {spec.length, spec.features},
+             .strided = true},
+            {.name = std::string(kLabel), .dtype = DType::i32, .limit = spec.classes, .pad = -1}}};
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+
+  void read(Split split, int64_t index, std::span<const RecordPart> parts) const override {
+    const RecordPart& sequence = parts[0];
+    const int64_t stride = sequence.stride / static_cast<int64_t>(sizeof(float));
+    const std::span<float> out(
+        sequence.at<float>(0).data(),
+        static_cast<size_t>((sequence.entries - 1) * stride + spec_.features));
+    int32_t label = 0;
+    generated_sequence(spec_, seed_, split, index, out, stride, label);
+    if (parts[1].data != nullptr) parts[1].all<int32_t>()[0] = label;
+  }
+
+ private:
+  const SequenceSpec spec_;
+  const uint64_t seed_;
+  DatasetInfo info_;
+};
+
+std::unique_ptr<Dataset> open(const DataRequest& request) {
+  SequenceSpec spec = {.length = 64, .features = 50, .classes = 10};
+  if (const RecordField* sequence = find_field(request.wanted, kSequence)) {
+    spec.length = sequence->shape[0];
+    spec.features = sequence->shape[1];
+  }
+  if (const RecordField* label = find_field(request.wanted, kLabel)) spec.classes = label->limit;
+  return std::make_unique<Sequences>(spec, request.train_count.value_or(6400),
+                                     request.test_count.value_or(640), request.seed);
+}
+
+}  // namespace
+
+extern const DatasetDef data_sequences;
+const DatasetDef data_sequences{
+    "sequences", "made on the spot, in the length and classes the model wants; needs no files",
+    open};
+
+}  // namespace thimble

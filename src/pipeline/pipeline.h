@@ -1,0 +1,41 @@
+// The whole path, in order: model -> graph -> autodiff -> updates -> costs -> plan -> verified plan.
+// A newcomer reads this first.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "pipeline/encodings.h"
+#include "pipeline/pricing.h"
+#include "pipeline/training_graph.h"
+#include "pipeline/variant.h"
+#include "recipe/recipe.h"
+
+namespace thimble {
+
+// A run with every decision made, ready to go. Movable: holds its parts by pointer.
+struct PlannedTraining {
+  Recipe recipe;  // completed; an automatic codec has been chosen
+  std::unique_ptr<Backend> backend;
+  Microbatches microbatches;
+  std::vector<std::unique_ptr<Variant>> variants;  // of a step, as step_shapes() has them
+  Tier tier = Tier::exact;
+  double plan_seconds = 0;  // graph, costs, plan and verification
+
+  // Of full microbatches, the longest: its arena is the run's, its predicted cost that of a step.
+  const Variant& full() const { return *variants.front(); }
+  const Graph& graph() const { return full().model.graph; }
+  const Plan& plan() const { return full().plan; }
+  // Of the last microbatch, as long; null: it is of the same size as the others.
+  const Variant* rest() const { return microbatches.rest > 0 ? variants[1].get() : nullptr; }
+};
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe);
+// The plan, with time and FLOPs of the whole step.
+Plan priced_as_a_whole(const PlannedTraining& training);
+
+// The forward pass with running statistics, planned into the arena of training, for every length of
+// records, the longest first. Rows are the most, halving from those of a microbatch, that fit.
+std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training);
+
+}  // namespace thimble

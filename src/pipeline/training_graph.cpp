@@ -1,0 +1,139 @@
+#include "pipeline/training_graph.h"
+
+#include <algorithm>
+
+#include "autodiff/autodiff.h"
+#include "base/error.h"
+#include "graph/order.h"
+#include "plan/make_plan.h"
+#include "plan/schedule/chain.h"
+#include "plan/schedule/recompute.h"
+#include "transform/accumulate.h"
+#include "transform/clip.h"
+#include "transform/lean_order.h"
+
+namespace thimble {
+namespace {
+
+// Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
+// through the forward pass: what crosses from node to node is what segments have to keep. Scratch plays
+// no part: the order must not depend on the device.
+void order_for_memory(Graph& graph) {
+  const auto measure = [](const Graph& g) {
+    const Costs no_costs{.nodes = std::vector<NodeCost>(g.nodes.size()), .source = ""};
+    const PlanRequest request = {.graph = g, .costs = no_costs};
+    int64_t crossing = 0;
+    for (const Bytes bytes : crossing_bytes(ForwardPass(g))) crossing += bytes.count;
+    return std::pair(cost_of(request, schedule_once(request)).live_peak, crossing);
+  };
+  Graph other = graph;
+  put_in_order(other, lean_order(graph));
+  const auto [peak, crossing] = measure(graph);
+  const auto [other_peak, other_crossing] = measure(other);
+  if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
+}
+
+void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {
+  user_check(!sparsity.enabled() || rule_of(optimizer).op.empty(),
+             "{} keeps rows and columns of each weight, which packed nonzeros do not have; choose "
+             "--optimizer adam (with --state-bits 8 --sparsity static for less state), or leave "
+             "--density out",
+             optimizer.name);
+  const bool moves = sparsity.enabled() && sparsity.method != SparseMethod::fixed;
+  user_check(!moves || optimizer.state_bits == 32,
+             "optimizer state in {} bits shares its scales, so that it cannot move with sparse "
+             "weights; choose --state-bits 32, or --sparsity static",
+             optimizer.state_bits);
+}
+
+// Results of the model become sums over the microbatches.
+void sum_results(Model& model) {
+  const std::vector<ValueId> shares = model.graph.results;
+  accumulate_results(model.graph);
+  const auto follow = [&](ValueId& value) {
+    const auto at = std::ranges::find(shares, value);
+    if (at != shares.end()) value = model.graph.results[static_cast<size_t>(at - shares.begin())];
+  };
+  follow(model.loss);
+  for (Metric& metric : model.metrics) {
+    follow(metric.sum);
+    follow(metric.count);
+  }
+}
+
+}  // namespace
+
+TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
+                                  const Marks& marks, int microbatches,
+                                  const SparsitySpec& sparsity, const CodecSpec& codec) {
+  TrainingGraph training;
+  training.model = build_model(options);
+  training.sparsity = sparsity;
+  Graph& graph = training.model.graph;
+  sparsify(graph, sparsity);
+
+  std::vector<ValueId> weights;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
+  }
+  check_optimizer(optimizer, microbatches > 1);
+  check_sparse_state(optimizer, sparsity);
+  const std::vector<ValueId> wanted = differentiated(graph, weights);
+  const GradientRoot root = {training.model.loss, add_loss_scale(graph, optimizer.scaling)};
+  std::vector<ValueId> gradients = add_gradients(graph, {&root, 1}, wanted);
+  if (optimizer.clip_two_pass) {  // those were for the norm; the same again, for the updates
+    const GradientRoot clipped = {training.model.loss,
+                                  add_early_clip_factor(graph, gradients, optimizer.clip_norm,
+                                                        root.upstream, optimizer.scaling)};
+    gradients = add_gradients(graph, {&clipped, 1}, wanted);
+  }
+  if (sparsity.enabled()) gather_early(graph);
+  training.model.rng = encode_activations(graph, codec, training.model.rng);
+  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
+                                 root.upstream, training.model.rng);
+  training.model.rng = training.scalars.rng;
+  if (microbatches > 1) sum_results(training.model);
+  if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);
+  sort_by_phase(graph);
+  order_for_memory(graph);
+  apply_marks(graph, marks);
+  verify_graph(graph);
+  return training;
+}
+
+TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
+  ModelOptions options = recipe.model;
+  complete_model(options, recipe.device == "cuda");
+  return make_training_graph(options_for(std::move(options), shape), recipe.optimizer, recipe.marks,
+                             microbatches_of(recipe).count(), recipe.sparsity, recipe.codec);
+}
+
+std::vector<VariantShape> step_shapes(const Recipe& recipe) {
+  const Microbatches parts = microbatches_of(recipe);
+  std::vector<int64_t> lengths = recipe.lengths;
+  std::ranges::sort(lengths, std::greater());
+  if (lengths.empty()) lengths.push_back(0);
+  std::vector<VariantShape> shapes;
+  for (const int64_t length : lengths) {
+    user_check(recipe.lengths.empty() || length >= 1, "a length is 1 at least, not {}", length);
+    shapes.push_back({.rows = parts.rows, .length = length});
+    if (parts.rest > 0) shapes.push_back({.rows = parts.rest, .length = length});
+  }
+  return shapes;
+}
+
+std::vector<TrainingGraph> make_step_graphs(const Recipe& recipe) {
+  std::vector<TrainingGraph> graphs;
+  for (const VariantShape& shape : step_shapes(recipe)) graphs.push_back(make_graph(recipe, shape));
+  return graphs;
+}
+
+Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
+  check_allowed(codec, recipe.allow);
+  const int count = microbatches_of(recipe).count();
+  const Tier tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(codec));
+  check_allowed(graph, tier, recipe.allow, count, recipe.optimizer);
+  return tier;
+}
+
+}  // namespace thimble

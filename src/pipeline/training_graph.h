@@ -1,0 +1,35 @@
+// A training step as a graph: forward, backward and update, one stage after another.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "recipe/recipe.h"
+
+namespace thimble {
+
+// Over several microbatches, of the model's rows each, gradients and results are sums that grow with
+// every one.
+struct TrainingGraph {
+  Model model;  // its graph is the whole step
+  OptimizerInputs scalars;
+  SparsitySpec sparsity;
+};
+TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
+                                  const Marks& marks = {}, int microbatches = 1,
+                                  const SparsitySpec& sparsity = {}, const CodecSpec& codec = {});
+
+// The recipe's step, of microbatches of that shape.
+TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape);
+
+// The shapes that microbatches of the recipe's step have, the one that takes most memory first:
+// longer before shorter ones, and of each length full ones before a smaller last one.
+std::vector<VariantShape> step_shapes(const Recipe& recipe);
+
+// The graphs of all of them, in that order.
+std::vector<TrainingGraph> make_step_graphs(const Recipe& recipe);
+
+// The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
+Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);
+
+}  // namespace thimble

@@ -1,0 +1,59 @@
+// From what was said to everything: defaults, and what does not go together.
+#include <cmath>
+
+#include "base/error.h"
+#include "recipe/recipe.h"
+
+namespace thimble {
+
+int64_t ScheduleSpec::total_steps(int64_t steps_per_epoch) const {
+  return steps > 0 ? steps : Span{epochs}.steps(steps_per_epoch);
+}
+
+RateSchedule ScheduleSpec::in_steps(int64_t steps_per_epoch) const {
+  RateSchedule result = {.kind = kind,
+                         .base = rate,
+                         .warmup_steps = warmup.steps(steps_per_epoch),
+                         .warmup_start = warmup_start,
+                         .total_steps = total_steps(steps_per_epoch),
+                         .factor = factor};
+  for (const Span& at : milestones) result.milestones.push_back(at.steps(steps_per_epoch));
+  return result;
+}
+
+Microbatches microbatches_of(const Recipe& recipe) {
+  ModelOptions model = recipe.model;
+  complete_model(model);
+  return split_batch(model.batch, recipe.microbatch);
+}
+
+Recipe completed(Recipe typed, const Backend& on) {
+  complete_model(typed.model, on.remote());
+  typed.microbatch = microbatches_of(typed).rows;
+  return typed;
+}
+
+void check(const Recipe& recipe) {
+  // A member that was written to is judged as if it had been typed.
+  Recipe copy = recipe;
+  std::vector<nlohmann::json> values;
+  const std::vector<Field> fields = fields_of(copy);
+  for (const Field& field : fields) values.push_back(field.get());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!values[i].is_null()) fields[i].set(values[i]);
+  }
+
+  const OptimizerSpec& optimizer = recipe.optimizer;
+  const bool small = recipe.model.storage != DType::f32;
+  user_check(small || !recipe.model.master,
+             "fp32 weights are their own masters; leave --master out");
+  user_check(optimizer.rounding == Rounding::nearest || (small && !recipe.model.master),
+             "--rounding {} is for 16-bit weights; choose --precision fp16 or bf16 without "
+             "--master",
+             name_of(optimizer.rounding));
+  check_loss_scaling(optimizer.scaling);
+  check_optimizer(optimizer, microbatches_of(recipe).count() > 1);
+  if (recipe.sparsity.enabled()) check_sparsity(recipe.sparsity);
+}
+
+}  // namespace thimble

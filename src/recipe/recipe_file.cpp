@@ -1,0 +1,68 @@
+// Recipes as TOML files (batch = 100, data = "cifar10").
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/toml.h"
+#include "recipe/settings.h"
+
+namespace thimble {
+namespace {
+
+using nlohmann::json;
+
+json value_of(const toml::node& node, std::string_view key, const std::string& path) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto whole = node.value_exact<int64_t>()) return *whole;
+  if (const auto real = node.value_exact<double>()) return *real;
+  if (const auto on = node.value_exact<bool>()) return *on;
+  if (const auto* list = node.as_array()) {
+    json values = json::array();
+    for (const toml::node& entry : *list) values.push_back(value_of(entry, key, path));
+    return values;
+  }
+  user_error("recipe '{}': '{}' is neither text, number, list nor true/false", path, key);
+}
+
+// As TOML spells it. Numbers that are whole stay so.
+std::string spelt(const json& value) {
+  if (value.is_array()) {
+    std::string list;
+    for (const json& entry : value) list += (list.empty() ? "" : ", ") + spelt(entry);
+    return "[" + list + "]";
+  }
+  const bool beyond = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+  // JSON's text is TOML's, but for numbers beyond its own: fields read text as well.
+  return beyond ? fmt::format("\"{}\"", value.dump()) : value.dump();
+}
+
+}  // namespace
+
+Settings read_recipe_file(const std::string& path) {
+  user_check(exists(path), "there is no recipe '{}'", path);
+  const toml::table recipe = read_toml(path, "recipe");
+  user_check(recipe.contains("model"), "recipe '{}' names no model", path);
+  Settings settings;
+  for (const auto& [key, node] : recipe) {
+    std::string name(key.str());
+    std::ranges::replace(name, '_', '-');
+    settings[name] = value_of(node, key.str(), path);
+  }
+  return settings;
+}
+
+std::string to_toml(const Settings& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings) {
+    std::string key = name;
+    std::ranges::replace(key, '-', '_');
+    if (!value.is_null() && !value.is_object()) {
+      text += fmt::format("{} = {}\n", key, spelt(value));
+    }
+  }
+  return text;
+}
+
+}  // namespace thimble

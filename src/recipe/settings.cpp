@@ -1,0 +1,141 @@
+#include "recipe/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> names_of(std::span<const Field> fields) {
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.name());
+  return names;
+}
+
+// "mlp, lstm and unet have it".
+std::string having(const std::vector<std::string>& models) {
+  if (models.size() == 1) return models[0] + " has it";
+  const std::vector<std::string> first(models.begin(), models.end() - 1);
+  return fmt::format("{} and {} have it", fmt::join(first, ", "), models.back());
+}
+
+// Why the recipe has no field of that name.
+[[noreturn]] void refuse(const std::string& name, const Recipe& recipe,
+                         std::span<const Field> fields) {
+  for (const ListedField& listed : listed_fields()) {
+    if (listed.field.name() != name || listed.models.empty()) continue;
+    user_error("{} has no --{}; {}", recipe.model.name, name, having(listed.models));
+  }
+  user_error("there is no --{}; the nearest is --{}", name, nearest_name(name, names_of(fields)));
+}
+
+std::string file_key(std::string_view name) {
+  std::string key(name);
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+}  // namespace
+
+void configure(Recipe& recipe, const Settings& said) {
+  if (const auto model = said.find("model"); model != said.end()) {
+    find_field(fields_of(recipe), "model")->set(model->second);
+  }
+  const std::vector<Field> fields = fields_of(recipe);
+  for (const auto& [name, value] : said) {
+    if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
+  }
+  for (const Field& field : fields) {
+    const auto at = said.find(field.name());
+    if (at != said.end() && field.name() != "model") field.set(at->second);
+  }
+}
+
+std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said) {
+  std::vector<IdleSetting> idle;
+  for_each_field(recipe, [&](const Field& field) {
+    const About& about = field.about();
+    if (about.idle.empty() || !said.contains(field.name())) return;
+    idle.push_back(
+        {fmt::format("--{} says nothing {}", field.name(), about.idle), about.shrugged_at});
+  });
+  return idle;
+}
+
+Settings settings_of(const Recipe& recipe) {
+  Recipe wanted = recipe;
+  Recipe made;
+  made.model.build = recipe.model.build;
+  Settings settings;
+  const std::vector<Field> wanted_fields = fields_of(wanted);
+  if (!wanted.model.name.empty()) {
+    settings["model"] = wanted.model.name;
+    configure(made, settings);
+  }
+  const std::vector<Field> fields = fields_of(made);
+  internal_check(fields.size() == wanted_fields.size(), "two recipes of a model differ in fields");
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const json value = wanted_fields[i].get();
+    if (value == fields[i].get()) continue;
+    settings[fields[i].name()] = value;
+    fields[i].set(value);
+  }
+  return settings;
+}
+
+json to_json(const Recipe& recipe) {
+  Recipe copy = recipe;
+  json record = json::object();
+  for_each_field(copy, [&](const Field& field) { record[file_key(field.name())] = field.get(); });
+  return record;
+}
+
+Recipe recipe_from_json(const json& record, std::string_view where) {
+  user_check(record.is_object(), "{}: its recipe is no table", where);
+  Recipe recipe;
+  try {
+    user_check(record.contains("model"), "its recipe names no model");
+    find_field(fields_of(recipe), "model")->set(record["model"]);
+    const std::vector<Field> fields = fields_of(recipe);
+    for (const auto& [key, value] : record.items()) {
+      std::string name = key;
+      std::ranges::replace(name, '_', '-');
+      if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
+    }
+    for (const Field& field : fields) {
+      const std::string key = file_key(field.name());
+      user_check(record.contains(key), "its recipe does not say '{}'", key);
+      if (key != "model") field.set(record[key]);
+    }
+  } catch (const UserError& error) {
+    user_error("{}: {}", where, error.what());
+  }
+  return recipe;
+}
+
+json bits_of(const json& record) {
+  json bits = json::object();
+  for (const ListedField& listed : listed_fields()) {
+    const std::string key = file_key(listed.field.name());
+    if (listed.field.matters_for(matters::bits) && record.contains(key)) bits[key] = record[key];
+  }
+  return bits;
+}
+
+void check_keys(const json& record, std::string_view where) {
+  std::vector<std::string> names;
+  for (const ListedField& listed : listed_fields()) names.push_back(file_key(listed.field.name()));
+  for (const auto& [key, value] : record.items()) {
+    user_check(std::ranges::find(names, key) != names.end(),
+               "{}: its recipe has a key '{}' that is none; the nearest is '{}'", where, key,
+               nearest_name(key, names));
+  }
+}
+
+}  // namespace thimble

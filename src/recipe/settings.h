@@ -1,0 +1,46 @@
+// Doors into a recipe: what a command line, a file or a record says, by the names of fields.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/recipe.h"
+
+namespace thimble {
+
+// By name, '-' between words. A value is text, a number, true or false, or a list of them.
+using Settings = std::map<std::string, nlohmann::json, std::less<>>;
+
+// Sets what is said, in the order of the list, so that a choice brings along its usual settings and
+// what else is said wins over them. UserError for a name that no field has, naming the nearest; for
+// one that the model does not have, naming the models that do; and for a value that is none.
+void configure(Recipe& recipe, const Settings& said);
+
+// A sentence for everything said that has no effect in this recipe.
+struct IdleSetting {
+  std::string sentence;
+  bool shrugged_at = false;  // worth a warning, not a refusal
+};
+std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said);
+
+// The fewest settings that make this recipe of a usual one; configure() of them does.
+Settings settings_of(const Recipe& recipe);
+
+// A recipe file: TOML whose keys are names of fields ('_' or '-' between words).
+Settings read_recipe_file(const std::string& path);
+std::string to_toml(const Settings& settings);
+
+// All fields, as plan files and checkpoints record them.
+nlohmann::json to_json(const Recipe& recipe);
+// UserError, beginning with `where`, for a key too many, naming the nearest, or one too few.
+Recipe recipe_from_json(const nlohmann::json& json, std::string_view where);
+
+// What a run that goes on must have in common with how it began: the fields that matter for bits.
+nlohmann::json bits_of(const nlohmann::json& recipe);
+// UserError for a key that no recipe has, naming the nearest.
+void check_keys(const nlohmann::json& recipe, std::string_view where);
+
+}  // namespace thimble

@@ -1,0 +1,28 @@
+#include "train/bound_variant.h"
+
+#include <algorithm>
+
+#include "train/initialize.h"
+
+namespace thimble {
+
+BoundVariant::BoundVariant(const Variant& variant, const Variant& first, Backend& backend,
+                           Memory& arena)
+    : variant_(&variant),
+      program_(std::make_unique<Program>(variant.model.graph, variant.plan, backend, arena)) {
+  if (&variant == &first) return;
+  std::vector<bool> own;
+  for (const Value& value : variant.model.graph.values) {
+    const bool constant = !value.producer.valid() && value.role == Role::constant;
+    own.push_back(constant && !first.model.graph.find(value.name).valid());
+  }
+  if (std::ranges::find(own, true) == own.end()) return;
+  own_ = std::make_unique<std::vector<bool>>(std::move(own));
+  is_own_ = [flags = own_.get()](ValueId value) { return (*flags)[value.at()]; };
+}
+
+void BoundVariant::set_own_constants(uint64_t seed) {
+  if (own_ != nullptr) initialize(*program_, seed, is_own_);
+}
+
+}  // namespace thimble

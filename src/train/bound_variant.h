@@ -1,0 +1,36 @@
+// A variant of a run bound to the run's arena.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "execute/program.h"
+#include "pipeline/variant.h"
+
+namespace thimble {
+
+class BoundVariant {
+ public:
+  // `first` is the variant whose arena it is. REQUIRES: all of them outlive it.
+  BoundVariant(const Variant& variant, const Variant& first, Backend& backend, Memory& arena);
+
+  const Variant& variant() const { return *variant_; }
+  const Model& model() const { return variant_->model; }
+  const Plan& plan() const { return variant_->plan; }
+  Program& program() const { return *program_; }
+
+  // Constants that only it has (an LSTM's first state of so many rows): others reuse their bytes, so
+  // they are set before it runs. Allocates nothing.
+  void set_own_constants(uint64_t seed);
+
+ private:
+  const Variant* variant_;
+  std::unique_ptr<Program> program_;
+  // Null: it has none.
+  std::unique_ptr<std::vector<bool>> own_;  // by value
+  std::function<bool(ValueId)> is_own_;
+};
+
+}  // namespace thimble

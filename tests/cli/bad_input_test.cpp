@@ -208,8 +208,8 @@ TEST_F(BadInput, SizesBeyondTheKernelsIntegers) {
 TEST_F(BadInput, StepsBeyondThePlanner) {
   expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1000000",
                  "--length", "--steps-at-once");
-  expect_refused({"plan", "resnet:[1000,1,1,1]", "--recompute", "*#*", "--device", "null"},
-                 "calls", "--keep");
+  expect_refused({"plan", "resnet:[1000,1,1,1]", "--recompute", "*#*", "--device", "null"}, "calls",
+                 "--keep");
 }
 
 TEST_F(BadInput, DataSets) {

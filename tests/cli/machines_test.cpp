@@ -57,7 +57,7 @@ TEST_F(Machines, ThreadsThatTheSystemDoesNotGiveAreRefused) {
   expect_mistake(outcome, "1024 threads cannot be had", "--threads ");
   const Outcome fewer =
       thimble_says({"plan", "mlp", "--threads", "64"}, {.address_limit = rlim_t{384} << 20});
-  expect_mistake(fewer, "64 threads cannot be had: the system gives ", "--threads ");
+  expect_mistake(fewer, "64 threads cannot be had: the system starts ", "--threads ");
 }
 #endif
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -67,7 +68,10 @@ Limit form_team(int wanted) {
                               usable_cores(), kMostPerCore)};
   }
   const int given = startable(wanted);
-  if (given < wanted) return {given, fmt::format("the system gives {}", given)};
+  // Half of them: what else the process needs has to have room beside the team.
+  if (given < wanted) {
+    return {std::max(1, given / 2), fmt::format("the system starts {} at most", given)};
+  }
   set_team(wanted);
   const int came = counted();
   return {came, came < wanted ? fmt::format("OpenMP gives {}", came) : ""};
@@ -86,20 +90,17 @@ Team::Team(int asked) {
   size_ = wanted;
   std::string reason;
   for (Limit team = form_team(size_); team.threads < size_; team = form_team(size_)) {
+    user_check(asked == 0, "{} threads cannot be had: {}; give --threads {}, or lift the limit",
+               wanted, team.reason, team.threads);
     size_ = team.threads;
     reason = team.reason;
   }
   if (size_ == wanted) return;
-  user_check(asked == 0, "{} threads cannot be had: {}; give --threads {}, or lift the limit",
-             wanted, reason, size_);
   const std::string said =
       fmt::format("thimble: on {} of {} threads, since {}\n", size_, wanted, reason);
   std::fputs(said.c_str(), stderr);
 }
 
-void Team::enter() const {
-  omp_set_dynamic(0);
-  omp_set_num_threads(size_);
-}
+void Team::enter() const { set_team(size_); }
 
 }  // namespace thimble

@@ -48,7 +48,7 @@ TEST(LstmRuns, TheLastIsAsShortAsItTakes) {
 // large as they are.
 TEST(LstmRuns, TheLastLayerIsGivenNoZeros) {
   const Graph graph = make_training_graph(at_once(3).model, parse_optimizer("sgd")).model.graph;
-  const Shape states = {3, cells().model.batch, cells().model.hidden};
+  const Shape states = {3, cells().model.batch, 16};
   for (const Value& value : graph.values) {
     EXPECT_TRUE(value.role != Role::constant || value.type.shape != states) << value.name;
   }

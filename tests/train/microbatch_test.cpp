@@ -125,13 +125,14 @@ TEST(Microbatches, FoldingKeepsWeightDecay) {
   recipe.optimizer = parse_optimizer("sgd");
   recipe.optimizer.weight_decay = 0.1;
   recipe.on.threads = 1;
+  recipe.schedule = {.steps = 4, .kind = RateSchedule::Kind::constant};
   const auto digits = open_dataset("digits");
   const auto weights_after = [&](bool fold, int64_t microbatch) {
     recipe.optimizer.fold = fold;
     recipe.microbatch = microbatch;
     auto planned = std::get<PlannedTraining>(plan_training(recipe));
     const Feeder feeder(*digits, {.seed = 2});
-    Trainer trainer(planned, feeder, {.recipe = recipe, .steps = 4});
+    Trainer trainer(planned, feeder);
     trainer.run({});
     const auto view =
         trainer.program().view<float>(trainer.program().graph().find("hidden1.weight"));

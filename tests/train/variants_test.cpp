@@ -15,12 +15,12 @@ struct Ended {
   TrainResult result;
 };
 
-Ended train(const Recipe& recipe, const Tokens& data, int64_t steps) {
+Ended train(Recipe recipe, const Tokens& data, int64_t steps) {
+  recipe.schedule = {.steps = steps, .rate = 0.02, .kind = RateSchedule::Kind::constant};
+  recipe.seed = 4;
   PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
   const Feeder feeder(data, {.seed = 4});
-  TrainOptions options = {.recipe = recipe, .seed = 4, .steps = steps};
-  options.rate.base = 0.02;
-  Trainer trainer(planned, feeder, options);
+  Trainer trainer(planned, feeder);
   const TrainResult result = trainer.run({});
   // Below it where no record was as long as the longest variant.
   EXPECT_LE(result.measured_arena, planned.plan().arena);

@@ -27,7 +27,7 @@ std::set<std::string> sparse_names(const ModelOptions& options, const SparsitySp
 Plan planned(Recipe recipe, double density) {
   recipe.sparsity.density = density;
   recipe.on.threads = 1;
-  return std::get<PlannedTraining>(plan_training(recipe)).plan;
+  return std::get<PlannedTraining>(plan_training(recipe)).plan();
 }
 
 Bytes at_peak(const Plan& plan, Role role) { return plan.peak_by_role[static_cast<size_t>(role)]; }

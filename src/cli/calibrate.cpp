@@ -257,7 +257,7 @@ Command add_calibrate(CLI::App& app) {
                    "File to add the times to (auto: the one "
                    "that plan, train and profile look into)")
       ->type_name("FILE");
-  flags->recipe.add_to(*command, false, {"costs"});
+  flags->recipe.add_to(*command, false, {"costs", "planner", "allow"});
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -32,8 +33,15 @@ std::string help_of(const ListedField& listed) {
 // REQUIRES: what is typed was read already, by the field itself.
 void note(const std::string& sentence) { say("thimble: note: {}\n", sentence); }
 
-Settings settings_in_file(const std::string& path) {
+// Flags of `train` that say where a run is kept and what it writes: a recipe file may have them.
+constexpr std::array<std::string_view, 8> kOfOneRun = {
+    "out", "resume", "overwrite", "weights", "export-initial", "export-batches", "times", "losses"};
+
+Settings settings_in_file(const std::string& path, Settings& run) {
   Settings settings = read_recipe_file(path);
+  for (const std::string_view name : kOfOneRun) {
+    if (auto found = settings.extract(std::string(name))) run.insert(std::move(found));
+  }
   try {
     Recipe alone;
     configure(alone, settings);
@@ -116,7 +124,7 @@ Asked read_recipe(const std::string& model, const Settings& typed) {
   Asked asked;
   asked.said = typed;
   if (model.ends_with(".toml")) {
-    asked.said.merge(settings_in_file(model));  // what is typed stays
+    asked.said.merge(settings_in_file(model, asked.run));  // what is typed stays
   } else {
     asked.said["model"] = model;
   }
@@ -136,6 +144,7 @@ Asked read_recipe(const std::string& model, const Settings& typed) {
 Resolved resolve(const Asked& asked, bool needs_data) {
   Resolved resolved;
   resolved.recipe = asked.recipe;
+  resolved.run = asked.run;
   ModelOptions& model = resolved.recipe.model;
   DataSpec& data = resolved.recipe.data;
   if (!needs_data && data.name.empty()) return resolved;

@@ -45,12 +45,14 @@ class RecipeFlags {
 struct Asked {
   Recipe recipe;
   Settings said;
+  Settings run;  // what a recipe file says of one run and not of its numbers: out, resume, ...
 };
 Asked read_recipe(const std::string& model, const Settings& typed);
 
 // The recipe, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;
+  Settings run;                      // as in Asked
   std::unique_ptr<Dataset> dataset;  // null: a plan without --data
 };
 Resolved resolve(const Asked& asked, bool needs_data);

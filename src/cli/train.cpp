@@ -143,13 +143,43 @@ bool goes_on(const Flags& flags, const std::string& out) {
   return flags.resume == "auto" ? begun : !flags.resume.empty();
 }
 
-int run(const Flags& flags) {
+// What the recipe file says of the run, where nothing was typed.
+Flags with_file(Flags flags, const Settings& run) {
+  const auto text = [&](const char* name, std::string& member) {
+    const auto at = run.find(name);
+    if (at == run.end() || !member.empty()) return;
+    if (at->second.is_string()) member = at->second.get<std::string>();
+    if (at->second == true) member = "latest";  // resume
+    user_check(at->second.is_string() || at->second.is_boolean(), "--{} wants text, not {}", name,
+               at->second.dump());
+  };
+  const auto toggle = [&](const char* name, bool& member) {
+    const auto at = run.find(name);
+    if (at == run.end()) return;
+    user_check(at->second.is_boolean(), "--{} is true or false, not {}", name, at->second.dump());
+    member = member || at->second.get<bool>();
+  };
+  text("out", flags.out);
+  text("resume", flags.resume);
+  text("weights", flags.weights);
+  text("export-initial", flags.export_initial);
+  text("export-batches", flags.export_batches);
+  toggle("overwrite", flags.overwrite);
+  toggle("times", flags.times);
+  toggle("losses", flags.losses);
+  user_check(flags.resume.empty() || flags.resume == "latest" || flags.resume == "auto",
+             "--resume is latest or auto, not '{}'", flags.resume);
+  return flags;
+}
+
+int run(const Flags& typed) {
+  Resolved resolved = resolve(typed.recipe, true);
+  const Flags flags = with_file(typed, resolved.run);
   user_check(flags.resume.empty() || !flags.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
   for (const auto& [flag, on] : {std::pair("--losses", flags.losses), {"--times", flags.times}}) {
     user_check(!on || flags.recipe.json, "{} says nothing without --json", flag);
   }
-  Resolved resolved = resolve(flags.recipe, true);
   const RunFolder folder = flags.out.empty()
                                ? RunFolder::unique(default_out(resolved.recipe.model.name))
                                : RunFolder(flags.out);

@@ -30,7 +30,8 @@ std::string having(const std::vector<std::string>& models) {
                          std::span<const Field> fields) {
   for (const ListedField& listed : listed_fields()) {
     if (listed.field.name() != name || listed.models.empty()) continue;
-    user_error("{} has no --{}; {}", recipe.model.name, name, having(listed.models));
+    user_error("{} has no --{} ({}); leave --{} out", recipe.model.name, name,
+               having(listed.models), name);
   }
   user_error("there is no --{}; the nearest is --{}", name, nearest_name(name, names_of(fields)));
 }
@@ -62,8 +63,9 @@ std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said) {
   for_each_field(recipe, [&](const Field& field) {
     const About& about = field.about();
     if (about.idle.empty() || !said.contains(field.name())) return;
-    idle.push_back(
-        {fmt::format("--{} says nothing {}", field.name(), about.idle), about.shrugged_at});
+    idle.push_back({fmt::format("--{} says nothing {}; leave --{} out", field.name(), about.idle,
+                                field.name()),
+                    about.shrugged_at});
   });
   return idle;
 }

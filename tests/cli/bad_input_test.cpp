@@ -89,8 +89,6 @@ TEST_F(BadInput, Microbatches) {
     expect_refused(base + Words{"--fold", "--optimizer", "sgd", "--precision", "fp16"},
                    "cannot be skipped", "--loss-scale that is a number", "--precision bf16");
     expect_refused(base + Words{"--precision", "fp8"}, "fp32, fp16, bf16");
-    expect_refused(base + Words{"--precision", "fp16", "--state-bits", "8", "--rounding", "kahan"},
-                   "--rounding stochastic");
     expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
                    "leave --density out");
     expect_refused(base + Words{"--precision", "bf16", "--allow", "equivalent"}, "approximate",

@@ -168,6 +168,9 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"adafactor", "sparse_dynamic"},
       {"adafactor", "sparse_static"},
       {"adafactor", "sparse_magnitude"},
+      // There are no such layers.
+      {"lstm", "dropout"},
+      {"lstm_runs", "dropout"},
       // There is no momentum to leave out.
       {"adam", "no_momentum"},
       {"adafactor", "no_momentum"},

@@ -166,16 +166,12 @@ TEST(Checkpoint, OfOtherDataIsRefused) {
       << refusal("train_records", 7);
   EXPECT_NE(refusal("test_sha256", "00").find("sha256 of the test records"), std::string::npos);
   EXPECT_NE(refusal("set", "mnist").find("the data set was \"digits\""), std::string::npos);
-  // A checkpoint of the format before has no fingerprint, and is read.
+  // One of another format is refused by its number.
   nlohmann::json state = nlohmann::json::parse(slurp(path + "/state.json"));
-  state["format"] = 1;
-  state.erase("data");
-  spill(path + "/state.json", state.dump());
-  EXPECT_EQ(load_checkpoint(path, run.program(), kRecipe, data).step, 1);
-  state["format"] = 3;
+  state["format"] = 2;
   spill(path + "/state.json", state.dump());
   EXPECT_TRUE(throws_saying<UserError>([&] { load_checkpoint(path, run.program(), kRecipe, data); },
-                                       "has the format 3", "reads 1 to 2"));
+                                       "has the format 2", "reads 3 to 3"));
 }
 
 TEST(Checkpoint, ARunThatIsAskedToStopSavesAndGoesOnToTheSameBits) {

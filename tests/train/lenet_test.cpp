@@ -8,7 +8,7 @@ RunSetup lenet() { return {.model = {.name = "lenet", .batch = 32}, .rate = 0.05
 TEST(LeNet, LearnsTheDigitsInTheArenaThatWasPlanned) {
   TrainingRun run(lenet(), {.steps = 150});
   const TrainResult result = run.run();
-  EXPECT_GT(result.test["accuracy"], 0.93);
+  EXPECT_GT(result.test["accuracy"], 0.9);
   EXPECT_EQ(result.measured_arena, run.planned().plan().arena);
 }
 

@@ -36,9 +36,8 @@ TEST(LstmRuns, TheLastIsAsShortAsItTakes) {
     EXPECT_EQ(count(training.model.graph, "slice"), runs);
     EXPECT_EQ(count(training.model.graph, "lstm_cell"), 0);
   }
-  for (const int64_t steps : {0, 1}) {
-    const TrainingGraph training =
-        make_training_graph(at_once(steps).model, parse_optimizer("sgd"));
+  for (const RunSetup& run : {cells(), at_once(1)}) {
+    const TrainingGraph training = make_training_graph(run.model, parse_optimizer("sgd"));
     EXPECT_EQ(count(training.model.graph, "lstm_cell"), 14);
     EXPECT_EQ(count(training.model.graph, "lstm_steps"), 0);
   }

@@ -45,7 +45,7 @@ int run(const std::string& model, int64_t batch, const std::string& precision) {
   check(cudnnSetStream(device.cudnn, device.stream), "stream");
   ModelOptions options = {.name = model, .batch = batch};
   options.storage = parse_dtype(precision);
-  find_model_family(model).complete(options);
+  complete_model(options, true);
   const TrainingGraph training = make_training_graph(options, parse_optimizer("sgd"));
   const Graph& graph = training.model.graph;
   std::byte* memory = nullptr;

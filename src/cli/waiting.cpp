@@ -8,9 +8,9 @@
 namespace thimble {
 namespace {
 
-// Turns of a wait, 15 to 50 ns each: longer than from one kernel to the next, far shorter than what
-// the system gives a thread at a time. With 300, threads fall asleep between the kernels of a small
-// convolutional net; with 10,000, a step beside busy neighbours takes ten times as long.
+// Turns of a wait before a thread sleeps. Chosen from a few runs on a busy machine: with 100, a small
+// convolutional net was clearly slower by itself; with 10,000, steps beside busy neighbours were.
+// `make bench-busy` decides.
 constexpr const char* kTurns = "1000";
 
 }  // namespace

@@ -1,5 +1,6 @@
 """The command line that all experiments share: what to run, where, for how long."""
 import argparse
+import collections
 import dataclasses
 import importlib
 import os
@@ -9,8 +10,10 @@ import program
 from records import FOLDER, Records
 from sitting import Sitting, pack, unpack
 
-# In the order of running: the headline first, then what its nets cost and do, then what is planned.
-EXPERIMENTS = {"S2-g": "headline"}
+# In the order of running: the headline, what its techniques do one by one and together, the rest.
+EXPERIMENTS = {"S2-g": "headline", "S2-a": "s2_a", "S2-b": "s2_b", "S2-c": "s2_c", "S2-d": "s2_d",
+               "S2-e": "s2_e", "S2-f": "s2_f", "S1-a": "s1_a", "S1-b": "s1_b", "S1-c": "s1_c",
+               "S1-d": "s1_d"}
 SWEEPS = ["S2-b", "S2-c", "S2-d", "S2-e", "S2-f"]
 
 
@@ -30,7 +33,8 @@ def main(names, usage):
     parser.add_argument("--minutes", type=float, help="stop cleanly before they are over")
     parser.add_argument("--calibrate", type=float, metavar="SECONDS",
                         help="measure the kernels of each command first; 8 on a GPU, else 0")
-    parser.add_argument("--only", default="", help="experiments or cells, joined by commas")
+    parser.add_argument("--only", default="", help="experiments (S1-a) or names of cells, joined by ;")
+    parser.add_argument("--planned", action="store_true", help="only what needs no training")
     parser.add_argument("--seeds", help="of trainings, joined by commas, in place of the cells' own")
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
     parser.add_argument("--quick", action="store_true", help="small nets, minutes on a CPU")
@@ -46,10 +50,11 @@ def main(names, usage):
     if args.calibrate is None:
         args.calibrate = 8 if args.device == "cuda" else 0
 
-    names = names + [name for name in SWEEPS if args.sweeps and name in EXPERIMENTS]
-    only = [word for word in args.only.split(",") if word]
+    names = names + [name for name in SWEEPS if args.sweeps]
+    only = [word for word in args.only.split(";") if word]
     wanted = [cell for cell in cells_of(names, args.quick)
-              if not only or cell.experiment in only or cell.name in only]
+              if (not only or cell.experiment in only or cell.name in only)
+              and (not args.planned or cell.verb != "train")]
     if args.seeds:
         seeds = tuple(int(seed) for seed in args.seeds.split(","))
         wanted = [dataclasses.replace(cell, seeds=seeds) if cell.verb == "train" else cell
@@ -73,7 +78,8 @@ def main(names, usage):
         if args.to:
             pack(args.to, args.work, records)
             print(f"packed {os.path.getsize(args.to) / 1e6:.1f} MB into {args.to}", flush=True)
-    for cell, seed, why in sitting.not_run:
-        print(f"not run: {cell.experiment}  {cell.name}"
-              + (f", seed {seed}" if seed is not None else "") + f": {why}")
+    for (name, why), count in collections.Counter(
+            (cell.experiment, why) for cell, _, why in sitting.not_run).items():
+        print(f"not run: {name}, {count} of its figures: {why}")
+    print(f"{len(records.all)} figures in {args.records}")
     return 0 if done else 75  # as sysexits.h: try again later

@@ -20,7 +20,7 @@ class Thimble:
         self.path = os.path.abspath(path)
         self.device = device
         self.threads = threads
-        self._models = None
+        self._plans = {}
 
     def ask(self, words):
         """The JSON object of a call. Infeasible budgets are an answer: {"infeasible": true, ...}."""
@@ -34,17 +34,15 @@ class Thimble:
         return subprocess.Popen([self.path, *words, "--json"], stdout=stdout, stderr=stderr,
                                 cwd=REPOSITORY)
 
-    def has_model(self, model):
-        """Whether there is such a model; `lstm:layers=4` and `resnet-50` are told by trying."""
-        if self._models is None:
-            self._models = {}
-        if model not in self._models:
+    def plans(self, words):
+        """Whether the program knows such a net: families come, and with them their flags."""
+        if words not in self._plans:
             try:
-                self.ask(["plan", model, "--device", "null"])
-                self._models[model] = True
+                self.ask(["plan", *words, "--device", "null"])
+                self._plans[words] = True
             except Failed:
-                self._models[model] = False
-        return self._models[model]
+                self._plans[words] = False
+        return self._plans[words]
 
     def on_device(self):
         """Flags that say where a run computes."""

@@ -28,6 +28,10 @@ class Records:
     def has(self, experiment, command, seed):
         return (experiment, command, seed) in self._keys
 
+    def twin(self, command, seed):
+        """The same command's record in another experiment: nothing is run twice."""
+        return next((r for r in self.all if (r["command"], r["seed"]) == (command, seed)), None)
+
     def add(self, record):
         """Appends it, unless it is there; on disk before this returns."""
         if key(record) in self._keys:

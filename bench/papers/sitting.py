@@ -5,12 +5,13 @@ next sitting, to the same bits. For this the working folder keeps, beside checkp
 that each command was calibrated with: on a GPU they decide which kernels run.
 
   work/runs/NAME/       a run that is not finished: checkpoints, `log`, `seconds`
-  work/costs/NAME.json  kernel times of a command, measured once before its first run
+  work/costs/NAME.json  kernel times of a step, measured once before its first run
   work/choices.json     which rung of a ladder a cell has taken
   records/*.jsonl       results; records/logs/NAME.log  what a finished run printed
 """
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ import tempfile
 import time
 
 import cells as cells_
-from program import Failed, said, today
+from program import REPOSITORY, Failed, said, today
 
 SAVING = 20  # seconds that are left for the last checkpoint, and for packing
 # Fields of `train` and `plan` that are recorded, where they are there.
@@ -31,6 +32,10 @@ FIGURES = """arena_bytes measured_arena_bytes peak_live_bytes bytes min_bytes in
     weights_sha256 techniques points""".split()
 # What a run may say that is a result, not a mistake: it does not learn with these settings.
 DIVERGED = ("is not finite", "the loss scale fell")
+
+
+NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
+ONCE = ["--save-every", "0", "--no-eval"]
 
 
 class TimeIsUp(Exception):
@@ -78,23 +83,21 @@ class Sitting:
         return True
 
     def why_not(self, cell):
-        if cell.why_not:
-            return cell.why_not
         if "cuda" in cell.needs and self.thimble.device != "cuda":
             return "no GPU here"
         if "cifar10" in cell.needs and not self.data_dir:
             return "no CIFAR-10 here (--data-dir)"
-        if not cell.model.endswith(".toml") and not self.thimble.has_model(cell.model):
-            return f"no model {cell.model} yet"
-        return ""
+        if cell.model.endswith(".toml"):
+            there = os.path.exists(os.path.join(REPOSITORY, cell.model))
+            return "" if there else f"no {cell.model} yet"
+        family = cell.family or (cell.model,)
+        return "" if self.thimble.plans(family) else f"no {' '.join(family)} yet"
 
     def fill(self, cell, seed):
-        words = self.choose(cell)
-        if not words:
-            self.not_run.append((cell, seed, "no plan on this device"))
+        words, why = self.settle(cell)
+        if why:
+            self.not_run.append((cell, seed, why))
             return
-        if cell.verb == "train":
-            words += self.thimble.on_device()
         text = cells_.command(cell.verb, words, cell.schedule)
         if self.records.has(cell.experiment, text, seed):
             return
@@ -102,8 +105,18 @@ class Sitting:
             raise TimeIsUp
         self.say(f"{cell.experiment}  {cell.name}" + (f", seed {seed}" if seed is not None else "")
                  + f"\n  {text}")
+        twin = self.records.twin(text, seed)
+        if twin:
+            self.say(f"  as in {twin['experiment']}")
+            self.records.add({**twin, "experiment": cell.experiment, "cell": cell.name})
+            return
         if cell.verb == "train":
-            answer = self.train(cell, words, text, seed)
+            try:
+                answer = self.train(cell, words, text, seed)
+            except Failed as failure:
+                self.not_run.append((cell, seed, str(failure)))
+                self.say(f"  {failure}")
+                return
         else:
             answer = self.ask(cell, words)
         self.say("  " + summary(answer))
@@ -113,10 +126,23 @@ class Sitting:
             "figures": {name: answer[name] for name in
                         [*FIGURES, "seconds", "sittings", "failed"] if name in answer}})
 
+    def settle(self, cell):
+        """The words of a cell on this device, or why there are none."""
+        words = self.choose(cell)
+        if not words:
+            return [], "no plan on this device"
+        if cell.budget:
+            sizes = [self.records.of(cell.experiment, name) for name in cell.budget]
+            if not all(sizes) or any("arena_bytes" not in r[0]["figures"] for r in sizes):
+                return [], "waits for " + " and ".join(cell.budget)
+            mean = math.prod(r[0]["figures"]["arena_bytes"] for r in sizes) ** (1 / len(sizes))
+            words += ["--memory", str(round(mean))]
+        return words + (self.thimble.on_device() if cell.verb == "train" else []), ""
+
     def ask(self, cell, words):
         started = time.monotonic()
         try:
-            answer = self.thimble.ask([cell.verb, *words])
+            answer = self.thimble.ask([cell.verb, *words, "--costs", "modelled"])
         except Failed as failure:
             return {"failed": str(failure)}
         return {**answer, "seconds": round(time.monotonic() - started, 2)}
@@ -133,7 +159,7 @@ class Sitting:
             for rung in cell.ladder:
                 words = [*cell.words, *rung]
                 if "arena_bytes" in self.thimble.ask(
-                        ["plan", *words, *self.thimble.on_device(), *self.data()]):
+                        ["plan", *words, *self.thimble.on_device(), *self.data(cell)]):
                     break
                 self.say(f"{cell.experiment}  {cell.name}: no plan with {' '.join(rung)}")
             else:
@@ -143,21 +169,25 @@ class Sitting:
             write(path, json.dumps(choices, indent=1))
         return list(choices[name])
 
-    def data(self):
-        return ["--data-dir", self.data_dir] if self.data_dir else []
+    def data(self, cell):
+        return ["--data-dir", self.data_dir] if "cifar10" in cell.needs else []
 
-    def costs(self, cell, words, text):
-        """Measured once a command, before its first step; never again."""
-        if not self.calibrate or self.thimble.device == "null":
+    def costs(self, cell, words):
+        """Kernel times: measured once a step, before its first run, and never again. Planners and
+        budgets have no kernels of their own."""
+        if not self.calibrate:
             return ["--costs", "modelled"]
-        path = os.path.join(self.work, "costs", cells_.run_name(cell.experiment, cell.name, text,
+        plans = ("--planner", "--memory")
+        step = [word for i, word in enumerate(words)
+                if word not in plans and words[i - 1] not in plans]
+        path = os.path.join(self.work, "costs", cells_.run_name("step", step[0], " ".join(step),
                                                                 None) + ".json")
         if not os.path.exists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             partial = path + ".partial.json"
             if os.path.exists(partial):
                 os.remove(partial)
-            done = self.thimble.ask(["calibrate", *words, *self.data(), "--seconds",
+            done = self.thimble.ask(["calibrate", *step, *self.data(cell), "--seconds",
                                      str(self.calibrate), "--costs", partial])
             self.say(f"  calibrated in {done['seconds']:.0f} s")
             os.rename(partial, path)
@@ -171,16 +201,16 @@ class Sitting:
         clock = os.path.join(folder, "clock.json")
         before = (json.load(open(clock, encoding="utf-8")) if os.path.exists(clock)
                   else {"seconds": 0, "sittings": 0})
-        data = self.data() if cell.model.endswith(".toml") or "cifar10" in words else []
-        costs = self.costs(cell, words, text)
+        costs = self.costs(cell, words)
         if self.time_is_up():
             raise TimeIsUp
         started = time.monotonic()
         with tempfile.TemporaryFile("w+") as out, \
                 open(os.path.join(folder, "log"), "a", encoding="utf-8") as log:
             self.child = self.thimble.start(
-                ["train", *words, *cell.schedule, "--seed", str(seed), *data, *costs, "--out", folder,
-                 "--resume", "auto", "--save-every", "10", "--eval-every", "10"], out, log)
+                ["train", *words, *cell.schedule, "--seed", str(seed), *self.data(cell), *costs,
+                 "--out", folder, "--resume", "auto", *(ONCE if cell.timed else NOW_AND_THEN)],
+                out, log)
             while self.child.poll() is None:
                 if self.time_is_up():
                     self.child.terminate()
@@ -197,7 +227,7 @@ class Sitting:
         if code != 0 and self.time_is_up():
             raise TimeIsUp
         if code != 0 and not any(words in said(text) for words in DIVERGED):
-            raise Failed(f"{name}: exit code {code}: {said(text)}")
+            raise Failed(f"exit code {code}: {said(text)}")
         result = json.loads(answer) if code == 0 else {"failed": said(text)}
         os.makedirs(os.path.join(self.records.folder, "logs"), exist_ok=True)
         write(os.path.join(self.records.folder, "logs", name + ".log"), shown(text))

@@ -136,6 +136,7 @@ papers: build
 	@$(PAPERS); code=$$?; python3 bench/papers/page.py && exit $$code
 
 papers-quick: build
+	@rm -rf build/papers-quick
 	@$(PAPERS) --quick --device cpu --threads 2
 	@python3 bench/papers/page.py --quick --records build/papers-quick/records \
 	        --page build/papers-quick/papers.md

@@ -3,13 +3,17 @@ import math
 import os
 import statistics
 
+from cells import command
+
 NOT_RUN = "not run"
 FIXED = ("weights", "gradients", "optimizer", "data", "statistics", "workspace")
 
 
 class Book:
-    def __init__(self, records, pictures):
+    def __init__(self, records, pictures, cells):
         self.records = records
+        self.commands = {(cell.experiment, cell.name): command_of(cell) for cell in cells
+                         if not (cell.budget or cell.ladder or cell.family)}
         self.pictures = pictures  # folder of SVG files
         self.used = {}  # experiment -> records that its tables show
 
@@ -57,8 +61,10 @@ class Book:
         return f"{statistics.mean(scores):.2f}{unit} ({each}; seeds {names})"
 
     def command(self, experiment, cell):
+        """As it was run; before that, as it would be, where that is known."""
         found = self.seeds(experiment, cell)
-        return f"`{found[0]['command']}`" if found else NOT_RUN
+        known = found[0]["command"] if found else self.commands.get((experiment, cell))
+        return f"`{known}`" if known else NOT_RUN
 
     def draw(self, name, plot):
         """Saves a picture; returns the line that shows it."""
@@ -77,6 +83,11 @@ class Book:
             return "Nothing run yet."
         return "; ".join(f"{count} figure{'s' if count > 1 else ''} of {date}, {machine}, {version}"
                          for (date, machine, version), count in sorted(seen.items())) + "."
+
+
+def command_of(cell):
+    where = ("--device", "cuda") if "cuda" in cell.needs else ()
+    return command(cell.verb, (*cell.words, *where), cell.schedule)
 
 
 def table(headers, rows):

@@ -83,7 +83,7 @@ def page(book, quick=False):
                      book.say("S2-g", name, on_card), ratio(book, name),
                      book.score("S2-g", name, net), loss,
                      book.say("S2-g", name, lambda f: f"{f['step_ms']:.2f} ms, {f['tier']}"),
-                     LITERATURE[name], book.command("S2-g", name) if book.figures("S2-g", name)
+                     against(book, name), book.command("S2-g", name) if book.figures("S2-g", name)
                      else book.command("S2-g", f"{name}, planned for a CPU")])
     lines = [
         "WRN-28-2 on CIFAR-10, batch 100, 200 epochs, Nesterov, rate 0.1 divided by 5 at epochs 60, 120 and 160; accuracy after the last "
@@ -97,6 +97,21 @@ def page(book, quick=False):
              book.command("S2-g", name)] for name in TRANSLATED]
     return lines + ["", "**DynamicConv, German to English** (the paper: 8.7x at -0.15 BLEU)", "",
                     *table(["", "score", "measured on a GPU", "command"], rows)]
+
+
+def against(book, name):
+    """The literature's figure, and where it is not reached by how much and why."""
+    scores, dense = book.scores("S2-g", name), book.scores("S2-g", "dense")
+    mean = 100 * statistics.mean(scores) if scores else None
+    if name == "dense" and mean is not None and mean < 94.70:
+        return LITERATURE[name] + (f"; not reached by {94.70 - mean:.2f}: {len(scores)} seeds, "
+                                   "test accuracy of the last epoch, TF32 products")
+    if name == "combined" and mean is not None and dense:
+        loss = 100 * statistics.mean(dense) - mean
+        if loss > 0.4:
+            return LITERATURE[name] + (f"; not reached: -{loss:.2f} %. Weights, momentum and every "
+                                       "sum of gradients are 16 bits here, without a master copy")
+    return LITERATURE[name]
 
 
 def ratio(book, name):

@@ -9,7 +9,7 @@ import os
 import sys
 
 from book import Book
-from drive import EXPERIMENTS
+from drive import EXPERIMENTS, cells_of
 from records import FOLDER, Records
 
 HEAD = """# The papers' figures and tables
@@ -25,7 +25,7 @@ machine and version. **not run** means just that. MB = 10^6 bytes, MiB and GiB a
 def write(records, page, quick=False, only_check=False):
     """True when the page on disk was, or now is, what the records say."""
     pictures = os.path.join(os.path.dirname(page), "papers")
-    book = Book(records, pictures)
+    book = Book(records, pictures, cells_of(EXPERIMENTS, quick))
     lines = [HEAD]
     for name in sorted(EXPERIMENTS):
         module = importlib.import_module(EXPERIMENTS[name])

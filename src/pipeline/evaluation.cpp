@@ -10,7 +10,7 @@ std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& tra
   std::vector<std::unique_ptr<Variant>> all;
   for (const auto& trained : training.variants) {
     VariantShape shape = trained->shape;
-    if (shape.rows != first.shape.rows) continue;  // a smaller last microbatch
+    if (shape.rows == training.microbatches.rest) continue;  // a smaller last microbatch
     shape.purpose = Purpose::evaluation;
     for (bool fits = false; !fits; shape.rows = (shape.rows + 1) / 2) {
       Model model = build_model(options_for(first.model.options, shape));

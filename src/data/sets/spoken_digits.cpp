@@ -75,7 +75,7 @@ std::string folder_of_recordings(const std::string& folder) {
 class SpokenDigits final : public Dataset {
  public:
   SpokenDigits(const std::string& given, int64_t length, int64_t features)
-      : length_(length), features_(features), samples_(read_all(folder_of_recordings(given))) {
+      : samples_(read_all(folder_of_recordings(given))) {
     user_check(!train_.empty() && !test_.empty(),
                "the recordings in '{}' are too few: some with an index below {} (for testing) and "
                "some above are wanted",
@@ -139,8 +139,6 @@ class SpokenDigits final : public Dataset {
     return std::move(spool).finish();
   }
 
-  const int64_t length_;
-  const int64_t features_;
   std::vector<Recording> train_, test_;
   Sha256 hash_;
   ReadFile samples_;  // behind what reading them fills in

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/append_file.h"
 
 namespace thimble {
 namespace {
@@ -105,13 +106,7 @@ void TokenFileWriter::finish() {
     header[2] = static_cast<int32_t>(count_);
     file.write(std::as_bytes(std::span(header)));
   }
-  std::array<std::byte, 65536> block;
-  for (int64_t at = 0; at < all.size();) {
-    const auto size = static_cast<size_t>(std::min<int64_t>(all.size() - at, block.size()));
-    all.read_at(at, std::span(block).first(size));
-    file.write(std::span<const std::byte>(block).first(size));
-    at += static_cast<int64_t>(size);
-  }
+  append_file(all, file);
   file.commit();
 }
 

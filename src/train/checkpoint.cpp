@@ -320,4 +320,11 @@ Position load_checkpoint(const std::string& folder, Program& program, const nloh
           state.value("data", nlohmann::json())};
 }
 
+void load_checkpoint_weights(const std::string& path, Program& program) {
+  const SafetensorsFile weights(path);
+  const auto values = persistent_values(program.graph(), is_model_role);
+  check_tensors(weights, program.graph(), values);
+  read_tensors(weights, program, values);
+}
+
 }  // namespace thimble

@@ -52,4 +52,8 @@ nlohmann::json recipe_of_checkpoint(const std::string& folder);
 Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe,
                          const nlohmann::json& data = {});
 
+// Reads weights and statistics alone, from a file as checkpoints have it. UserError when it holds
+// another model.
+void load_checkpoint_weights(const std::string& path, Program& program);
+
 }  // namespace thimble

@@ -34,6 +34,17 @@ void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
 
 }  // namespace
 
+FeedOptions feed_options(const Recipe& recipe) {
+  FeedOptions options = {.seed = recipe.seed,
+                         .augment = recipe.data.augment,
+                         .crop_pad = recipe.data.crop_pad,
+                         .flip = recipe.data.flip};
+  for (const VariantShape& shape : token_batches(recipe)) {
+    options.buckets.push_back({.length = shape.length, .rows = shape.rows});
+  }
+  return options;
+}
+
 Feeder::Feeder(const Dataset& data, const FeedOptions& options) : data_(data), options_(options) {
   const auto& fields = data.info().fields;
   user_check(fields.size() <= kMostFields, "records of '{}' have {} fields; {} are the most",

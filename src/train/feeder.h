@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "execute/program.h"
 #include "model/model.h"
+#include "recipe/recipe.h"
 
 namespace thimble {
 
@@ -22,6 +23,9 @@ struct FeedOptions {
   bool flip = true;
   std::vector<Bucket> buckets = {};  // batches of so many tokens; empty: of so many rows
 };
+
+// What a run's recipe says of it.
+FeedOptions feed_options(const Recipe& recipe);
 
 // Some rows of the batch of a training step: those from `first` on, as many as the model has room
 // for.

@@ -1,5 +1,5 @@
 // dynamic_conv(x [N,T,C], w [N,T,H*K] [, lengths] [, rng]) -> y [N,T,C] (Wu et al. 2019): see
-// time_conv.h. Nothing is saved: the gradient softmaxes w again.
+// time_conv_geometry.h. Nothing is saved: the gradient softmaxes w again.
 #include "ops/convolve/time_conv.h"
 
 namespace thimble {

@@ -1,5 +1,5 @@
 // dynamic_conv_backward(x [N,T,C], w [N,T,H*K], dy like x [, lengths] [, rng]) -> (dx, dw); attrs of
-// dynamic_conv. See time_conv.h.
+// dynamic_conv. See time_conv_geometry.h.
 #include "ops/convolve/time_conv.h"
 
 namespace thimble {

@@ -1,4 +1,5 @@
-// light_conv(x [N,T,C], w [H,K] [, lengths] [, rng]) -> y [N,T,C] (Wu et al. 2019): see time_conv.h.
+// light_conv(x [N,T,C], w [H,K] [, lengths] [, rng]) -> y [N,T,C] (Wu et al. 2019): see
+// time_conv_geometry.h.
 // Nothing is saved: the gradient softmaxes w again.
 #include "ops/convolve/time_conv.h"
 

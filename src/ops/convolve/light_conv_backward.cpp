@@ -1,5 +1,5 @@
 // light_conv_backward(x [N,T,C], w [H,K], dy like x [, lengths] [, rng]) -> (dx, dw); attrs of
-// light_conv. See time_conv.h.
+// light_conv. See time_conv_geometry.h.
 #include "ops/convolve/time_conv.h"
 
 namespace thimble {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/checks.h"
+#include "ops/pointwise/dropout_mask.h"
 #include "ops/reference.h"
 
 namespace thimble {
@@ -39,6 +41,28 @@ TimeConv conv_of(const KernelArgs& args, bool shared) {
   return {args.inputs[0].type.shape, shared, *args.attrs};
 }
 
+// Checks x and w, and what is behind the first `first` inputs.
+TimeConv check_time_conv(std::string_view op, std::span<const TensorType> inputs, size_t first,
+                         bool shared, const Attrs& attrs) {
+  const size_t extras =
+      (attrs.integer("padded", 0) != 0 ? 1u : 0u) + (attrs.real("dropout", 0) > 0 ? 1u : 0u);
+  check_inputs(op, inputs, first + extras);
+  check_floating_rank(op, "x [N,T,C]", inputs[0], 3);
+  const TimeConv conv(inputs[0].shape, shared, attrs);
+  user_check(conv.kernel >= 1 && conv.heads >= 1 && conv.channels % conv.heads == 0,
+             "[{}] wants a kernel of 1 or more and heads that divide the channels, got {} and {} "
+             "for {}",
+             op, conv.kernel, conv.heads, to_string(inputs[0]));
+  user_check(conv.dropout >= 0 && conv.dropout < 1, "[{}] dropout lies in [0, 1), got {}", op,
+             conv.dropout);
+  check_type(op, "kernels", inputs[1], {conv.kernels(), inputs[0].dtype});
+  user_check(inputs[1].elements() <= kMaxRandomElements, "[{}] {} has too many elements", op,
+             to_string(inputs[1]));
+  if (conv.padded) check_type(op, "lengths", inputs[first], {{conv.batch}, DType::i32});
+  if (conv.dropout > 0) check_type(op, "rng", inputs.back(), {{3}, DType::i64});
+  return conv;
+}
+
 struct Case {
   Shape x;
   int64_t heads, kernel, causal, padded;
@@ -72,39 +96,6 @@ std::vector<Sample> samples_of(bool shared) {
 }
 
 }  // namespace
-
-TimeConv::TimeConv(const Shape& x, bool shared_kernels, const Attrs& attrs)
-    : batch(x[0]),
-      steps(x[1]),
-      channels(x[2]),
-      heads(attrs.integer("heads")),
-      kernel(attrs.integer("kernel")),
-      left(attrs.integer("causal", 0) != 0 ? kernel - 1 : (kernel - 1) / 2),
-      shared(shared_kernels),
-      padded(attrs.integer("padded", 0) != 0),
-      dropout(attrs.real("dropout", 0)),
-      stream(attrs.integer("stream", 0)) {}
-
-TimeConv check_time_conv(std::string_view op, std::span<const TensorType> inputs, size_t first,
-                         bool shared, const Attrs& attrs) {
-  const size_t extras =
-      (attrs.integer("padded", 0) != 0 ? 1u : 0u) + (attrs.real("dropout", 0) > 0 ? 1u : 0u);
-  check_inputs(op, inputs, first + extras);
-  check_floating_rank(op, "x [N,T,C]", inputs[0], 3);
-  const TimeConv conv(inputs[0].shape, shared, attrs);
-  user_check(conv.kernel >= 1 && conv.heads >= 1 && conv.channels % conv.heads == 0,
-             "[{}] wants a kernel of 1 or more and heads that divide the channels, got {} and {} "
-             "for {}",
-             op, conv.kernel, conv.heads, to_string(inputs[0]));
-  user_check(conv.dropout >= 0 && conv.dropout < 1, "[{}] dropout lies in [0, 1), got {}", op,
-             conv.dropout);
-  check_type(op, "kernels", inputs[1], {conv.kernels(), inputs[0].dtype});
-  user_check(inputs[1].elements() <= kMaxRandomElements, "[{}] {} has too many elements", op,
-             to_string(inputs[1]));
-  if (conv.padded) check_type(op, "lengths", inputs[first], {{conv.batch}, DType::i32});
-  if (conv.dropout > 0) check_type(op, "rng", inputs.back(), {{3}, DType::i64});
-  return conv;
-}
 
 template <bool kShared>
 std::vector<TensorType> TimeConvOp<kShared>::infer(std::span<const TensorType> inputs,

@@ -1,33 +1,14 @@
-// What vocabulary_loss and its gradient share: the projection of rows onto a vocabulary and their
-// cross-entropy, a few rows at a time, so that logits never exist whole.
+// What the records of vocabulary_loss and of its gradient share.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "ops/reduce/labels.h"
 #include "ops/reference.h"
+#include "ops/vocabulary/vocabulary_geometry.h"
 
 namespace thimble {
-
-struct Vocabulary {
-  int64_t rows, width, classes;
-  int64_t at_once;  // rows whose logits there is room for
-
-  // h [R,C], weight [V,C]. By default logits take a quarter of the bytes that the weight does.
-  Vocabulary(const Shape& h, const Shape& weight, const Attrs& attrs)
-      : rows(h[0]), width(h[1]), classes(weight[0]) {
-    const int64_t asked = attrs.integer("rows_at_once", 0);
-    const int64_t usual = std::max<int64_t>(64, width / 4);
-    at_once = std::clamp<int64_t>(asked > 0 ? asked : usual, 1, std::max<int64_t>(1, rows));
-  }
-
-  // Of one product of all rows with the weight.
-  double flops() const {
-    return 2 * static_cast<double>(rows) * static_cast<double>(width * classes);
-  }
-};
 
 // Checks (h [R,C], weight [V,C], targets i32 [R], normalizer [1]), with which both ops begin.
 inline Vocabulary check_vocabulary(std::string_view op, std::span<const TensorType> inputs,
@@ -93,9 +74,6 @@ void store_sums(const VocabularySums& sums, const KernelArgs& args,
           args.adds_into(outputs[k]));
   }
 }
-inline constexpr std::array<size_t, 3> kLossSums = {0, 2, 3};      // of vocabulary_loss
-inline constexpr std::array<size_t, 3> kBackwardSums = {2, 3, 4};  // of its gradient
-
 // The cases both ops are checked on: one chunk, several with a shorter last one, a row at a time.
 struct VocabularyCase {
   int64_t rows, width, classes;

@@ -82,8 +82,8 @@ class Gradients {
   }
   double score_gradient(int64_t n, int64_t head, int64_t i, int64_t j) const {
     const T* dy = dy_ + g_.result_at(n, i, head);
-    const double dp = scores_.kept(n, head, i, j) *
-                      scores_.dot(dy, scores_.parts.v + g_.key_at(n, j, head));
+    const double dp =
+        scores_.kept(n, head, i, j) * scores_.dot(dy, scores_.parts.v + g_.key_at(n, j, head));
     return probability(n, head, i, j) * (dp - scores_.dot(dy, y_ + g_.result_at(n, i, head)));
   }
 

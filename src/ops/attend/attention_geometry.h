@@ -59,8 +59,7 @@ struct AttentionGeometry {
 
 // Reads attrs heads, groups (heads), causal, scale (1/sqrt(D)), padded, dropout, stream, packed.
 // The first inputs are q, k and v, or all of them in one. Throws UserError naming `op`.
-inline AttentionGeometry attention_geometry(std::string_view op,
-                                            std::span<const TensorType> inputs,
+inline AttentionGeometry attention_geometry(std::string_view op, std::span<const TensorType> inputs,
                                             const Attrs& attrs) {
   AttentionGeometry g{};
   g.heads = attrs.integer("heads");

@@ -34,7 +34,8 @@ class AttentionScores {
   }
   double dot(const T* a, const T* b) const {
     double sum = 0;
-    for (int64_t d = 0; d < g.size; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
+    for (int64_t d = 0; d < g.size; ++d)
+      sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
     return sum;
   }
 

@@ -18,8 +18,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d = g.build().apply(
-      "rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()});
+  const std::vector<ValueId> d =
+      g.build().apply("rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()});
   for (size_t i = 0; i < 2; ++i) {
     if (g.wants(i)) g.give(i, d[i]);
   }
@@ -37,8 +37,8 @@ void reference(const KernelArgs& args) {
       for (int64_t c = 0; c < rows.columns; ++c) {
         squares += static_cast<double>(x[c]) * static_cast<double>(x[c]);
       }
-      const Real rstd = static_cast<Real>(
-          1 / std::sqrt(squares / static_cast<double>(rows.columns) + epsilon));
+      const Real rstd =
+          static_cast<Real>(1 / std::sqrt(squares / static_cast<double>(rows.columns) + epsilon));
       args.outputs[1].as<Real>()[r] = rstd;
       for (int64_t c = 0; c < rows.columns; ++c) {
         store(args.outputs[0].as<T>(), r * rows.columns + c,
@@ -58,8 +58,7 @@ ValueId normalized(Builder& build, std::span<const ValueId> in) {
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const Shape& x : {Shape{5, 7}, Shape{2, 3, 32}, Shape{33}}) {
-    result.push_back(
-        {.inputs = {{x}, {{x.back()}}}, .differentiate = {0, 1}, .build = normalized});
+    result.push_back({.inputs = {{x}, {{x.back()}}}, .differentiate = {0, 1}, .build = normalized});
   }
   return result;
 }

@@ -42,8 +42,8 @@ class Attention final : public Kernel {
     float* const scores = y + kTile * g_.size;
     float* const kept = scores + kTile * kTile;
     float* const widened = kept + kTile * kTile;
-    const FloatRows q = float_rows(from.q, g_.query_at(n, query, head), queries, g_.query_step,
-                                   g_.size, widened);
+    const FloatRows q =
+        float_rows(from.q, g_.query_at(n, query, head), queries, g_.query_step, g_.size, widened);
     turn_rows(q.at, q.row, queries, g_.size, static_cast<float>(g_.scale), turned);
     std::fill_n(y, kTile * g_.size, 0.0f);
     float largest[kTile], sum[kTile] = {}, fade[kTile];

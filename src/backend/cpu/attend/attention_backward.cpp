@@ -41,7 +41,7 @@ class AttentionBackward final : public Kernel {
   Rooms rooms_in(float* room) const {
     float* const square = room + 7 * tile_floats();
     const auto tile = [&](int64_t i) { return room + i * tile_floats(); };
-    return {tile(0), tile(1), tile(2), square,  square + kTile * kTile, square + 2 * kTile * kTile,
+    return {tile(0), tile(1), tile(2), square, square + kTile * kTile, square + 2 * kTile * kTile,
             tile(3), tile(4), tile(5), tile(6)};
   }
 
@@ -94,10 +94,8 @@ class AttentionBackward final : public Kernel {
     for (int64_t key = 0; key < last; key += kTile) {
       const ScoreTile tile = score_tile(g_, length, query, queries, key);
       const int64_t at = g_.key_at(n, key, head);
-      const FloatRows k =
-          float_rows(from.k, from.first_k + at, tile.keys, g_.key_step, size, r.k);
-      const FloatRows v =
-          float_rows(from.v, from.first_v + at, tile.keys, g_.key_step, size, r.v);
+      const FloatRows k = float_rows(from.k, from.first_k + at, tile.keys, g_.key_step, size, r.k);
+      const FloatRows v = float_rows(from.v, from.first_v + at, tile.keys, g_.key_step, size, r.v);
       std::fill_n(r.p, tile.keys * kTile, 0.0f);
       std::fill_n(r.dp, tile.keys * kTile, 0.0f);
       add_product(tile.keys, kTile, size, {k.at, k.row, 1}, r.turned_q, kTile, r.p, kTile);
@@ -107,8 +105,8 @@ class AttentionBackward final : public Kernel {
       score_gradients(tile.keys, scale, delta, g_.drop > 0 ? r.kept : nullptr, r.p, r.dp);
       add_product(tile.keys, size, queries, {r.p, kTile, 1}, dy.at, dy.row,
                   sums.dv + key * sums.row, sums.row);
-      add_product(tile.keys, size, queries, {r.dp, kTile, 1}, q.at, q.row,
-                  sums.dk + key * sums.row, sums.row);
+      add_product(tile.keys, size, queries, {r.dp, kTile, 1}, q.at, q.row, sums.dk + key * sums.row,
+                  sums.row);
       add_product(queries, size, tile.keys, {r.dp, 1, kTile}, k.at, k.row, r.dq, size);
     }
     store_rows(r.dq, queries, size, args.outputs[0], g_.query_at(n, query, head), g_.query_step);

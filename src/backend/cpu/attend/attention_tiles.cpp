@@ -14,10 +14,8 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 // Sixteen floats, whatever registers there are.
 typedef float Lanes __attribute__((vector_size(64)));
 
-THIMBLE_INLINE Lanes load(const float* from) {
-  Lanes lanes;
+THIMBLE_INLINE void load(const float* from, Lanes& lanes) {
   std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
 }
 
 // kRows rows of sixteen columns: their sums stay in registers.
@@ -26,9 +24,10 @@ THIMBLE_INLINE void add_lanes(int64_t depth, const Factor& a, const float* b, in
                               float* c, int64_t c_row) {
   Lanes sum[kRows];
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) sum[r] = load(c + r * c_row);
+  for (int r = 0; r < kRows; ++r) load(c + r * c_row, sum[r]);
   for (int64_t k = 0; k < depth; ++k) {
-    const Lanes right = load(b + k * b_row);
+    Lanes right;
+    load(b + k * b_row, right);
     const float* left = a.at + k * a.column;
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) sum[r] += left[r * a.row] * right;

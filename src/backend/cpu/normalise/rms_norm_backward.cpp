@@ -16,10 +16,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, const RowGradients& g) {
     const float* dy = g.dy + r * columns;
     const float rstd = args.inputs[1].as<const float>()[g.first + r];
     for (int64_t c = 0; c < columns; ++c) dgamma[c] += static_cast<double>(dy[c] * x[c] * rstd);
-    const float mean = static_cast<float>(row_sum(columns,
-                                                  [=](int64_t c) {
-                                                    return dy[c] * gamma[c] * (x[c] * rstd);
-                                                  })) *
+    const float mean = static_cast<float>(row_sum(
+                           columns, [=](int64_t c) { return dy[c] * gamma[c] * (x[c] * rstd); })) *
                        share;
     map_range(g.dx + r * columns, 0, columns, args.adds_into(0),
               [=](int64_t c) { return rstd * (dy[c] * gamma[c] - x[c] * rstd * mean); });

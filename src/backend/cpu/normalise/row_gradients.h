@@ -27,7 +27,8 @@ class RowGradientKernel final : public Kernel {
         parts_(s.inputs[0].elements() / columns_, columns_ * 4),
         sums_(parts_.count(), columns_) {
     name = staged_ > 0 ? "own, staged" : "own";
-    workspace = sums_.bytes() + Bytes(parts_.count() * room_of_part() * static_cast<int64_t>(sizeof(float)));
+    workspace = sums_.bytes() +
+                Bytes(parts_.count() * room_of_part() * static_cast<int64_t>(sizeof(float)));
   }
 
   void run(const KernelArgs& args) override {
@@ -42,10 +43,9 @@ class RowGradientKernel final : public Kernel {
         const int64_t count = rows * columns_;
         float* const to = room_for(dx, at, room + 2 * staged_ * columns_);
         if (staged_ > 0 && args.adds_into(0)) widen(dx, at, count, to);
-        loop_(args,
-              {as_f32(x, at, count, room), as_f32(dy, at, count, room + staged_ * columns_), to, row,
-               rows, columns_, sums_.first(args.workspace, part),
-               sums_.second(args.workspace, part)});
+        loop_(args, {as_f32(x, at, count, room), as_f32(dy, at, count, room + staged_ * columns_),
+                     to, row, rows, columns_, sums_.first(args.workspace, part),
+                     sums_.second(args.workspace, part)});
         commit(to, dx, at, count);
       }
     });

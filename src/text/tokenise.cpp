@@ -157,7 +157,12 @@ bool is_one_of(std::span<const std::string_view> list, std::string_view word) {
 bool is_abbreviation(std::string_view word, std::string_view language) {
   const Text letters = decode_utf8(word);
   if (letters.size() == 1 && is_alphabetic(letters[0]) && !is_lowercase(letters[0])) return true;
-  return language == "en" ? is_one_of(kEnglish, word) : is_one_of(kGerman, word);
+  if (language == "en") return is_one_of(kEnglish, word);
+  // In German, "5." is the fifth.
+  const bool day = letters.size() <= 2 && std::ranges::all_of(letters, [](char32_t c) {
+                     return c >= U'0' && c <= U'9';
+                   });
+  return (language == "de" && day) || is_one_of(kGerman, word);
 }
 
 bool starts_with(std::string_view word, Test test) {

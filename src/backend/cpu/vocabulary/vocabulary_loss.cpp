@@ -17,7 +17,7 @@ class VocabularyLoss final : public Kernel {
     const float* const weight = chunks_.weight(args);
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const auto chunk = chunks_.run(args, i, weight, args.workspace + scratch_at_, sums);
-      std::copy_n(chunk.lse, chunk.rows, args.outputs[1].as<float>() + chunk.first);
+      std::copy_n(chunk.lse, chunk.rows, args.outputs[kLossLse].as<float>() + chunk.first);
     }
     VocabularyChunks::store(sums, args, kLossSums);
   }

@@ -38,9 +38,13 @@ class VocabularyLossBackward final : public Kernel {
     std::byte* const scratch = args.workspace + scratch_at_;
     float* const d_weight = room_for(args.outputs[1], 0, room(args, d_weight_at_));
     if (staged_ && args.adds_into(1)) widen(args.outputs[1], 0, weights, d_weight);
+    const bool takes_over = args.outputs.size() > 2;
     VocabularyChunks::Sums sums;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const auto chunk = chunks_.run(args, i, weight, scratch, sums);
+      if (takes_over) {
+        std::copy_n(chunk.lse, chunk.rows, args.outputs[kBackwardLse].as<float>() + chunk.first);
+      }
       chunks_.to_gradients(chunk, scale);
       if (i == 0) {
         first_to_weight_.run(chunk.logits, chunk.h, d_weight, scratch);
@@ -55,7 +59,7 @@ class VocabularyLossBackward final : public Kernel {
       commit(dh, args.outputs[0], first, count);
     }
     commit(d_weight, args.outputs[1], 0, weights);
-    VocabularyChunks::store(sums, args, kBackwardSums);
+    if (takes_over) VocabularyChunks::store(sums, args, kBackwardSums);
   }
 
  private:

@@ -138,6 +138,7 @@ struct OpDef {
   bool mixes_rows = false;   // what becomes of one row depends on the others
   bool normalizes = false;   // brings a layer's numbers to a common scale
   int filter = -1;           // of a convolution: the input that holds its weights
+  uint32_t maps = 0;         // bit i: input i is the matrix of a linear map of what flows through
   bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32

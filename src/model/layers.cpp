@@ -92,21 +92,37 @@ ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {
+  const double bound = 1 / std::sqrt(static_cast<double>(builder_.shape(x).back()));
+  return linear(name, x, out, act, {Init::Kind::uniform, bound});
+}
+
+ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act,
+                       Init init) {
   const Builder::Scope scope(builder_, name);
-  const int64_t in = builder_.shape(x).back();
-  const double bound = 1 / std::sqrt(static_cast<double>(in));
   // [out, in], as PyTorch keeps it.
-  const ValueId w = weight("weight", {out, in}, {Init::Kind::uniform, bound});
+  const ValueId w = weight("weight", {out, builder_.shape(x).back()}, init);
   const ValueId bias = weight("bias", {out}, {});
   const ValueId product =
       builder_.op("matmul", {x, w}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
   return builder_.op("bias_act", {product, bias}, {{"act", std::string(act)}});
 }
 
+ValueId Layers::layer_norm(std::string_view name, ValueId x, double epsilon) {
+  const Builder::Scope scope(builder_, name);
+  const TensorType channel = {{builder_.shape(x).back()}, DType::f32};
+  const ValueId gamma = builder_.weight("weight", channel, kOnes);
+  const ValueId beta = builder_.weight("bias", channel, {});
+  return builder_.op("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
+}
+
+ValueId Layers::rng() {
+  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
+  return model_.rng;
+}
+
 ValueId Layers::dropout(ValueId x) {
   if (!options_.training || options_.dropout == 0) return x;
-  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
-  return builder_.op("dropout", {x, model_.rng},
+  return builder_.op("dropout", {x, rng()},
                      {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
 }
 

@@ -23,7 +23,13 @@ class Layers {
   ValueId norm(std::string_view name, ValueId x, std::string_view act);
   // x [N, I] -> [N, out]; act as of bias_act, fused.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
+  // x [..., I] -> [..., out], whose weight starts as `init` says and whose bias at zero.
+  ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act, Init init);
+  // Each row of the last axis by itself, whatever the options say.
+  ValueId layer_norm(std::string_view name, ValueId x, double epsilon = 1e-5);
   ValueId dropout(ValueId x);
+  // The input that random bits are made of; the first call makes it.
+  ValueId rng();
   // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
   ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.

@@ -11,6 +11,7 @@
 #include "transform/accumulate.h"
 #include "transform/clip.h"
 #include "transform/lean_order.h"
+#include "transform/take_over.h"
 
 namespace thimble {
 namespace {
@@ -87,6 +88,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                                         root.upstream, optimizer.scaling)};
     gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
+  take_over_forward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,

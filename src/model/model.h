@@ -108,7 +108,7 @@ struct ForeignTensor {
 // and written.
 struct ForeignNames {
   std::string program;                 // "transformers"
-  std::string prefix;                  // stands in front of all names, or of none
+  std::string prefix;                  // of names, that a file may have left out of all of them
   std::vector<ForeignTensor> tensors;  // every weight of the model
 };
 

@@ -66,7 +66,9 @@ Trainer::~Trainer() = default;
 void Trainer::start() {
   initialize(program(), recipe().seed);
   feeder_.describe(program(), planned_.full().model);
-  if (!options_.weights.empty()) weights_note_ = load_weights(options_.weights, program());
+  if (!options_.weights.empty()) {
+    weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);
+  }
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);

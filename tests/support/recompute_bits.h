@@ -165,6 +165,15 @@ inline std::vector<Net> nets() {
       {"sparse_wrn", {.name = "wrn-16-1", .batch = 3, .image = {8, 8, 3}}, {.density = 0.3}});
   all.push_back(
       {"sparse_lstm", {.name = "lstm:layers=2,hidden=8,length=12", .batch = 3}, {.density = 0.5}});
+  all.push_back({"gpt",
+                 {.name = "gpt:layers=3,heads=2,width=16,vocabulary=11,length=12",
+                  .batch = 2,
+                  .dropout = 0.2}});
+  all.push_back({"rotary_gpt",
+                 {.name = "gpt:layers=2,heads=4,width=16,vocabulary=11,length=9,positions=rotary,"
+                          "tied=off",
+                  .batch = 2},
+                 {.density = 0.5}});
   return all;
 }
 

@@ -236,6 +236,7 @@ class Network {
     if (gpt_.positions == Positions::rotary) return std::nullopt;
     ForeignNames names = {.program = "transformers", .prefix = "transformer."};
     const auto add = [&](std::string own, std::string theirs, bool turned = false) {
+      theirs = names.prefix + theirs;
       names.tensors.push_back({own + ".weight", theirs + ".weight", turned});
       if (own != "tokens" && own != "positions") {
         names.tensors.push_back({own + ".bias", theirs + ".bias"});

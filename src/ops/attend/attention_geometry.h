@@ -21,29 +21,29 @@ struct AttentionGeometry {
   bool causal, padded, packed;
 
   // How many of the inputs are q, k and v.
-  size_t sources() const { return packed ? 1 : 3; }
-  int64_t query_at(int64_t n, int64_t i, int64_t head) const {
+  constexpr size_t sources() const { return packed ? 1 : 3; }
+  constexpr int64_t query_at(int64_t n, int64_t i, int64_t head) const {
     return (n * queries + i) * query_step + head * size;
   }
   // Of the key head that query head `head` reads.
-  int64_t key_at(int64_t n, int64_t j, int64_t head) const {
+  constexpr int64_t key_at(int64_t n, int64_t j, int64_t head) const {
     return (n * keys + j) * key_step + head / (heads / groups) * size;
   }
-  int64_t result_at(int64_t n, int64_t i, int64_t head) const {
+  constexpr int64_t result_at(int64_t n, int64_t i, int64_t head) const {
     return ((n * queries + i) * heads + head) * size;
   }
-  int64_t lse_at(int64_t n, int64_t i, int64_t head) const {
+  constexpr int64_t lse_at(int64_t n, int64_t i, int64_t head) const {
     return (n * heads + head) * queries + i;
   }
   // Keys that query i sees, of `length` that are not padding.
-  int64_t visible(int64_t i, int64_t length) const {
+  constexpr int64_t visible(int64_t i, int64_t length) const {
     const int64_t present = length < 0 ? 0 : length < keys ? length : keys;
     const int64_t before = i + keys - queries + 1;
     return causal && before < present ? before : present;
   }
   // Of the random word that decides whether a key is dropped for a query. Rows of words begin at a
   // multiple of four, so that four neighbours share a draw.
-  int64_t random_element(int64_t n, int64_t i, int64_t head) const {
+  constexpr int64_t random_element(int64_t n, int64_t i, int64_t head) const {
     return lse_at(n, i, head) * ((keys + 3) / 4 * 4);
   }
   TensorType result(DType dtype) const { return {{rows, queries, heads * size}, dtype}; }

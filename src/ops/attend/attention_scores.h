@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "ops/attend/attention_geometry.h"
 #include "ops/pointwise/dropout_mask.h"
@@ -15,9 +14,7 @@ class AttentionScores {
  public:
   AttentionScores(const AttentionGeometry& geometry, const KernelArgs& args,
                   std::span<const TensorRef> extras)
-      : g(geometry), parts(g, args.inputs), extras_(g, extras) {
-    if (g.drop > 0) mask_.emplace(extras_.rng, g.stream, g.drop);
-  }
+      : g(geometry), parts(g, args.inputs), extras_(g, extras) {}
 
   int64_t visible(int64_t n, int64_t i) const { return g.visible(i, extras_.length(g, n)); }
 
@@ -27,10 +24,11 @@ class AttentionScores {
   }
   // What a probability is multiplied by: 1 without dropout.
   double kept(int64_t n, int64_t head, int64_t i, int64_t j) const {
-    if (!mask_) return 1;
+    if (g.drop == 0) return 1;
+    const DropoutMask mask(extras_.rng, g.stream, g.drop);
     const int64_t element = g.random_element(n, i, head) + j;
-    const uint32_t word = mask_->words(element / 4)[static_cast<size_t>(element % 4)];
-    return mask_->keeps(word) ? 1 / (1 - g.drop) : 0;
+    const uint32_t word = mask.words(element / 4)[static_cast<size_t>(element % 4)];
+    return mask.keeps(word) ? 1 / (1 - g.drop) : 0;
   }
   double dot(const T* a, const T* b) const {
     double sum = 0;
@@ -44,7 +42,6 @@ class AttentionScores {
 
  private:
   const AttentionExtras extras_;
-  std::optional<DropoutMask> mask_;
 };
 
 struct AttentionCase {

@@ -137,29 +137,18 @@ class Network {
         length_(options.length) {}
 
   Model build() {
-    const ValueId source = tokens("source", source_words(own_));
+    const ValueId source = net_.tokens("source", source_words(own_));
     length_of_source_ = b_.input("source_length", {{rows_}, DType::i32});
     net_.model().feeds.push_back({.value = length_of_source_, .field = "source_length"});
-    const ValueId target = tokens("target_in", target_words(own_));
+    const ValueId target = net_.tokens("target_in", target_words(own_));
     const ValueId memory = encode(source);
     ValueId x = decode(target, memory);
     x = b_.op("reshape", {x}, {{"shape", std::vector<int64_t>{rows_ * length_, own_.width}}});
-    const ValueId head = net_.weight("head.weight", {target_words(own_), own_.width}, table_init());
-    if (options_.generating) {
-      ask(x, head);
-    } else {
-      judge(x, head);
-    }
-    return std::move(net_.model());
+    return net_.finish_tokens(
+        x, net_.weight("head.weight", {target_words(own_), own_.width}, table_init()));
   }
 
  private:
-  ValueId tokens(const char* name, int64_t vocabulary) {
-    const ValueId value = b_.input(name, {{rows_, length_}, DType::i32});
-    net_.model().feeds.push_back({.value = value, .field = name, .limit = vocabulary});
-    return value;
-  }
-
   // Embeddings, their padding zero, and positions.
   ValueId embed(ValueId tokens, int64_t vocabulary) {
     const ValueId table = net_.weight("tokens.weight", {vocabulary, own_.width}, table_init());
@@ -247,36 +236,6 @@ class Network {
     attrs.set("dropout", p);
     attrs.set("stream", b_.next_random_stream());
     inputs.push_back(net_.rng());
-  }
-
-  void judge(ValueId x, ValueId head) {
-    Model& model = net_.model();
-    ValueId targets = tokens("targets", target_words(own_));
-    targets = b_.op("reshape", {targets}, {{"shape", std::vector<int64_t>{rows_ * length_}}});
-    model.weight_of_loss = b_.input("normalizer", {{1}, DType::f32});
-    model.loss_counts = "targets";
-    const std::vector<ValueId> results =
-        b_.apply("vocabulary_loss", {x, head, targets, model.weight_of_loss},
-                 {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
-                  {"ignore_index", int64_t{-1}}});
-    model.loss = results[0];
-    const ValueId correct = results[2], nll = results[3];
-    model.metrics = {{.name = "perplexity",
-                      .brief = "ppl",
-                      .sum = nll,
-                      .of_mean = [](double mean) { return std::exp(mean); }},
-                     {.name = "token_accuracy", .brief = "acc", .sum = correct, .share = true}};
-    model.graph.results = {model.loss, correct, nll};
-  }
-
-  // Logits of the token that follows each of the positions asked for.
-  void ask(ValueId x, ValueId head) {
-    Model& model = net_.model();
-    model.asked = b_.input("asked", {{rows_}, DType::i32});
-    const ValueId logits = b_.op("matmul", {b_.op("take_rows", {x, model.asked}), head},
-                                 {{"transpose_b", int64_t{1}}});
-    model.outputs = {{"logits", logits}};
-    model.graph.results = {logits};
   }
 
   // 3, 7, 15, ... up to the widest.

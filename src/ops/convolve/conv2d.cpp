@@ -75,6 +75,7 @@ const OpDef op_conv2d{
     .samples = samples,
     .recompute = Recompute::costly,
     .filter = 1,
+    .maps = 1u << 1,
     .accumulates = 1,
 };
 

@@ -35,7 +35,7 @@ void list_hyper_parameter(OptimizerSpec& spec, const HyperParameter& hyper, Fiel
       {"--beta1", "Decay of the first moment"},
       {"--beta2", "Decay of the second moment"},
       {"--epsilon", "Added to what is divided by"},
-      {"--weight-decay", "Weight decay, on every weight"}};
+      {"--weight-decay", "Weight decay"}};
   double& member = spec.*hyper.member;
   About about = {
       .help = kHelp.at(hyper.flag), .usual = usual_values(hyper.usual), .matters = kNumbers};
@@ -72,6 +72,12 @@ void list_optimizer(Recipe& recipe, Fields& fields) {
   for (const HyperParameter& hyper : hyper_parameters()) {
     list_hyper_parameter(spec, hyper, fields);
   }
+  fields.choice("decay-on", "choice of weights", 2, spec.decay_on,
+                {.help = "Which weights decay: all, or matrices (no biases, no norms)",
+                 .more = "which weights decay: `all`, or `matrices`, those with two axes or more: "
+                         "no biases, no scales and shifts of normalisations",
+                 .matters = kNumbers,
+                 .idle = spec.weight_decay > 0 ? "" : "without --weight-decay"});
   fields.whole("state-bits", spec.state_bits, {.least = 8, .most = 32},
                {.help = "Bits a number of optimizer state: 32 or 8",
                 .more = "8: momentum and moments of weights from 256 numbers on take a byte each, "

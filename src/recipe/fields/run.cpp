@@ -138,6 +138,10 @@ void list_tests(Recipe& recipe, Fields& fields) {
   fields.span(
       "save-every", recipe.save_every,
       {.help = "Epochs between checkpoints, or 'N steps' (0: only at the end)", .training = true});
+  fields.whole("keep-checkpoints", recipe.keep_checkpoints, {.least = 1, .most = 10'000},
+               {.help = "How many of the last checkpoints stay",
+                .more = "how many of the last checkpoints stay, for `thimble average`",
+                .training = true});
   fields.span("eval-every", recipe.evaluate_every,
               {.help = "Epochs between tests, or 'N steps' (0: only at the end)",
                .idle = recipe.evaluate ? "" : "with --no-eval",

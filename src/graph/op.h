@@ -130,6 +130,9 @@ struct OpDef {
   // null: there is none. With attr act = none it is what is left when relu_backward, of output 0 of
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
+  // Of a gradient: with attr takes_over = 1 it makes everything that its forward node makes as well,
+  // behind its own outputs and to the same bits.
+  bool takes_over = false;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
   bool casts = false;        // output 0 is input 0 in another dtype
   bool mixes_rows = false;   // what becomes of one row depends on the others

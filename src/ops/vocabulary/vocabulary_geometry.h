@@ -27,6 +27,11 @@ struct Vocabulary {
   // Rows of the last chunk.
   int64_t rest() const { return rows - (rows - 1) / at_once * at_once; }
 
+  // What vocabulary_loss makes: loss, lse, correct, nll.
+  std::vector<TensorType> results(DType dtype) const {
+    return {{{1}, dtype}, {{rows}, dtype}, {{1}, dtype}, {{1}, dtype}};
+  }
+
   // Of one product of all rows with the weight.
   double flops() const {
     return 2 * static_cast<double>(rows) * static_cast<double>(width * classes);
@@ -35,6 +40,8 @@ struct Vocabulary {
 
 // The outputs that hold loss, correct and nll.
 inline constexpr std::array<size_t, 3> kLossSums = {0, 2, 3};      // of vocabulary_loss
-inline constexpr std::array<size_t, 3> kBackwardSums = {2, 3, 4};  // of its gradient
+inline constexpr std::array<size_t, 3> kBackwardSums = {2, 4, 5};  // of its gradient
+// And lse.
+inline constexpr size_t kLossLse = 1, kBackwardLse = 3;
 
 }  // namespace thimble

@@ -7,7 +7,7 @@
 //   correct  how many have their largest logit at their target (of equal ones the first)
 //   nll      sum of -log p_target
 // lse is the log-sum-exp of each row. All but h, weight and targets have the statistics dtype. The
-// gradient makes the logits again and gives loss, correct and nll itself, to the same bits.
+// gradient makes the logits again, so that it can give all of these itself, to the same bits.
 #include "graph/builder.h"
 #include "ops/vocabulary/vocabulary.h"
 
@@ -17,8 +17,7 @@ namespace {
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("vocabulary_loss", inputs, 4);
   const Vocabulary v = check_vocabulary("vocabulary_loss", inputs, attrs);
-  const DType statistics = statistics_dtype(inputs[0].dtype);
-  return {{{1}, statistics}, {{v.rows}, statistics}, {{1}, statistics}, {{1}, statistics}};
+  return v.results(statistics_dtype(inputs[0].dtype));
 }
 
 void gradient(GradientBuilder& g) {
@@ -47,7 +46,7 @@ void reference(const KernelArgs& args) {
       const double lse = vocabulary_row(v, settings, args.inputs[0].as<T>() + r * v.width,
                                         args.inputs[1].as<T>(), args.inputs[2].as<int32_t>()[r],
                                         reinterpret_cast<Real*>(args.workspace), sums);
-      store(args.outputs[1].as<Real>(), r, static_cast<Real>(lse));
+      store(args.outputs[kLossLse].as<Real>(), r, static_cast<Real>(lse));
     }
     store_sums<Real>(sums, args, kLossSums);
   });

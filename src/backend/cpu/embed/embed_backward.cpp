@@ -29,8 +29,7 @@ class EmbedBackward final : public Kernel {
     sorted_bytes_ =
         align_up(Bytes((lookup_.rows + 1 + tokens_) * static_cast<int64_t>(sizeof(int32_t))));
     // Of each thread: sums, a row of dy and a row of the table.
-    workspace =
-        sorted_bytes_ + Bytes(3 * parts_.count() * lookup_.width * int64_t{sizeof(float)});
+    workspace = sorted_bytes_ + Bytes(3 * parts_.count() * lookup_.width * int64_t{sizeof(float)});
   }
 
   void run(const KernelArgs& args) override {

@@ -36,6 +36,7 @@ struct DatasetInfo {
   // computed.
   std::string train_sha256 = {};
   std::string test_sha256 = {};
+  std::string vocabulary_sha256 = {};  // of sets of text that come with one
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
   // InternalError when there is none of that name. Allocate nothing.

@@ -112,6 +112,14 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
 
 std::vector<VariantShape> step_shapes(const Recipe& recipe) {
   const Microbatches parts = microbatches_of(recipe);
+  if (std::vector<VariantShape> shapes = token_batches(recipe); !shapes.empty()) {
+    for (VariantShape& shape : shapes) shape.rows /= parts.count();
+    // Of about as many tokens all of them: the ones that have most of them first.
+    std::ranges::stable_sort(shapes, std::greater(), [](const VariantShape& shape) {
+      return shape.rows * shape.length;
+    });
+    return shapes;
+  }
   std::vector<int64_t> lengths = recipe.lengths;
   std::ranges::sort(lengths, std::greater());
   if (lengths.empty()) lengths.push_back(0);

@@ -114,6 +114,7 @@ class Fields {
   void on_off(std::string_view name, bool& member, About about);
   void whole(std::string_view name, int64_t& member, WholeRange range, About about);
   void whole(std::string_view name, int& member, WholeRange range, About about);
+  void wholes(std::string_view name, std::vector<int64_t>& member, WholeRange range, About about);
   void seed(std::string_view name, uint64_t& member, About about);
   void real(std::string_view name, double& member, RealRange range, About about);
   void span(std::string_view name, Span& member, About about);

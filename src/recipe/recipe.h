@@ -49,8 +49,12 @@ struct Recipe {
   ModelOptions model;      // its batch is the whole one
   int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
   // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest that
-  // holds it. Empty: the model's own. Set by code: no family of the zoo has several yet.
+  // holds it. Empty: the model's own, or, of batches by tokens, chosen by the data.
   std::vector<int64_t> lengths = {};
+  // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
+  // as make so many tokens. 0: batches are of `model.batch` rows.
+  int64_t tokens = 0;
+  int64_t microbatch_tokens = 0;  // likewise, computed at once; 0: the whole batch
   Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
@@ -66,6 +70,7 @@ struct Recipe {
   ScheduleSpec schedule = {};
   uint64_t seed = 1;          // of everything random
   Span save_every = {1};      // 0: only at the end
+  int64_t keep_checkpoints = 1;  // the last ones
   Span evaluate_every = {1};  // 0: only at the end
   bool evaluate = true;       // false: never
 };
@@ -97,7 +102,11 @@ void check(const Recipe& recipe);
 // completed, a recipe stays as it is.
 Recipe completed(Recipe typed, const Backend& on);
 
+// Of batches by tokens, those of the longest records.
 Microbatches microbatches_of(const Recipe& recipe);
+
+// Of batches by tokens, the rows of a whole step of each length, the longest first; else none.
+std::vector<VariantShape> token_batches(const Recipe& recipe);
 
 // All fields that matter for the time of a step, for the name of a measured one; rates apart.
 std::string timed_text(Recipe recipe);

@@ -277,6 +277,6 @@ const ModelFamily family_gpt{.pattern = "gpt, gpt2-124m",
                              .build = build,
                              .complete = complete,
                              .intake = &kIntake,
-                             .data = "text"};
+                             .data = "tokens"};
 
 }  // namespace thimble

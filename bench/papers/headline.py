@@ -104,13 +104,13 @@ def against(book, name):
     scores, dense = book.scores("S2-g", name), book.scores("S2-g", "dense")
     mean = 100 * statistics.mean(scores) if scores else None
     if name == "dense" and mean is not None and mean < 94.70:
-        return LITERATURE[name] + (f"; not reached by {94.70 - mean:.2f}: {len(scores)} seeds, "
-                                   "test accuracy of the last epoch, TF32 products")
+        return LITERATURE[name] + (f"; not reached by {94.70 - mean:.2f}: {len(scores)} seeds "
+                                   "here, the last epoch's accuracy")
     if name == "combined" and mean is not None and dense:
         loss = 100 * statistics.mean(dense) - mean
         if loss > 0.4:
-            return LITERATURE[name] + (f"; not reached: -{loss:.2f} %. Weights, momentum and every "
-                                       "sum of gradients are 16 bits here, without a master copy")
+            return LITERATURE[name] + (f"; not reached: -{loss:.2f} %; what each technique takes of "
+                                       "it stands in S2-b to S2-d")
     return LITERATURE[name]
 
 

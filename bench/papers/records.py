@@ -37,9 +37,11 @@ class Records:
         if key(record) in self._keys:
             return
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, record["experiment"] + ".jsonl"), "a",
-                  encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        with open(os.path.join(self.folder, record["experiment"] + ".jsonl"), "a+b") as file:
+            file.seek(0)
+            whole = file.read().rfind(b"\n") + 1
+            file.truncate(whole)  # less what a crash left
+            file.write(json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         self.all.append(record)

@@ -34,6 +34,8 @@ FIGURES = """arena_bytes measured_arena_bytes peak_live_bytes bytes min_bytes in
 DIVERGED = ("is not finite", "the loss scale fell")
 
 
+# Flags with a value that have no kernels of their own.
+NO_KERNELS = ("--planner", "--memory", "--sparsity", "--prune-target")
 NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
 ONCE = ["--save-every", "0", "--no-eval"]
 
@@ -94,6 +96,8 @@ class Sitting:
         return "" if self.thimble.plans(family) else f"no {' '.join(family)} yet"
 
     def fill(self, cell, seed):
+        if cell.ladder and cell.verb != "train" and self.records.of(cell.experiment, cell.name):
+            return  # which rung it was does not matter any more
         words, why = self.settle(cell)
         if why:
             self.not_run.append((cell, seed, why))
@@ -153,13 +157,13 @@ class Sitting:
         if not cell.ladder:
             return list(cell.words)
         path = os.path.join(self.work, "choices.json")
-        choices = json.load(open(path, encoding="utf-8")) if os.path.exists(path) else {}
+        choices = read_json(path, {})
         name = f"{cell.experiment} {cell.name} {self.thimble.device}"
         if name not in choices:
             for rung in cell.ladder:
                 words = [*cell.words, *rung]
-                if "arena_bytes" in self.thimble.ask(
-                        ["plan", *words, *self.thimble.on_device(), *self.data(cell)]):
+                where = self.thimble.on_device() if cell.verb == "train" else []
+                if "arena_bytes" in self.thimble.ask(["plan", *words, *where, *self.data(cell)]):
                     break
                 self.say(f"{cell.experiment}  {cell.name}: no plan with {' '.join(rung)}")
             else:
@@ -173,13 +177,11 @@ class Sitting:
         return ["--data-dir", self.data_dir] if "cifar10" in cell.needs else []
 
     def costs(self, cell, words):
-        """Kernel times: measured once a step, before its first run, and never again. Planners and
-        budgets have no kernels of their own."""
+        """Kernel times: measured once a step, before its first run, and never again."""
         if not self.calibrate:
             return ["--costs", "modelled"]
-        plans = ("--planner", "--memory")
         step = [word for i, word in enumerate(words)
-                if word not in plans and words[i - 1] not in plans]
+                if word not in NO_KERNELS and words[i - 1] not in NO_KERNELS]
         path = os.path.join(self.work, "costs", cells_.run_name("step", step[0], " ".join(step),
                                                                 None) + ".json")
         if not os.path.exists(path):
@@ -199,8 +201,7 @@ class Sitting:
         os.makedirs(folder, exist_ok=True)
         restore_link(folder)
         clock = os.path.join(folder, "clock.json")
-        before = (json.load(open(clock, encoding="utf-8")) if os.path.exists(clock)
-                  else {"seconds": 0, "sittings": 0})
+        before = read_json(clock, {"seconds": 0, "sittings": 0})
         costs = self.costs(cell, words)
         if self.time_is_up():
             raise TimeIsUp
@@ -262,6 +263,13 @@ def restore_link(folder):
     steps = sorted(name for name in os.listdir(folder) if name.startswith("step-"))
     if steps and not os.path.lexists(link):
         os.symlink(steps[-1], link)
+
+
+def read_json(path, otherwise):
+    if not os.path.exists(path):
+        return otherwise
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def write(path, text):

@@ -68,7 +68,10 @@ class Book:
         return f"`{known}`" if known else NOT_RUN
 
     def draw(self, name, plot):
-        """Takes a picture in; returns the line that shows it."""
+        """Takes a picture in; returns the line that shows it, or none where there is nothing to "
+          "see."""
+        if not any(series["points"] for panel in plot.panels for series in panel.series):
+            return ""
         self.drawn[os.path.join(self.pictures, name + ".svg")] = plot.svg()
         return f"![{plot.title}]({os.path.basename(self.pictures)}/{name}.svg)"
 

@@ -17,7 +17,7 @@ class Cell:
     ladder: tuple = ()
     # Cells of the same experiment; --memory is the geometric mean of their arenas.
     budget: tuple = ()
-    family: tuple = ()  # what the program must be able to plan; its model alone where nothing is said
+    family: tuple = ()  # what the program must be able to plan; empty: the model by itself
     timed: bool = False  # some steps for their time and memory: no tests, no checkpoints on the way
 
     @property

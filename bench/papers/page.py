@@ -7,6 +7,7 @@ import argparse
 import importlib
 import os
 import pathlib
+import re
 import sys
 
 from book import Book
@@ -25,13 +26,15 @@ machine and version. **not run** means just that. MB = 10^6 bytes, MiB and GiB a
 
 def files_of(records, page, quick=False):
     """The page and its pictures: text by path."""
-    book = Book(records, os.path.join(os.path.dirname(page), "papers"), cells_of(EXPERIMENTS, quick))
+    pictures = os.path.join(os.path.dirname(page), "papers")
+    book = Book(records, pictures, cells_of(EXPERIMENTS, quick))
     lines = [HEAD]
     for name in sorted(EXPERIMENTS):
         module = importlib.import_module(EXPERIMENTS[name])
         lines += [f"## {name}: {module.TITLE}", *module.page(book, quick), "",
                   book.provenance(name), ""]
-    return {page: "\n".join(lines).rstrip() + "\n", **book.drawn}
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+    return {page: text, **book.drawn}
 
 
 def main():

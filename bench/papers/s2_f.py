@@ -41,7 +41,8 @@ class Combination:
 def combinations(quick):
     net = image_net(quick)
     if quick:
-        found = [Combination(net, *c) for c in itertools.product(("fp16", "fp32"), ("0.3", "1"), (10, 50))]
+        found = [Combination(net, *c)
+                 for c in itertools.product(PRECISIONS, ("0.3", "1"), (10, 50))]
     else:
         found = [Combination(net, p, d, m)
                  for m in MICROBATCHES for d in DENSITIES for p in PRECISIONS]
@@ -62,7 +63,8 @@ def cells(quick=False):
 
 
 class Point:
-    """A plan of a combination: bytes, FLOPs over those of the dense step, accuracy if there is one."""
+    """A plan of a combination: bytes, FLOPs over those of the dense step, accuracy if there is "
+      "one."""
 
     def __init__(self, book, combination, how, flops):
         figures = book.figures("S2-f", combination.planned(how))
@@ -92,14 +94,18 @@ def points_of(book, net, quick):
 
 
 def page(book, quick=False):
-    lines = ["Precision x density (nonzeros that move) x microbatch x recomputation (everything kept; as little as possible; "
-             "half-way between in ratio), and gradients folded into the momentum. Planned on the null device. Recomputation changes no bit, so "
-             "one training of 30 epochs (as in S2-b) serves all plans of a combination. FLOPs are against the dense fp32 step."]
+    lines = ["Precision x density (nonzeros that move) x microbatch x recomputation (everything "
+             "kept; as little as possible; "
+             "half-way between in ratio), and gradients folded into the momentum. Planned on the "
+             "null device. Recomputation changes no bit, so "
+             "one training of 30 epochs (as in S2-b) serves all plans of a combination. FLOPs are "
+             "against the dense fp32 step."]
     for net in (image_net(quick), TRANSLATION):
         points, dense = points_of(book, net, quick)
         lines += ["", f"**{net.title}**", ""]
         if not points:
-            lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: {NOT_RUN}."]
+            lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: "
+                      f"{NOT_RUN}."]
             continue
         lines += [book.draw("S2-f-" + net.planned[0], picture(net, points, dense)), "",
                   *nearest(net, points, dense), "", *listing(book, net, quick)]
@@ -126,13 +132,14 @@ def nearest(net, points, dense):
 
 def listing(book, net, quick):
     """Every combination: what it takes at each degree of recomputation, and what it learns."""
-    rows = []
-    for c in combinations(quick):
-        if c.net is net:
-            rows.append([c.name, *(book.say("S2-f", c.planned(how), lambda f: megabytes(f["arena_bytes"]) + (
-                f" ({percent(f['extra_flops_ratio'])})" if f["extra_flops_ratio"] else ""))
-                for how in RECOMPUTED), book.score("S2-f", c.trained(), net),
-                f"`thimble plan {' '.join((*net.planned, *c.flags()))}`"])
+    def shown(figures):
+        again = figures["extra_flops_ratio"]
+        return megabytes(figures["arena_bytes"]) + (f" ({percent(again)})" if again else "")
+
+    rows = [[c.name, *(book.say("S2-f", c.planned(how), shown) for how in RECOMPUTED),
+             book.score("S2-f", c.trained(), net),
+             f"`thimble plan {' '.join((*net.planned, *c.flags()))}`"]
+            for c in combinations(quick) if c.net is net]
     return table(["combination", *RECOMPUTED, "score", "command (`--memory BYTES`, `least`)"], rows)
 
 
@@ -162,7 +169,8 @@ def picture(net, points, dense):
                        line=False, marker=shape)
         best = [p for p in trained if p.within(trained, lambda q: (q.bytes, -q.score))]
         scores.add("frontier", [(p.bytes, scale * p.score) for p in
-                                sorted(best, key=lambda p: p.bytes)], marker="none", colour="#57606a")
+                                sorted(best, key=lambda p: p.bytes)],
+                   marker="none", colour="#57606a")
         if dense.score is not None:
             for near in NEAR if scale == 100 else (0.15, 0.5):
                 scores.level(scale * dense.score - near, f"dense - {near:g}")

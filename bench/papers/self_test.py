@@ -1,7 +1,8 @@
 """Holds the drivers to what they promise, on nets that take seconds.
 
 usage: self_test.py PROGRAM
-- A training that is cut off, packed, unpacked elsewhere and gone on with has the weights of one that was not.
+- A training that is cut off, packed, unpacked elsewhere and gone on with has the weights of one
+  that was not.
 - What has a record is not run again; the same command of another experiment is taken over, not run.
 - The first rung of a ladder that has a plan is taken. A line cut short by a crash does not count.
 """

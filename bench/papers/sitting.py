@@ -1,8 +1,8 @@
 """A sitting: runs cells until all are done or the time is up, and can be carried on elsewhere.
 
-A training that is cut off (the time is up, SIGTERM, SIGINT) saves a checkpoint and is resumed by the
-next sitting, to the same bits. For this the working folder keeps, beside checkpoints, the kernel times
-that each command was calibrated with: on a GPU they decide which kernels run.
+A training that is cut off (the time is up, SIGTERM, SIGINT) saves a checkpoint and is resumed by
+the next sitting, to the same bits. For this the working folder keeps, beside checkpoints, the
+kernel times that each step was calibrated with: on a GPU they decide which kernels run.
 
   work/runs/NAME/       a run that is not finished: checkpoints, `log`, `seconds`
   work/costs/NAME.json  kernel times of a step, measured once before its first run
@@ -45,13 +45,15 @@ class TimeIsUp(Exception):
 
 
 class Sitting:
-    def __init__(self, thimble, records, work, minutes=None, data_dir=None, calibrate=0, say=print):
+    def __init__(self, thimble, records, work, minutes=None, data_dir=None, calibrate=0, say=print,
+                 after=lambda: None):
         self.thimble = thimble
         self.records = records
         self.work = os.path.abspath(work)
         self.data_dir = data_dir and os.path.abspath(data_dir)
         self.calibrate = calibrate
         self.say = say
+        self.after = after  # every training that was finished
         self.deadline = time.monotonic() + 60 * minutes - SAVING if minutes else None
         self.stopped = False
         self.child = None
@@ -129,6 +131,8 @@ class Sitting:
             "date": today(), "machine": self.thimble.machine(), "version": self.thimble.version(),
             "figures": {name: answer[name] for name in
                         [*FIGURES, "seconds", "sittings", "failed"] if name in answer}})
+        if cell.verb == "train":
+            self.after()
 
     def settle(self, cell):
         """The words of a cell on this device, or why there are none."""
@@ -247,7 +251,8 @@ def summary(answer):
     if answer.get("extra_flops_ratio"):
         parts.append(f"{answer['extra_flops_ratio']:+.1%} FLOPs")
     if "test_accuracy" in answer:
-        parts.append(f"{answer['test_accuracy']:.2%} test accuracy, {answer['step_ms']:.2f} ms a step")
+        parts.append(f"{answer['test_accuracy']:.2%} test accuracy, {answer['step_ms']:.2f} ms a "
+                     "step")
     return ", ".join(parts) or "done"
 
 
@@ -258,7 +263,8 @@ def shown(log):
 
 
 def restore_link(folder):
-    """`latest` is a link, which not every way of copying keeps: it names the last whole checkpoint."""
+    """`latest` is a link, which not every way of copying keeps: it names the last whole "
+      "checkpoint."""
     link = os.path.join(folder, "latest")
     steps = sorted(name for name in os.listdir(folder) if name.startswith("step-"))
     if steps and not os.path.lexists(link):

@@ -36,6 +36,7 @@ def main(names, usage):
     parser.add_argument("--only", default="", help="experiments (S1-a) or names of cells, joined "
                                                    "by ;")
     parser.add_argument("--planned", action="store_true", help="only what needs no training")
+    parser.add_argument("--list", action="store_true", help="print what has no figures yet")
     parser.add_argument("--seeds", help="of trainings, joined by commas: others than usual")
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
     parser.add_argument("--quick", action="store_true", help="small nets, minutes on a CPU")
@@ -68,6 +69,13 @@ def main(names, usage):
     records = Records(args.records)
     if args.source and os.path.exists(args.source):
         unpack(args.source, args.work, records)
+    if args.list:
+        missing = [(cell, seed) for cell in wanted for seed in cell.seeds
+                   if seed not in [r["seed"] for r in records.of(cell.experiment, cell.name)]]
+        for cell, seed in missing:
+            print(f"{cell.experiment}  {cell.name}" + (f", seed {seed}" if seed else ""))
+        print(f"{len(missing)} without figures")
+        return 0
 
     def save():
         if args.to:

@@ -230,6 +230,7 @@ class Sitting:
         with open(os.path.join(folder, "log"), encoding="utf-8") as log:
             text = log.read()
         if code != 0 and self.time_is_up():
+            self.say("  stopped at " + last_progress(text))
             raise TimeIsUp
         if code != 0 and not any(words in said(text) for words in DIVERGED):
             raise Failed(f"exit code {code}: {said(text)}")
@@ -260,6 +261,11 @@ def shown(log):
     """A log without lines that a terminal would have drawn over, and without where it was made."""
     lines = [line.rsplit("\r", 1)[-1] for line in log.split("\n")]
     return re.sub(r"[^\s']*/runs/", "runs/", "\n".join(line for line in lines if line)) + "\n"
+
+
+def last_progress(log):
+    lines = [line for line in shown(log).splitlines() if line.startswith("epoch")]
+    return lines[-1] if lines else "its start"
 
 
 def restore_link(folder):

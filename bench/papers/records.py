@@ -3,6 +3,7 @@
 A record is found again by its experiment, command and seed, so a table can be filled over several
 sittings and on several machines: files are only ever appended to, and merged line by line.
 """
+import fcntl
 import json
 import os
 
@@ -38,12 +39,14 @@ class Records:
             return
         os.makedirs(self.folder, exist_ok=True)
         with open(os.path.join(self.folder, record["experiment"] + ".jsonl"), "a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # two sittings may fill one folder
             file.seek(0)
-            whole = file.read().rfind(b"\n") + 1
-            file.truncate(whole)  # less what a crash left
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+            lines, _, _ = file.read().rpartition(b"\n")
+            if key(record) not in {key(json.loads(line)) for line in lines.splitlines()}:
+                file.truncate(len(lines) + 1 if lines else 0)  # less what a crash left
+                file.write(json.dumps(record).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
         self.all.append(record)
         self._keys.add(key(record))
 

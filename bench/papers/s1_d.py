@@ -42,7 +42,12 @@ def page(book, quick=False):
 
     def fitted(strategy):
         found = [(n, y) for n, y in points(strategy, feature_maps) if n >= FROM]
-        return f"n^{exponent(found):.2f}" if len(found) > 2 else NOT_RUN
+        if len(found) < 3:
+            return NOT_RUN
+        (first, low), (last, high) = found[0], found[-1]
+        doubling = (high - low) / math.log2(last / first) / 1e6
+        return f"n^{exponent(found):.2f}" + (f", {doubling:.2f} MB a doubling" if strategy in
+                                             ("log_recursive", "optimal") else "")
 
     rows = [[n, *(shown(n, s) for s in STRATEGIES), f"{math.log2(n):.0f}"] for n in layers]
     rows.append([f"fitted from n = {FROM}", *(fitted(s) for s in STRATEGIES), ""])

@@ -74,6 +74,7 @@ class Point:
         self.extra = figures["flops"] / flops - 1
         self.score = sum(scores) / len(scores) if scores else None
         self.name = f"{combination.name}, {how}"
+        self.command = book.command("S2-f", combination.planned(how)).strip("`")
 
     def within(self, points, by):
         """Whether none of `points` is as good everywhere and better somewhere."""
@@ -148,7 +149,7 @@ def picture(net, points, dense):
     plot = Plot(f"All combinations, {net.title}", Axis("arena, bytes", log=True))
     flops = plot.panel(Axis("extra FLOPs, %"))
     colour = {"fp16": "#1f6feb", "fp32": "#d1242f"}
-    tip = "{0.name}: {0.bytes:,} bytes".format
+    tip = "{0.name}: {0.bytes:,} bytes; {0.command}".format
     frontier = [p for p in points if p.within(points, lambda q: (q.bytes, q.extra))]
     for hollow in (False, True):
         for precision in PRECISIONS:

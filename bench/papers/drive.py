@@ -30,6 +30,7 @@ def main(names, usage):
     parser.add_argument("--device", default="cuda" if program.has_card() else "cpu")
     parser.add_argument("--threads", type=int, default=0, help="of runs on the CPU")
     parser.add_argument("--data-dir", help="folder of CIFAR-10 in its binary form")
+    parser.add_argument("--pairs-dir", help="folder of Multi30k, as `thimble data` leaves it")
     parser.add_argument("--minutes", type=float, help="stop cleanly before they are over")
     parser.add_argument("--calibrate", type=float, metavar="SECONDS",
                         help="measure the kernels of each command first; 8 on a GPU, else 0")
@@ -82,8 +83,8 @@ def main(names, usage):
             pack(args.to, args.work, records)
 
     sitting = Sitting(program.Thimble(args.thimble, args.device, args.threads), records, args.work,
-                      args.minutes, args.data_dir, args.calibrate,
-                      lambda text: print(text, flush=True), save)
+                      args.minutes, {"cifar10": args.data_dir, "multi30k": args.pairs_dir},
+                      args.calibrate, lambda text: print(text, flush=True), save)
     try:
         done = all([sitting.run([cell for cell in wanted if cell.experiment == name])
                     for name in dict.fromkeys(cell.experiment for cell in wanted)])

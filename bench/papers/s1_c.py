@@ -52,9 +52,13 @@ def page(book, quick=False):
     lengths = QUICK_LENGTHS if quick else LENGTHS
 
     def planned(length, strategy, loss):
-        return book.say("S1-c", name(length, strategy, loss, "planned"), lambda f: gibibytes(
-            feature_maps(f)) + (f" ({percent(f['extra_flops_ratio'])})"
-                                if f["extra_flops_ratio"] else ""))
+        kept = book.figures("S1-c", name(length, "keep_all", loss, "planned"))
+
+        def write(f):
+            again = f" ({percent(f['extra_flops_ratio'])})" if f["extra_flops_ratio"] else ""
+            useless = strategy != "keep_all" and feature_maps(f) >= feature_maps(kept)
+            return gibibytes(feature_maps(f)) + again + (", saves nothing" if useless else "")
+        return book.say("S1-c", name(length, strategy, loss, "planned"), write)
 
     def trained(length, strategy, loss):
         return book.say("S1-c", name(length, strategy, loss, "trained"), lambda f:

@@ -20,16 +20,16 @@ class Combination:
         self.net, self.precision, self.density = net, precision, density
         self.microbatch, self.fold = microbatch, fold
         self.name = ", ".join([precision, "dense" if density == "1" else f"density {density}",
-                               *([f"microbatch {microbatch}"] if microbatch else []),
+                               f"microbatch {microbatch}",
                                *(["folded"] if fold else [])])
 
-    def flags(self):
-        whole = self.net.microbatches and self.microbatch == self.net.microbatches[0]
+    def flags(self, trained=False):
+        whole = self.microbatch == self.net.microbatches[0]
         half = self.precision == "fp16"
         return techniques(self.net, density=self.density if self.density != "1" else None,
                           precision="fp16" if half else None, fold=self.fold,
                           loss_scale="1024" if self.fold and half else None,
-                          microbatch=None if whole else self.microbatch)
+                          microbatch=None if whole else self.microbatch, trained=trained)
 
     def planned(self, how):
         return f"{self.net.title}, {self.name}, {how}, planned"
@@ -47,7 +47,7 @@ def combinations(quick):
         found = [Combination(net, p, d, m)
                  for m in MICROBATCHES for d in DENSITIES for p in PRECISIONS]
         found += [Combination(net, "fp16", d, m, fold=True) for m in (10, 5) for d in DENSITIES]
-    return found + [Combination(TRANSLATION, p, d, None)
+    return found + [Combination(TRANSLATION, p, d, m) for m in TRANSLATION.microbatches
                     for d in ("1", "0.7", "0.4", "0.2") for p in PRECISIONS]
 
 
@@ -59,7 +59,8 @@ def cells(quick=False):
                   plan("S2-f", c.planned("least"), (*words, "--memory", "least")),
                   plan("S2-f", c.planned("between"), words,
                        budget=(c.planned("kept"), c.planned("least")))]
-    return found + [training("S2-f", c.trained(), c.net, c.flags()) for c in combinations(quick)]
+    return found + [training("S2-f", c.trained(), c.net, c.flags(trained=True))
+                    for c in combinations(quick)]
 
 
 class Point:
@@ -85,7 +86,7 @@ class Point:
 def points_of(book, net, quick):
     mine = [c for c in combinations(quick) if c.net is net]
     dense = next(c for c in mine if c.name.startswith("fp32, dense")
-                 and (not net.microbatches or c.microbatch == net.microbatches[0]))
+                 and c.microbatch == net.microbatches[0])
     base = book.figures("S2-f", dense.planned("kept"))
     if "flops" not in base:
         return [], None

@@ -38,6 +38,8 @@ DIVERGED = ("is not finite", "the loss scale fell")
 NO_KERNELS = ("--planner", "--memory", "--sparsity", "--prune-target")
 NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
 ONCE = ["--save-every", "0", "--no-eval"]
+AVERAGED = "10"  # checkpoints of a translator
+DATA = {"cifar10": "--data-dir", "multi30k": "--pairs-dir"}
 
 
 class TimeIsUp(Exception):
@@ -45,12 +47,13 @@ class TimeIsUp(Exception):
 
 
 class Sitting:
-    def __init__(self, thimble, records, work, minutes=None, data_dir=None, calibrate=0, say=print,
-                 after=lambda: None):
+    def __init__(self, thimble, records, work, minutes=None, data_dirs=None, calibrate=0,
+                 say=print, after=lambda: None):
         self.thimble = thimble
         self.records = records
         self.work = os.path.abspath(work)
-        self.data_dir = data_dir and os.path.abspath(data_dir)
+        self.data_dirs = {name: os.path.abspath(folder)
+                          for name, folder in (data_dirs or {}).items() if folder}
         self.calibrate = calibrate
         self.say = say
         self.after = after  # every training that was finished
@@ -89,8 +92,9 @@ class Sitting:
     def why_not(self, cell):
         if "cuda" in cell.needs and self.thimble.device != "cuda":
             return "no GPU here"
-        if "cifar10" in cell.needs and not self.data_dir:
-            return "no CIFAR-10 here (--data-dir)"
+        for name, flag in DATA.items():
+            if name in cell.needs and not self.data_dirs.get(name):
+                return f"no {name} here ({flag})"
         if cell.model.endswith(".toml"):
             there = os.path.exists(os.path.join(REPOSITORY, cell.model))
             return "" if there else f"no {cell.model} yet"
@@ -178,7 +182,8 @@ class Sitting:
         return list(choices[name])
 
     def data(self, cell):
-        return ["--data-dir", self.data_dir] if "cifar10" in cell.needs else []
+        folders = [self.data_dirs[name] for name in DATA if name in cell.needs]
+        return ["--data-dir", folders[0]] if folders else []
 
     def costs(self, cell, words):
         """Kernel times: measured once a step, before its first run, and never again."""
@@ -214,8 +219,7 @@ class Sitting:
                 open(os.path.join(folder, "log"), "a", encoding="utf-8") as log:
             self.child = self.thimble.start(
                 ["train", *words, *cell.schedule, "--seed", str(seed), *self.data(cell), *costs,
-                 "--out", folder, "--resume", "auto", *(ONCE if cell.timed else NOW_AND_THEN)],
-                out, log)
+                 "--out", folder, "--resume", "auto", *saving(cell)], out, log)
             while self.child.poll() is None:
                 if self.time_is_up():
                     self.child.terminate()
@@ -235,10 +239,27 @@ class Sitting:
         if code != 0 and not any(words in said(text) for words in DIVERGED):
             raise Failed(f"exit code {code}: {said(text)}")
         result = json.loads(answer) if code == 0 else {"failed": said(text)}
+        if code == 0 and cell.translates:
+            result["test_bleu"] = self.bleu(cell, folder)
         os.makedirs(os.path.join(self.records.folder, "logs"), exist_ok=True)
         write(os.path.join(self.records.folder, "logs", name + ".log"), shown(text))
         shutil.rmtree(folder)
         return {**result, **spent}
+
+    def bleu(self, cell, folder):
+        """Of the test set of 2016, by the mean of the last checkpoints and a beam of 4."""
+        data = self.data_dirs["multi30k"]
+        test = os.path.join(data, "test_2016_flickr")
+        return self.thimble.ask(
+            ["translate", folder, "--average", AVERAGED, "--beam", "4", "--length-penalty", "1",
+             "--data-dir", data, "--input", test + ".de", "--output",
+             os.path.join(folder, "test.en"), "--reference", test + ".en", "--lower"])["bleu"]
+
+
+def saving(cell):
+    if cell.translates:  # every epoch, as its recipe says
+        return ["--keep-checkpoints", AVERAGED]
+    return ONCE if cell.timed else NOW_AND_THEN
 
 
 def summary(answer):
@@ -251,6 +272,8 @@ def summary(answer):
         parts.append(f"{answer['arena_bytes']:,} bytes")
     if answer.get("extra_flops_ratio"):
         parts.append(f"{answer['extra_flops_ratio']:+.1%} FLOPs")
+    if "test_bleu" in answer:
+        parts.append(f"{answer['test_bleu']:.2f} BLEU")
     if "test_accuracy" in answer:
         parts.append(f"{answer['test_accuracy']:.2%} test accuracy, {answer['step_ms']:.2f} ms a "
                      "step")

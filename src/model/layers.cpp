@@ -126,9 +126,57 @@ ValueId Layers::dropout(ValueId x) {
                      {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
 }
 
+ValueId Layers::tokens(std::string_view field, int64_t limit) {
+  const ValueId value = builder_.input(field, {{options_.batch, options_.length}, DType::i32});
+  model_.feeds.push_back({.value = value, .field = std::string(field), .limit = limit});
+  return value;
+}
+
+ValueId Layers::weight_of_loss() {
+  if (!model_.weight_of_loss.valid()) {
+    model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  }
+  return model_.weight_of_loss;
+}
+
+std::vector<ValueId> Layers::token_loss(ValueId x, ValueId weight, ValueId targets) {
+  targets = builder_.op("reshape", {targets},
+                        {{"shape", std::vector<int64_t>{builder_.type(targets).elements()}}});
+  return builder_.apply("vocabulary_loss", {x, weight, targets, weight_of_loss()},
+                        {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
+                         {"ignore_index", int64_t{-1}}});
+}
+
+Model Layers::finish_token_losses(ValueId loss, ValueId correct, ValueId nll) {
+  model_.loss = loss;
+  model_.loss_counts = "targets";
+  model_.metrics = {{.name = "perplexity",
+                     .brief = "ppl",
+                     .sum = nll,
+                     .of_mean = [](double mean) { return std::exp(mean); }},
+                    {.name = "token_accuracy", .brief = "acc", .sum = correct, .share = true}};
+  model_.graph.results = {loss, correct, nll};
+  return std::move(model_);
+}
+
+Model Layers::finish_tokens(ValueId x, ValueId weight) {
+  if (!options_.generating) {
+    const ValueId targets = tokens("targets", builder_.shape(weight)[0]);
+    const std::vector<ValueId> made = token_loss(x, weight, targets);
+    return finish_token_losses(made[0], made[2], made[3]);
+  }
+  model_.asked = builder_.input("asked", {{options_.batch}, DType::i32});
+  const ValueId logits =
+      builder_.op("matmul", {builder_.op("take_rows", {x, model_.asked}), weight},
+                  {{"transpose_b", int64_t{1}}});
+  model_.outputs = {{"logits", logits}};
+  model_.graph.results = {logits};
+  return std::move(model_);
+}
+
 Model Layers::finish(ValueId logits) {
   const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
-  model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  weight_of_loss();
   model_.feeds.push_back({.value = labels, .field = "label", .limit = options_.classes});
   const ValueId correct = builder_.op("count_correct", {logits, labels});
   model_.loss =

@@ -35,6 +35,19 @@ class Layers {
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
 
+  // Tokens of a record, 'tokens' or whatever `field` says: i32 [N,T], below `limit`.
+  ValueId tokens(std::string_view field, int64_t limit);
+  // Closes a model that predicts 'targets', the field of that name: rows x [N*T, C] and a weight
+  // [classes, C] that projects them -> loss, perplexity, accuracy of tokens. When generating, logits
+  // of the rows that are asked for.
+  Model finish_tokens(ValueId x, ValueId weight);
+  // That in parts, for losses that are made bit by bit: what vocabulary_loss makes of some rows and
+  // their targets, i32 of as many elements; and the end, of all their sums.
+  std::vector<ValueId> token_loss(ValueId x, ValueId weight, ValueId targets);
+  Model finish_token_losses(ValueId loss, ValueId correct, ValueId nll);
+  // The input that holds one over what the loss of a step is a mean over.
+  ValueId weight_of_loss();
+
   // For ends of the caller's own.
   Model& model() { return model_; }
   Builder& build() { return builder_; }

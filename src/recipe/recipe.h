@@ -1,5 +1,5 @@
 // Everything that a run can be told: what to train, on what, how, and for how long. One list
-// (fields.cpp) says what each field is; flags, files, checkpoints, names of measured times, the rows
+// (fields/) says what each field is; flags, files, checkpoints, names of measured times, the rows
 // of `profile` and the reference all come from it.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "data/dataset.h"
 #include "model/model.h"
 #include "recipe/field.h"
 #include "recipe/schedule.h"
@@ -22,12 +23,12 @@ namespace thimble {
 
 // Which records, and what becomes of them on their way.
 struct DataSpec {
-  std::string name;          // of a data set; empty: the model's usual
-  std::string folder;        // of its files
-  bool augment = false;      // random crops and mirror images
-  bool flip = true;          // augment: mirror images, too
-  int crop_pad = 4;          // augment
-  int64_t sequences = 6400;  // generated ones, of an epoch; a tenth as many are tested on
+  std::string name;            // of a data set; empty: the model's usual
+  std::string folder;          // of its files
+  bool augment = false;        // random crops and mirror images
+  bool flip = true;            // augment: mirror images, too
+  int crop_pad = 4;            // augment
+  DataSettings settings = {};  // what sets list of themselves
 };
 
 // How long, and how fast. Amounts are in epochs or steps.
@@ -54,7 +55,7 @@ struct Recipe {
   // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
   // as make so many tokens. 0: batches are of `model.batch` rows.
   int64_t tokens = 0;
-  int64_t microbatch_tokens = 0;  // likewise, computed at once; 0: the whole batch
+  int64_t microbatch_tokens = 0;   // likewise, computed at once; 0: the whole batch
   Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
@@ -68,11 +69,11 @@ struct Recipe {
   std::string costs = "modelled";    // kernel times: see execute/costs_path.h
   DataSpec data = {};
   ScheduleSpec schedule = {};
-  uint64_t seed = 1;          // of everything random
-  Span save_every = {1};      // 0: only at the end
+  uint64_t seed = 1;             // of everything random
+  Span save_every = {1};         // 0: only at the end
   int64_t keep_checkpoints = 1;  // the last ones
-  Span evaluate_every = {1};  // 0: only at the end
-  bool evaluate = true;       // false: never
+  Span evaluate_every = {1};     // 0: only at the end
+  bool evaluate = true;          // false: never
 };
 
 // The only list. Fields refer to the recipe's members, and those of a model to the model it names.

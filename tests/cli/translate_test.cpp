@@ -6,10 +6,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kGerman[] = {"ein Hund", "eine Katze", "zwei Hunde", "zwei Katzen",
-                                   "der Hund läuft", "die Katze schläft schnell"};
-constexpr const char* kEnglish[] = {"a dog", "a cat", "two dogs", "two cats", "the dog runs",
-                                    "the cat sleeps fast"};
+constexpr const char* kGerman[] = {"ein Hund",    "eine Katze",     "zwei Hunde",
+                                   "zwei Katzen", "der Hund läuft", "die Katze schläft schnell"};
+constexpr const char* kEnglish[] = {"a dog",    "a cat",        "two dogs",
+                                    "two cats", "the dog runs", "the cat sleeps fast"};
 
 // One run for all tests.
 class Translate : public testing::Test {
@@ -27,11 +27,32 @@ class Translate : public testing::Test {
                             "--valid-every", "7", "--out", *folder_ / "set"})
                   .code,
               0);
-    const Outcome trained = thimble_says(
-        {"train", "dynamicconv:width=32,inner=32,heads=2,encoder=1,decoder=1", "--data", "pairs",
-         "--data-dir", *folder_ / "set", "--tokens", "60", "--steps", "120", "--optimizer", "adam",
-         "--lr", "5e-3", "--schedule", "constant", "--threads", "1", "--out", *folder_ / "run",
-         "--save-every", "10 steps", "--keep-checkpoints", "3", "--json"});
+    const Outcome trained =
+        thimble_says({"train",
+                      "dynamicconv:width=32,inner=32,heads=2,encoder=1,decoder=1",
+                      "--data",
+                      "pairs",
+                      "--data-dir",
+                      *folder_ / "set",
+                      "--tokens",
+                      "60",
+                      "--steps",
+                      "120",
+                      "--optimizer",
+                      "adam",
+                      "--lr",
+                      "5e-3",
+                      "--schedule",
+                      "constant",
+                      "--threads",
+                      "1",
+                      "--out",
+                      *folder_ / "run",
+                      "--save-every",
+                      "10 steps",
+                      "--keep-checkpoints",
+                      "3",
+                      "--json"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     ASSERT_FALSE(trained.json()["buckets"].empty());
     EXPECT_LE(trained.json()["measured_arena_bytes"], trained.json()["arena_bytes"]);

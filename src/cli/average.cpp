@@ -1,9 +1,10 @@
 // thimble average: the mean of a run's last checkpoints.
+#include "train/average.h"
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cli/options.h"
-#include "train/average.h"
 #include "train/checkpoint.h"
 
 namespace thimble {
@@ -11,10 +12,11 @@ namespace thimble {
 std::vector<std::string> last_weights(const std::string& run, int64_t count) {
   const std::vector<std::string> folders = kept_checkpoints(run);
   user_check(!folders.empty(), "there is no checkpoint in '{}'", run);
-  user_check(std::ssize(folders) >= count,
-             "'{}' has {} checkpoints, not the {} asked for; train with --keep-checkpoints {} and a "
-             "--save-every that makes as many",
-             run, folders.size(), count, count);
+  user_check(
+      std::ssize(folders) >= count,
+      "'{}' has {} checkpoints, not the {} asked for; train with --keep-checkpoints {} and a "
+      "--save-every that makes as many",
+      run, folders.size(), count, count);
   std::vector<std::string> weights;
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(weights_of_checkpoint(folders[static_cast<size_t>(i)]));

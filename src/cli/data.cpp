@@ -40,7 +40,8 @@ Action add_bpe(CLI::App& data) {
   auto flags = std::make_shared<Flags>();
   CLI::App* bpe = data.add_subcommand("bpe", "Cut words into pieces: learn how, or do it");
   bpe->require_subcommand(1);
-  CLI::App* learn = bpe->add_subcommand("learn", "Learn merges from texts, jointly from all of them");
+  CLI::App* learn =
+      bpe->add_subcommand("learn", "Learn merges from texts, jointly from all of them");
   CLI::App* apply = bpe->add_subcommand("apply", "Cut the words of a text into pieces");
   for (CLI::App* command : {learn, apply}) {
     command->add_option("text", flags->texts, "Text files, a sentence a line")
@@ -66,9 +67,8 @@ Action add_bpe(CLI::App& data) {
       const Preparation plain(flags->preparation);
       WordCounts counts;
       for (const std::string& path : flags->texts) {
-        for_each_line(path, [&](int64_t, std::string_view line) {
-          count_words(plain.words(line), counts);
-        });
+        for_each_line(
+            path, [&](int64_t, std::string_view line) { count_words(plain.words(line), counts); });
       }
       user_check(!counts.empty(), "there are no words in '{}'", flags->texts.front());
       const std::vector<Merge> merges = learn_bpe(counts, flags->merges, flags->least);
@@ -133,8 +133,9 @@ Action add_pairs(CLI::App& data) {
       ->type_name("NAME");
   pairs->add_option("--to", options.target.language, "Target language")->type_name("NAME");
   add_preparation(*pairs, flags->preparation);
-  auto* merges = pairs->add_option("--merges", options.merges,
-                                   "Cut words into pieces by so many merges, learnt jointly (none)")
+  auto* merges = pairs
+                     ->add_option("--merges", options.merges,
+                                  "Cut words into pieces by so many merges, learnt jointly (none)")
                      ->type_name("N")
                      ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
   pairs->add_option("--codes", options.codes, "Or by the merges of this file")

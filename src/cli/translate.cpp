@@ -53,7 +53,8 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
 }
 
 // The sentences of the input as tokens with an end; of empty lines, nothing.
-std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pairs, int64_t longest) {
+std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pairs,
+                                         int64_t longest) {
   std::vector<std::vector<int32_t>> sentences;
   for_each_line(flags.input, [&](int64_t number, std::string_view line) {
     std::vector<int32_t> tokens =
@@ -164,7 +165,8 @@ Command add_translate(CLI::App& app) {
       ->type_name("FILE")
       ->excludes(average);
   command
-      ->add_option("--reference", flags->references, "With --output: files to print the BLEU against")
+      ->add_option("--reference", flags->references,
+                   "With --output: files to print the BLEU against")
       ->type_name("FILE");
   command->add_flag("--lower", flags->lower, "With --reference: both in lower case");
   command->add_option("--data-dir", flags->data_dir, "Folder of the vocabularies (the run's)")

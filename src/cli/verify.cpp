@@ -76,8 +76,9 @@ int verify_file(const std::string& path, bool json) {
   }
   user_check(!fault.has_value(), "the plan in '{}' is unsound: {}", path, fault.value_or(""));
   if (!json) {
-    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path, file.plans.front().plan.calls.size(),
-               file.recipe.model.name, file.plans.front().plan.arena.count, to_string(file.plans.front().plan.arena));
+    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path,
+               file.plans.front().plan.calls.size(), file.recipe.model.name,
+               file.plans.front().plan.arena.count, to_string(file.plans.front().plan.arena));
   }
   return kOk;
 }

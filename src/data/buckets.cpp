@@ -50,7 +50,8 @@ std::vector<int64_t> choose_lengths(const Dataset& data, int64_t most) {
   }
   // least[k][c]: padded positions of those, in k lengths of which c * step is the largest.
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  const auto levels = static_cast<size_t>(std::min<int64_t>(most, static_cast<int64_t>(candidates)));
+  const auto levels =
+      static_cast<size_t>(std::min<int64_t>(most, static_cast<int64_t>(candidates)));
   std::vector<std::vector<int64_t>> least(levels + 1, std::vector<int64_t>(candidates + 1, kNever));
   std::vector<std::vector<size_t>> before(levels + 1, std::vector<size_t>(candidates + 1));
   least[0][0] = 0;

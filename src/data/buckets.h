@@ -66,8 +66,8 @@ class BucketOrder {
   int64_t at(size_t pool, int64_t position, uint64_t epoch) const;
 
   uint64_t seed_ = 0;
-  std::vector<Pool> pools_;        // shorter ones first
-  std::vector<uint32_t> sorted_;   // records by length; empty: they are in that order
+  std::vector<Pool> pools_;       // shorter ones first
+  std::vector<uint32_t> sorted_;  // records by length; empty: they are in that order
   int64_t steps_ = 0;
 };
 

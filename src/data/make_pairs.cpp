@@ -39,7 +39,8 @@ std::vector<std::string> sentences_of(const std::string& path) {
       const size_t begin = line.find("<seg id"), end = line.rfind("</seg>");
       const size_t text = line.find('>', begin);
       if (begin == std::string_view::npos || text == std::string_view::npos) return;
-      sentences.emplace_back(line.substr(text + 1, end == std::string_view::npos ? end : end - text - 1));
+      sentences.emplace_back(
+          line.substr(text + 1, end == std::string_view::npos ? end : end - text - 1));
       return;
     }
     if (tagged && is_about(line)) return;
@@ -102,13 +103,13 @@ std::vector<WordPair> filtered(std::vector<WordPair> pairs, const PairOptions& o
     const auto a = static_cast<int64_t>(split_spaces(pair.source).size());
     const auto b = static_cast<int64_t>(split_spaces(pair.target).size());
     const auto [less, more] = std::minmax(a, b);
-    int64_t* const why = less == 0                ? &dropped.empty
-                         : less < options.shortest ? &dropped.too_short
-                         : more > options.longest  ? &dropped.too_long
-                         : options.ratio > 0 && static_cast<double>(more) >
-                                                    options.ratio * static_cast<double>(less)
-                             ? &dropped.ratio
-                             : nullptr;
+    int64_t* const why =
+        less == 0                 ? &dropped.empty
+        : less < options.shortest ? &dropped.too_short
+        : more > options.longest  ? &dropped.too_long
+        : options.ratio > 0 && static_cast<double>(more) > options.ratio * static_cast<double>(less)
+            ? &dropped.ratio
+            : nullptr;
     if (why != nullptr) ++*why;
     return why != nullptr;
   });

@@ -21,9 +21,10 @@ std::string checked_text(const std::string& path) {
   std::string text = read_text(path, "a text", kMostText);
   if (const auto bad = find_malformed(text)) {
     const auto line = std::ranges::count(std::string_view(text).substr(0, *bad), '\n') + 1;
-    user_error("'{}' is not UTF-8: line {}, byte {} of the file; convert it (`iconv -t UTF-8`), or "
-               "choose --by bytes",
-               path, line, *bad + 1);
+    user_error(
+        "'{}' is not UTF-8: line {}, byte {} of the file; convert it (`iconv -t UTF-8`), or "
+        "choose --by bytes",
+        path, line, *bad + 1);
   }
   return text;
 }
@@ -86,10 +87,9 @@ class ByPieces final : public Encoder {
     if (!options.codes.empty()) {
       merges = read_merges(options.codes);
     } else if (options.merges > 0) {
-      merges = learn_bpe(counts_of(options.texts, [&](std::string_view line) {
-                           return plain.words(line);
-                         }),
-                         options.merges);
+      merges = learn_bpe(
+          counts_of(options.texts, [&](std::string_view line) { return plain.words(line); }),
+          options.merges);
     }
     if (!merges.empty()) codes_ = to_text(merges);
     const auto bpe = merges.empty() ? nullptr : std::make_shared<const Bpe>(merges);
@@ -116,7 +116,8 @@ class ByPieces final : public Encoder {
   static WordCounts counts_of(const std::vector<std::string>& paths, Words&& words) {
     WordCounts counts;
     for (const std::string& path : paths) {
-      for_each_line(path, [&](int64_t, std::string_view line) { count_words(words(line), counts); });
+      for_each_line(path,
+                    [&](int64_t, std::string_view line) { count_words(words(line), counts); });
     }
     return counts;
   }

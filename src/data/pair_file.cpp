@@ -65,7 +65,8 @@ PairFile::PairFile(const std::string& path) : file_(path) {
     }
     s += static_cast<int64_t>(size);
   }
-  user_check(last == header.tokens, "'{}' is damaged: its last sentence does not end with it", path);
+  user_check(last == header.tokens, "'{}' is damaged: its last sentence does not end with it",
+             path);
 }
 
 void PairFile::offsets(int64_t sentence, std::span<uint64_t> out) const {
@@ -83,7 +84,8 @@ void PairFile::read(int64_t sentence, std::span<int32_t> out) const {
   offsets(sentence, at);
   internal_check(at[1] - at[0] == out.size(), "PairFile: the room is not as long as the sentence");
   // Right to left in the caller's own room: what is widened lies in front of what is not.
-  const auto bytes = std::as_writable_bytes(out).first(out.size() * static_cast<size_t>(token_bytes_));
+  const auto bytes =
+      std::as_writable_bytes(out).first(out.size() * static_cast<size_t>(token_bytes_));
   file_.read_at(tokens_at_ + static_cast<int64_t>(at[0]) * token_bytes_, bytes);
   if (token_bytes_ == 4) return;
   for (size_t i = out.size(); i-- > 0;) {

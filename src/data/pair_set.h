@@ -33,9 +33,9 @@ struct PairOptions {
   int64_t valid_every = 23;
   PreparationOptions source = {};
   PreparationOptions target = {};
-  int64_t merges = 0;      // learnt from the training pairs; 0: none
-  std::string codes = {};  // or read from here
-  bool joint = false;      // one vocabulary for both languages
+  int64_t merges = 0;       // learnt from the training pairs; 0: none
+  std::string codes = {};   // or read from here
+  bool joint = false;       // one vocabulary for both languages
   int64_t least_count = 1;  // pieces that are rarer are unknown
   // Pairs whose sentences have fewer or more words than these, or so many times more than the other,
   // are left out.

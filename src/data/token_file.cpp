@@ -41,8 +41,10 @@ TokenFile::TokenFile(const std::string& path) : file_(path) {
   }
   token_bytes_ = header[0] == kMagic16 ? 2 : 4;
   const int32_t version = header[0] == kMagic16 ? kVersion16 : kVersion32;
-  user_check(header[1] == version, "'{}' is a token file of version {}, and {} is the one that is "
-             "read; make it again with `thimble data tokens`", path, header[1], version);
+  user_check(header[1] == version,
+             "'{}' is a token file of version {}, and {} is the one that is "
+             "read; make it again with `thimble data tokens`",
+             path, header[1], version);
   begin_ = kHeader;
   count_ = header[2];
   const int64_t bytes = file_.size() - kHeader;
@@ -71,9 +73,10 @@ void TokenFile::read(int64_t first, std::span<int32_t> out) const {
 
 TokenFileWriter::TokenFileWriter(const std::string& path, int64_t vocabulary, bool raw)
     : path_(path), spool_(path), raw_(raw), token_bytes_(vocabulary <= 65536 ? 2 : 4) {
-  user_check(!raw || token_bytes_ == 2,
-             "a raw token file has 16 bits a token, too few for a vocabulary of {}; leave --raw out",
-             vocabulary);
+  user_check(
+      !raw || token_bytes_ == 2,
+      "a raw token file has 16 bits a token, too few for a vocabulary of {}; leave --raw out",
+      vocabulary);
 }
 
 void TokenFileWriter::write(std::span<const int32_t> tokens) {

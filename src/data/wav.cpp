@@ -31,10 +31,11 @@ std::vector<int16_t> read_wav(const std::string& path, int rate) {
     const std::string_view name = bytes.substr(at, 4);
     const size_t size = number_at<uint32_t>(bytes, at + 4);
     at += 8;
-    user_check(size <= bytes.size() - at,
-               "'{}' is truncated: it has {} bytes of the {} that its '{}' should have; get a fresh "
-               "copy of it",
-               path, bytes.size() - at, size, name);
+    user_check(
+        size <= bytes.size() - at,
+        "'{}' is truncated: it has {} bytes of the {} that its '{}' should have; get a fresh "
+        "copy of it",
+        path, bytes.size() - at, size, name);
     if (name == "fmt " && size >= 16) {
       const bool plain = number_at<uint16_t>(bytes, at) == 1 &&
                          number_at<uint16_t>(bytes, at + 2) == 1 &&

@@ -115,9 +115,8 @@ std::vector<VariantShape> step_shapes(const Recipe& recipe) {
   if (std::vector<VariantShape> shapes = token_batches(recipe); !shapes.empty()) {
     for (VariantShape& shape : shapes) shape.rows /= parts.count();
     // Of about as many tokens all of them: the ones that have most of them first.
-    std::ranges::stable_sort(shapes, std::greater(), [](const VariantShape& shape) {
-      return shape.rows * shape.length;
-    });
+    std::ranges::stable_sort(shapes, std::greater(),
+                             [](const VariantShape& shape) { return shape.rows * shape.length; });
     return shapes;
   }
   std::vector<int64_t> lengths = recipe.lengths;

@@ -69,7 +69,7 @@ void check(const Recipe& recipe) {
     if (!values[i].is_null()) fields[i].set(values[i]);
   }
 
-  user_check(recipe.microbatch_tokens <= recipe.tokens,
+  user_check(recipe.tokens == 0 || recipe.microbatch_tokens <= recipe.tokens,
              "--microbatch-tokens {} is more than the {} of a whole batch (--tokens)",
              recipe.microbatch_tokens, recipe.tokens);
   const OptimizerSpec& optimizer = recipe.optimizer;

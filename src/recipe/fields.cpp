@@ -187,25 +187,24 @@ void list_tokens(Recipe& recipe, Fields& fields, bool sequences) {
       images ? fmt::format("with {}, whose records are all alike", recipe.model.name) : "";
   // Names of measured times have them only where they are said.
   const unsigned by_tokens = recipe.tokens > 0 ? kAll : kNumbers;
-  const std::string by_rows = !idle.empty()          ? idle
-                              : recipe.tokens > 0 ? ""
-                                                     : "without --tokens";
-  fields.whole("tokens", recipe.tokens, {.least = 1, .most = kMostRows, .open = 0},
-               {.help = "Padded tokens of a batch, in place of --batch",
-                .more = "padded tokens of a batch, in place of `--batch`: records of like length are "
-                        "batched together, as many as make so many tokens; see [batches by "
-                        "tokens](text.md#batches-by-tokens)",
-                .usual = "none",
-                .matters = by_tokens,
-                .idle = idle});
-  fields.whole("microbatch-tokens", recipe.microbatch_tokens,
-               {.least = 1, .most = kMostRows, .open = 0},
-               {.help = "Padded tokens computed at once",
-                .more = "padded tokens computed at once, with `--tokens`; gradients add up in place",
-                .usual = "the whole batch",
-                .matters = by_tokens,
-                .technique = "microbatch",
-                .idle = by_rows});
+  const std::string by_rows = !idle.empty() ? idle : recipe.tokens > 0 ? "" : "without --tokens";
+  fields.whole(
+      "tokens", recipe.tokens, {.least = 1, .most = kMostRows, .open = 0},
+      {.help = "Padded tokens of a batch, in place of --batch",
+       .more = "padded tokens of a batch, in place of `--batch`: records of like length are "
+               "batched together, as many as make so many tokens; see [batches by "
+               "tokens](text.md#batches-by-tokens)",
+       .usual = "none",
+       .matters = by_tokens,
+       .idle = idle});
+  fields.whole(
+      "microbatch-tokens", recipe.microbatch_tokens, {.least = 1, .most = kMostRows, .open = 0},
+      {.help = "Padded tokens computed at once",
+       .more = "padded tokens computed at once, with `--tokens`; gradients add up in place",
+       .usual = "the whole batch",
+       .matters = by_tokens,
+       .technique = "microbatch",
+       .idle = by_rows});
   fields.wholes("lengths", recipe.lengths, {.least = 1, .most = kMostRows},
                 {.help = "Lengths that records are padded to",
                  .more = "lengths that records are padded to, each a plan in the one arena: "
@@ -219,7 +218,8 @@ void list_model(Recipe& recipe, Fields& fields, bool sequences,
                 const std::function<void(Fields&)>& list_own) {
   fields.group("Model");
   ModelOptions& model = recipe.model;
-  const std::string by_tokens = recipe.tokens > 0 ? "with --tokens, which counts them otherwise" : "";
+  const std::string by_tokens =
+      recipe.tokens > 0 ? "with --tokens, which counts them otherwise" : "";
   fields.whole("batch", model.batch, {.least = 1, .most = kMostRows, .open = 0},
                {.help = "Rows of a batch",
                 .more = "rows of a batch: 100 for `mlp` and `wrn`, 32 for `resnet` and `unet`, 64 "

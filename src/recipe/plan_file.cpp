@@ -15,9 +15,8 @@ constexpr std::string_view kFormat = "thimble-plan-9";
 constexpr std::string_view kFamily = "thimble-plan-";
 
 nlohmann::json shaped_json(const ShapedPlan& shaped) {
-  return {{"rows", shaped.shape.rows},
-          {"length", shaped.shape.length},
-          {"plan", to_json(shaped.plan)}};
+  return {
+      {"rows", shaped.shape.rows}, {"length", shaped.shape.length}, {"plan", to_json(shaped.plan)}};
 }
 
 ShapedPlan shaped_from(const nlohmann::json& json) {
@@ -47,7 +46,8 @@ PlanFile load_plan(const std::string& path) {
   try {
     PlanFile read = {recipe_from_json(json.at("recipe"), "'" + path + "'"), {shaped_from(json)}};
     if (json.contains("others")) {
-      for (const nlohmann::json& other : json.at("others")) read.plans.push_back(shaped_from(other));
+      for (const nlohmann::json& other : json.at("others"))
+        read.plans.push_back(shaped_from(other));
     }
     return read;
   } catch (const nlohmann::json::exception& error) {

@@ -54,7 +54,7 @@ struct Recipe {
   // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
   // as make so many tokens. 0: batches are of `model.batch` rows.
   int64_t tokens = 0;
-  int64_t microbatch_tokens = 0;  // likewise, computed at once; 0: the whole batch
+  int64_t microbatch_tokens = 0;   // likewise, computed at once; 0: the whole batch
   Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
@@ -68,11 +68,11 @@ struct Recipe {
   std::string costs = "modelled";    // kernel times: see execute/costs_path.h
   DataSpec data = {};
   ScheduleSpec schedule = {};
-  uint64_t seed = 1;          // of everything random
-  Span save_every = {1};      // 0: only at the end
+  uint64_t seed = 1;             // of everything random
+  Span save_every = {1};         // 0: only at the end
   int64_t keep_checkpoints = 1;  // the last ones
-  Span evaluate_every = {1};  // 0: only at the end
-  bool evaluate = true;       // false: never
+  Span evaluate_every = {1};     // 0: only at the end
+  bool evaluate = true;          // false: never
 };
 
 // The only list. Fields refer to the recipe's members, and those of a model to the model it names.

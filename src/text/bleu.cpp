@@ -189,7 +189,8 @@ std::string to_string(const Bleu& bleu) {
                                                  : 0;
   const auto& p = bleu.precisions;
   return fmt::format(
-      "BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = "
+      "BLEU = {:.2f} {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len "
+      "= "
       "{})",
       bleu.score, p[0], p[1], p[2], p[3], bleu.brevity, ratio, bleu.length, bleu.reference_length);
 }

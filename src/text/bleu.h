@@ -17,7 +17,7 @@ struct BleuOptions {
 };
 
 struct Bleu {
-  double score = 0;                      // 0..100
+  double score = 0;                       // 0..100
   std::array<double, 4> precisions = {};  // in percent
   double brevity = 1;
   int64_t length = 0;            // of the translations, in tokens

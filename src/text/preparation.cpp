@@ -1,7 +1,5 @@
 #include "text/preparation.h"
 
-#include <fmt/ranges.h>
-
 #include "text/tokenise.h"
 #include "text/utf8.h"
 
@@ -11,8 +9,8 @@ Preparation::Preparation(PreparationOptions options, std::shared_ptr<const Bpe> 
     : options_(std::move(options)), bpe_(std::move(bpe)) {}
 
 std::string Preparation::words(std::string_view line) const {
-  std::string text = options_.tokenise ? moses_tokenise(line, options_.language)
-                                       : fmt::format("{}", fmt::join(split_white(line), " "));
+  std::string text =
+      options_.tokenise ? moses_tokenise(line, options_.language) : std::string(line);
   return options_.lower_case ? lower_case(text) : text;
 }
 

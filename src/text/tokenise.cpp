@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <span>
+#include <utility>
 
 #include "text/characters.h"
 #include "text/utf8.h"
@@ -14,26 +14,22 @@ namespace {
 using Text = std::u32string;
 using Test = bool (*)(char32_t);
 
-// Abbreviations whose period belongs to them; one capital letter is always one.
-constexpr std::array<std::string_view, 84> kEnglish = {
-    "Adj",  "Adm",   "Adv",   "Asst",  "Bart", "Bldg",  "Brig",  "Bros",  "Capt",  "Cmdr",  "Col",
-    "Comdr", "Con",  "Corp",  "Cpl",   "DR",   "Dr",    "Drs",   "Ens",   "Gen",   "Gov",   "Hon",
-    "Hr",   "Hosp",  "Insp",  "Lt",    "MM",   "MR",    "MRS",   "MS",    "Maj",   "Messrs", "Mlle",
-    "Mme",  "Mr",    "Mrs",   "Ms",    "Msgr", "Op",    "Ord",   "Pfc",   "Ph",    "Prof",  "Pvt",
-    "Rep",  "Reps",  "Res",   "Rev",   "Rt",   "Sen",   "Sens",  "Sfc",   "Sgt",   "Sr",    "St",
-    "Supt", "Surg",  "v",     "vs",    "i.e",  "rev",   "e.g",   "Jan",   "Feb",   "Mar",   "Apr",
-    "Jun",  "Jul",   "Aug",   "Sep",   "Sept", "Oct",   "Nov",   "Dec",   "Inc",   "Ltd",   "Co",
-    "Jr",   "Mt",    "Ft",    "Ave",   "Blvd", "Rd",    "etc"};
-constexpr std::array<std::string_view, 76> kGerman = {
-    "Dr",   "Prof",  "Hr",    "Hrn",   "Fr",   "Frl",   "St",    "Str",   "Nr",    "Tel",   "Abt",
-    "Abs",  "Abb",   "Abk",   "Anm",   "Art",  "Aufl",  "Ausg",  "Bd",    "Bde",   "Bez",   "Bf",
-    "Bsp",  "Dipl",  "Ing",   "Inh",   "Jh",   "Jhd",   "Kap",   "Lit",   "Mio",   "Mrd",   "Mod",
-    "Okt",  "Jan",   "Feb",   "Apr",   "Jun",  "Jul",   "Aug",   "Sept",  "Sep",   "Nov",   "Dez",
-    "Orig", "Ph",    "Phil",  "Red",   "Reg",  "Res",   "Sa",    "So",    "Mo",    "Di",    "Mi",
-    "Do",   "Tab",   "Vgl",   "Verf",  "Vol",  "bzw",   "ca",    "ggf",   "evtl",  "etc",   "inkl",
-    "max",  "min",   "usw",   "vgl",   "z.B",  "d.h",   "u.a",   "z.Zt",  "sog",   "zzgl"};
+// Abbreviations whose period belongs to them, in English and in German.
+constexpr std::string_view kTitles[] = {
+    "Adj",  "Adm",   "Adv",  "Asst", "Bart", "Bldg", "Brig", "Bros", "Capt", "Cmdr",
+    "Col",  "Comdr", "Con",  "Corp", "Cpl",  "DR",   "Dr",   "Ens",  "Gen",  "Gov",
+    "Hon",  "Hosp",  "Insp", "Lt",   "MM",   "MR",   "MRS",  "MS",   "Maj",  "Messrs",
+    "Mlle", "Mme",   "Mr",   "Mrs",  "Ms",   "Msgr", "Op",   "Ord",  "Pfc",  "Ph",
+    "Prof", "Pvt",   "Rep",  "Reps", "Res",  "Rev",  "Rt",   "Sen",  "Sens", "Sfc",
+    "Sgt",  "Sr",    "St",   "Supt", "Surg", "vs",   "Nos",  "Nr"};
+constexpr std::string_view kEnglish[] = {"Drs", "Hr",  "v",   "rev", "Jan", "Feb", "Mar", "Apr",
+                                         "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Rs"};
+constexpr std::string_view kGerman[] = {
+    "BSE", "Buchst", "Ca",  "Chr", "Co",   "Dkr", "Ltd",   "Mio",   "Mrd", "MwSt", "No",
+    "SA",  "Std",    "Zt",  "Art", "bzgl", "bzw", "ca",    "dergl", "dgl", "etc",  "evtl",
+    "ff",  "ggf",    "jun", "pp",  "sen",  "sog", "sogen", "spp",   "usf", "usw",  "vgl"};
 // Only in front of a number.
-constexpr std::array<std::string_view, 5> kBeforeNumbers = {"No", "Nos", "Art", "pp", "Nr"};
+constexpr std::string_view kBeforeNumbers[] = {"No", "Art", "pp"};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kEscapes = {{
     {"&", "&amp;"},
@@ -154,15 +150,18 @@ bool is_one_of(std::span<const std::string_view> list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
+// A letter, the fifth ("5.") or the fourth ("IV."), which in German end in a period, too.
+bool is_short(const Text& letters, bool german) {
+  if (letters.size() == 1 && is_alphabetic(letters[0])) return german || !is_lowercase(letters[0]);
+  const auto all = [&](std::u32string_view set) {
+    return std::ranges::all_of(letters, [&](char32_t c) { return set.find(c) != set.npos; });
+  };
+  return german && (all(U"IVX") || all(U"ivx") || (letters.size() <= 2 && all(U"0123456789")));
+}
+
 bool is_abbreviation(std::string_view word, std::string_view language) {
-  const Text letters = decode_utf8(word);
-  if (letters.size() == 1 && is_alphabetic(letters[0]) && !is_lowercase(letters[0])) return true;
-  if (language == "en") return is_one_of(kEnglish, word);
-  // In German, "5." is the fifth.
-  const bool day = letters.size() <= 2 && std::ranges::all_of(letters, [](char32_t c) {
-                     return c >= U'0' && c <= U'9';
-                   });
-  return (language == "de" && day) || is_one_of(kGerman, word);
+  if (is_short(decode_utf8(word), language == "de") || is_one_of(kTitles, word)) return true;
+  return language == "de" ? is_one_of(kGerman, word) : is_one_of(kEnglish, word);
 }
 
 bool starts_with(std::string_view word, Test test) {
@@ -173,8 +172,8 @@ bool starts_with(std::string_view word, Test test) {
 // Whether the period at the end of a word belongs to it.
 bool keeps_its_period(std::string_view word, std::string_view next, std::string_view language) {
   const Text letters = decode_utf8(word);
-  const bool inner = word.find('.') != std::string_view::npos &&
-                     std::ranges::any_of(letters, is_alphabetic);
+  const bool inner =
+      word.find('.') != std::string_view::npos && std::ranges::any_of(letters, is_alphabetic);
   if (inner || is_abbreviation(word, language) || starts_with(next, is_lowercase)) return true;
   return is_one_of(kBeforeNumbers, word) && !next.empty() && next[0] >= '0' && next[0] <= '9';
 }

@@ -39,7 +39,9 @@ size_t decode_at(std::string_view text, size_t at, char32_t& c) {
 // Whether Unicode's rule of the final sigma holds at `at`: a letter before, none behind. Marks between
 // do not count.
 bool ends_a_word(std::u32string_view text, size_t at) {
-  const auto passes = [](char32_t c) { return c == U'\'' || c == 0x2019 || c == 0xad || c == U'.'; };
+  const auto passes = [](char32_t c) {
+    return c == U'\'' || c == 0x2019 || c == 0xad || c == U'.';
+  };
   size_t before = at, behind = at + 1;
   while (before > 0 && passes(text[before - 1])) --before;
   while (behind < text.size() && passes(text[behind])) ++behind;
@@ -93,8 +95,8 @@ class LineReader {
 
   const ReadFile file_;
   std::string buffer_;
-  size_t begin_ = 0;   // of the next line in the buffer
-  int64_t read_ = 0;   // of the file
+  size_t begin_ = 0;  // of the next line in the buffer
+  int64_t read_ = 0;  // of the file
   int64_t number_ = 0;
 };
 

@@ -111,8 +111,8 @@ CharacterVocabulary CharacterVocabulary::read(const std::string& path) {
     if (line == "\\r") line = "\r";
     if (line == "\\\\") line = "\\";
     const std::u32string letters = decode_utf8(line);
-    user_check(letters.size() == 1 && (vocabulary.characters_.empty() ||
-                                       vocabulary.characters_.back() < letters[0]),
+    user_check(letters.size() == 1 &&
+                   (vocabulary.characters_.empty() || vocabulary.characters_.back() < letters[0]),
                "'{}', line {}: a vocabulary of characters has one a line, in order", path, number);
     vocabulary.characters_.push_back(letters[0]);
   });
@@ -121,9 +121,7 @@ CharacterVocabulary CharacterVocabulary::read(const std::string& path) {
 
 int32_t CharacterVocabulary::number_of(char32_t c) const {
   const auto at = std::ranges::lower_bound(characters_, c);
-  return at == characters_.end() || *at != c
-             ? -1
-             : static_cast<int32_t>(at - characters_.begin());
+  return at == characters_.end() || *at != c ? -1 : static_cast<int32_t>(at - characters_.begin());
 }
 
 }  // namespace thimble

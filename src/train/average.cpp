@@ -33,7 +33,8 @@ void mean_of(const Files& files, const std::string& name, int64_t begin, std::sp
   for (const auto& file : files) {
     file->read_part(file->at(name), begin, part);
     const std::span<T> read = numbers(part);
-    for (size_t i = 0; i < read.size(); ++i) sums[i] += static_cast<double>(static_cast<float>(read[i]));
+    for (size_t i = 0; i < read.size(); ++i)
+      sums[i] += static_cast<double>(static_cast<float>(read[i]));
   }
   const std::span<T> result = numbers(out);
   const auto count = static_cast<double>(files.size());
@@ -47,10 +48,11 @@ void same_of(const Files& files, const std::string& name, int64_t begin, std::sp
   files.front()->read_part(files.front()->at(name), begin, out);
   for (const auto& file : files) {
     file->read_part(file->at(name), begin, part);
-    user_check(std::ranges::equal(part, out),
-               "'{}' of '{}' is not that of '{}': nonzeros of sparse weights moved between them; "
-               "average checkpoints of the last twentieth of a run, or train with --sparsity static",
-               name, file->path(), files.front()->path());
+    user_check(
+        std::ranges::equal(part, out),
+        "'{}' of '{}' is not that of '{}': nonzeros of sparse weights moved between them; "
+        "average checkpoints of the last twentieth of a run, or train with --sparsity static",
+        name, file->path(), files.front()->path());
   }
 }
 
@@ -68,9 +70,8 @@ void average_weights(std::span<const std::string> paths, const std::string& out)
     const auto fetch = [&files, name = tensor.name, dtype = tensor.type.dtype](
                            int64_t begin, std::span<std::byte> to) {
       if (!is_floating(dtype)) return same_of(files, name, begin, to);
-      with_float_type(dtype, [&](auto tag) {
-        mean_of<typename decltype(tag)::type>(files, name, begin, to);
-      });
+      with_float_type(
+          dtype, [&](auto tag) { mean_of<typename decltype(tag)::type>(files, name, begin, to); });
     };
     tensors.push_back({tensor.name, tensor.type, {}, fetch});
   }

@@ -47,8 +47,8 @@ void Beam::advance(const std::function<std::span<const float>(size_t i)>& logits
     std::vector<Candidate> own;
     for (size_t token = 0; token < scores.size(); ++token) {
       const auto id = static_cast<int32_t>(token);
-      const bool allowed = last ? id == options_.end
-                                : std::ranges::find(options_.never, id) == options_.never.end();
+      const bool allowed =
+          last ? id == options_.end : std::ranges::find(options_.never, id) == options_.never.end();
       if (!allowed) continue;
       own.push_back({live_[i].score + static_cast<double>(scores[token]) - norm, i, id});
     }

@@ -169,9 +169,8 @@ void remove_others(const fs::path& root, const std::string& kept, int64_t keep) 
     }
     others.push_back(other);
   }
-  std::ranges::sort(others, std::greater(), [](const std::string& name) {
-    return std::pair(step_in(name), name);
-  });
+  std::ranges::sort(others, std::greater(),
+                    [](const std::string& name) { return std::pair(step_in(name), name); });
   for (const std::string& other : others) {
     const int64_t step = step_in(other);
     // One that is of the latest step, or behind it, is of a run that went on from before it.
@@ -254,9 +253,8 @@ std::vector<std::string> kept_checkpoints(const std::string& out) {
                        !entry->is_symlink(unknown) && fs::exists(entry->path() / kState, unknown);
     if (whole) names.push_back(name);
   }
-  std::ranges::sort(names, std::greater(), [](const std::string& name) {
-    return std::pair(step_in(name), name);
-  });
+  std::ranges::sort(names, std::greater(),
+                    [](const std::string& name) { return std::pair(step_in(name), name); });
   std::vector<std::string> folders;
   for (const std::string& name : names) folders.push_back((fs::path(out) / name).string());
   return folders;
@@ -265,9 +263,9 @@ std::vector<std::string> kept_checkpoints(const std::string& out) {
 std::string weights_of_checkpoint(const std::string& folder) {
   const fs::path path = fs::path(folder) / kWeights;
   const nlohmann::json state = read_state(fs::path(folder) / kState);
-  user_check(state["sha256"].contains(kWeights) &&
-                 state["sha256"][kWeights] == file_sha256(path.string()),
-             "'{}' is damaged: its bytes are not those that were saved", path.string());
+  user_check(
+      state["sha256"].contains(kWeights) && state["sha256"][kWeights] == file_sha256(path.string()),
+      "'{}' is damaged: its bytes are not those that were saved", path.string());
   return path.string();
 }
 

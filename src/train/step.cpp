@@ -44,11 +44,10 @@ TrainingRows TrainingStep::rows_of(MicrobatchId which) const {
 TrainingStep::Part& TrainingStep::part_of(MicrobatchId which) {
   const Microbatches& all = planned_.microbatches;
   const Bucket* const bucket = feeder_.bucket(which.step);
-  const int64_t rows = bucket != nullptr          ? bucket->rows / all.count()
+  const int64_t rows = bucket != nullptr         ? bucket->rows / all.count()
                        : which.number < all.full ? all.rows
                                                  : all.rest;
-  const int64_t length =
-      bucket != nullptr ? bucket->length : feeder_.longest(rows_of(which), rows);
+  const int64_t length = bucket != nullptr ? bucket->length : feeder_.longest(rows_of(which), rows);
   Part* fitting = nullptr;
   for (Part& part : parts_) {
     const VariantShape& shape = part.variant().shape;

@@ -42,8 +42,7 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
       scaler_(planned.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
   user_check(feeder_.bucket(0) != nullptr || batch <= feeder_.train_count(),
-             "a batch of {} is more than the {} training records",
-             batch, feeder_.train_count());
+             "a batch of {} is more than the {} training records", batch, feeder_.train_count());
   feeder_.check(planned_.full().model);
   evaluations_ = plan_evaluation(planned_);
   arena_ = planned_.backend->allocate(planned_.plan().arena);
@@ -212,7 +211,8 @@ void Trainer::save() {
   position.progress = tally_.to_json();
   position.data = options_.fingerprint;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
-  result_.checkpoint = save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
+  result_.checkpoint =
+      save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {

@@ -38,8 +38,8 @@ Translator::Translator(PlannedTraining& planned, const BeamOptions& options)
   std::ranges::sort(variants_, {}, [](const auto& variant) { return variant->shape.length; });
   for (const auto& variant : variants_) logits_of(variant->model);
   arena_ = planned.backend->allocate(planned.plan().arena);
-  trained_ = std::make_unique<BoundVariant>(planned.full(), planned.full(), *planned.backend,
-                                            *arena_);
+  trained_ =
+      std::make_unique<BoundVariant>(planned.full(), planned.full(), *planned.backend, *arena_);
   for (const auto& variant : variants_) {
     bound_.emplace_back(*variant, planned.full(), *planned.backend, *arena_);
   }

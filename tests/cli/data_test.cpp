@@ -33,8 +33,8 @@ TEST_F(Get, FetchesChecksAndGoesOn) {
   const std::string file = folder_ / "set/input.txt";
   std::string text(1'115'394, 'x');  // of the right size, and yet not it
   HttpServer server({{"input.txt", text}});
-  const Words get = {"data", "get", "tinyshakespeare", "--url", server.url(), "--out",
-                     folder_ / "set"};
+  const Words get = {"data",       "get",   "tinyshakespeare", "--url",
+                     server.url(), "--out", folder_ / "set"};
   server.hang_up_after(300'000);
   expect_mistake(thimble_says(get), "cannot fetch", server.url(), "repeat the command", "--from");
   EXPECT_EQ(slurp(file + ".part").size(), 300'000u);
@@ -90,9 +90,9 @@ TEST_F(Get, TakesWhatIsOnDisk) {
         {"data", "get", "tatoeba", "--from", from, "--out", folder_ / "set" + from.substr(1, 3)});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
   }
-  expect_mistake(thimble_says({"data", "get", "mnist", "--from", folder_.path(), "--out",
-                               folder_ / "mnist"}),
-                 "train-images-idx3-ubyte.gz");
+  expect_mistake(
+      thimble_says({"data", "get", "mnist", "--from", folder_.path(), "--out", folder_ / "mnist"}),
+      "train-images-idx3-ubyte.gz");
   spill(folder_ / "input.txt", "To be");
   expect_mistake(thimble_says({"data", "get", "tinyshakespeare", "--from", folder_ / "input.txt",
                                "--out", folder_ / "play"}),
@@ -111,8 +111,9 @@ class Made : public testing::Test {
     spill(folder_ / "a.en", en);
   }
   Words pairs() const {
-    return {"data", "pairs", "--train", folder_ / "a.de", folder_ / "a.en", "--from", "de",
-            "--to", "en",    "--tokenise", "--lower", "--merges", "20", "--out", folder_ / "set"};
+    return {"data", "pairs", "--train",      folder_ / "a.de", folder_ / "a.en", "--from",
+            "de",   "--to",  "en",           "--tokenise",     "--lower",        "--merges",
+            "20",   "--out", folder_ / "set"};
   }
   TemporaryFolder folder_;
 };
@@ -121,8 +122,8 @@ TEST_F(Made, Pairs) {
   const Outcome outcome = thimble_says(pairs());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("60 of 60 pairs"), std::string::npos);
-  for (const char* name : {"train.pairs", "valid.pairs", "source.dict", "target.dict", "codes.bpe",
-                           "pairs.json"}) {
+  for (const char* name :
+       {"train.pairs", "valid.pairs", "source.dict", "target.dict", "codes.bpe", "pairs.json"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / "set/" + name)) << name;
   }
   EXPECT_EQ(slurp(folder_ / "set/codes.bpe").substr(0, 14), "#version: 0.2\n");
@@ -148,7 +149,8 @@ TEST_F(Made, PiecesLearntAndCut) {
 }
 
 TEST_F(Made, Bleu) {
-  const Outcome same = thimble_says({"data", "bleu", folder_ / "a.en", folder_ / "a.en", "--lower"});
+  const Outcome same =
+      thimble_says({"data", "bleu", folder_ / "a.en", folder_ / "a.en", "--lower"});
   ASSERT_EQ(same.code, 0) << same.err;
   EXPECT_EQ(same.out.find("BLEU = 100.00 100.0/100.0/100.0/100.0 (BP = 1.000"), 0u);
   EXPECT_NE(same.out.find("nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|version:thimble-"),
@@ -163,9 +165,8 @@ TEST_F(Made, Bleu) {
 }
 
 TEST_F(Made, Tokens) {
-  const Outcome outcome =
-      thimble_says({"data", "tokens", folder_ / "a.en", "--by", "characters", "--out",
-                    folder_ / "stream"});
+  const Outcome outcome = thimble_says(
+      {"data", "tokens", folder_ / "a.en", "--by", "characters", "--out", folder_ / "stream"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(slurp(folder_ / "stream/tokens.json"))["by"], "characters");
   spill(folder_ / "bad", "a\nb\xc3\x28\n");

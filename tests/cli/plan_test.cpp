@@ -278,7 +278,10 @@ TEST(Plan, APlanOfMicrobatchesIsSavedWhole) {
   refused([](auto& f) { f.erase("others"); });
   refused([](auto& f) { f["others"][0]["plan"] = f["plan"]; });
   refused([](auto& f) { f["plan"]["microbatches"] = 2; });
-  refused([](auto& f) { auto& calls = f["others"][0]["plan"]["calls"]; calls.erase(calls.size() / 2); });
+  refused([](auto& f) {
+    auto& calls = f["others"][0]["plan"]["calls"];
+    calls.erase(calls.size() / 2);
+  });
   refused([](auto& f) { f["recipe"]["fold"] = false; });
   refused([](auto& f) { f["recipe"]["norm"] = "group"; });
 }

@@ -33,11 +33,10 @@ std::string wav(const std::vector<int16_t>& samples, uint32_t rate = 8000, uint1
 class SpokenDigits : public testing::Test {
  protected:
   std::unique_ptr<Dataset> open(int64_t frames, int64_t features) {
-    return open_dataset("spoken_digits",
-                        {.folder = folder_.path(),
-                         .wanted = {{.name = "sequence",
-                                     .dtype = DType::f32,
-                                     .shape = {frames, features}}}});
+    return open_dataset(
+        "spoken_digits",
+        {.folder = folder_.path(),
+         .wanted = {{.name = "sequence", .dtype = DType::f32, .shape = {frames, features}}}});
   }
   TemporaryFolder folder_;
 };

@@ -236,8 +236,7 @@ TEST(Fields, RandomRecipesPlanSaveAndVerify) {
     for (size_t i = 0; i < graphs.size(); ++i) {
       ASSERT_EQ(file.plans[i].shape, step.variants[i]->shape);
       const Graph& graph = graphs[i].model.graph;
-      ASSERT_EQ(find_fault(graph, gather_costs(graph, *backend), file.plans[i].plan),
-                std::nullopt);
+      ASSERT_EQ(find_fault(graph, gather_costs(graph, *backend), file.plans[i].plan), std::nullopt);
     }
     ++done;
   }

@@ -27,6 +27,9 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"threads", {"1", "2"}},
       {"batch", {"7", "12"}},
       {"microbatch", {"3", "4"}},
+      {"tokens", {"48"}},
+      {"microbatch-tokens", {"16"}},
+      {"lengths", {"4"}},
       {"classes", {"4"}},
       {"image", {"8,8,3", "16,16,1"}},
       {"layers", {"1", "4"}},
@@ -84,6 +87,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"warmup", {"0.5", "2 steps"}},
       {"warmup-start", {"0.001"}},
       {"save-every", {"0", "2 steps"}},
+      {"keep-checkpoints", {"3"}},
       {"eval-every", {"3"}},
       {"no-eval", {"true"}},
   };

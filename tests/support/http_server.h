@@ -89,9 +89,11 @@ class HttpServer {
       head += "Content-Range: bytes " + std::to_string(from) + "-" +
               std::to_string(all.size() - 1) + "/" + std::to_string(all.size()) + "\r\n";
     }
-    head += "Content-Length: " + std::to_string(all.size() - from) + "\r\nConnection: close\r\n\r\n";
+    head +=
+        "Content-Length: " + std::to_string(all.size() - from) + "\r\nConnection: close\r\n\r\n";
     const int64_t cut = cut_.exchange(-1);
-    send_all(client, head + all.substr(from, cut < 0 ? std::string::npos : static_cast<size_t>(cut)));
+    send_all(client,
+             head + all.substr(from, cut < 0 ? std::string::npos : static_cast<size_t>(cut)));
   }
 
   static void send_all(int client, const std::string& text) {

@@ -48,7 +48,8 @@ TEST(Bpe, FilesOfMerges) {
   spill(folder / "codes", kMerges);
   EXPECT_EQ(read_merges(folder / "codes"), learnt(40));
   spill(folder / "other", "t h\n");
-  EXPECT_TRUE(throws_saying<UserError>([&] { read_merges(folder / "other"); }, "other", "#version"));
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { read_merges(folder / "other"); }, "other", "#version"));
   spill(folder / "odd", "#version: 0.2\nt h\nt h e\n");
   EXPECT_TRUE(throws_saying<UserError>([&] { read_merges(folder / "odd"); }, "odd", "line 3"));
   spill(folder / "none", "#version: 0.2\n");
@@ -74,7 +75,8 @@ TEST(Vocabulary, OnDisk) {
   spill(folder / "odd", "a 1\nb\n");
   EXPECT_TRUE(throws_saying<UserError>([&] { Vocabulary::read(folder / "odd"); }, "odd", "line 2"));
   spill(folder / "twice", "a 1\na 1\n");
-  EXPECT_TRUE(throws_saying<UserError>([&] { Vocabulary::read(folder / "twice"); }, "line 2", "twice"));
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { Vocabulary::read(folder / "twice"); }, "line 2", "twice"));
 }
 
 TEST(Vocabulary, OfCharacters) {

@@ -12,13 +12,13 @@ TEST(Utf8, MalformedBytesAreFound) {
   EXPECT_EQ(find_malformed("plain, ä, €, 😀"), std::nullopt);
   EXPECT_EQ(find_malformed("\xf4\x8f\xbf\xbf"), std::nullopt);  // the last character there is
   EXPECT_EQ(find_malformed("ab\xff"), 2u);
-  EXPECT_EQ(find_malformed("a\x80"), 1u);              // begins in the middle of one
-  EXPECT_EQ(find_malformed("\xc3"), 0u);               // ends in the middle of one
+  EXPECT_EQ(find_malformed("a\x80"), 1u);  // begins in the middle of one
+  EXPECT_EQ(find_malformed("\xc3"), 0u);   // ends in the middle of one
   EXPECT_EQ(find_malformed("x\xe2\x82"), 1u);
-  EXPECT_EQ(find_malformed("\xc0\x80"), 0u);           // longer than it need be
+  EXPECT_EQ(find_malformed("\xc0\x80"), 0u);  // longer than it need be
   EXPECT_EQ(find_malformed("\xe0\x80\xaf"), 0u);
-  EXPECT_EQ(find_malformed("\xed\xa0\x80"), 0u);       // half of a pair
-  EXPECT_EQ(find_malformed("\xf4\x90\x80\x80"), 0u);   // above the last
+  EXPECT_EQ(find_malformed("\xed\xa0\x80"), 0u);      // half of a pair
+  EXPECT_EQ(find_malformed("\xf4\x90\x80\x80"), 0u);  // above the last
 }
 
 TEST(Utf8, TextComesBack) {
@@ -37,7 +37,8 @@ TEST(Utf8, LowerCase) {
 
 TEST(Utf8, WhiteSpaceIsMoreThanSpaces) {
   EXPECT_EQ(split_spaces("  a  b\tc "), (std::vector<std::string_view>{"a", "b\tc"}));
-  EXPECT_EQ(split_white(" a\t\u00a0b\u2003c\u3000"), (std::vector<std::string_view>{"a", "b", "c"}));
+  EXPECT_EQ(split_white(" a\t\u00a0b\u2003c\u3000"),
+            (std::vector<std::string_view>{"a", "b", "c"}));
 }
 
 class Lines : public testing::Test {
@@ -68,12 +69,17 @@ TEST_F(Lines, OfAnyNumber) {
 }
 
 TEST_F(Lines, MalformedOnesAreNamed) {
-  EXPECT_TRUE(throws_saying<UserError>([&] { lines("good\nb\xff" "d\n"); }, "text", "not UTF-8",
-                                       "line 2", "byte 2"));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        lines(
+            "good\nb\xff"
+            "d\n");
+      },
+      "text", "not UTF-8", "line 2", "byte 2"));
   EXPECT_TRUE(throws_saying<UserError>([&] { lines(std::string_view("a\0b", 3)); },
                                        "null character in line 1"));
-  EXPECT_TRUE(throws_saying<UserError>([&] { lines(std::string(3 << 20, 'x')); }, "line 1",
-                                       "break it up"));
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { lines(std::string(3 << 20, 'x')); }, "line 1", "break it up"));
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 class Average : public testing::Test {
  protected:
   template <class T>
-  std::string file(const char* name, std::vector<T> numbers, DType dtype, const char* tensor = "w") {
+  std::string file(const char* name, std::vector<T> numbers, DType dtype,
+                   const char* tensor = "w") {
     const std::string path = folder_ / name;
     const TensorToWrite one = {
         tensor, {{std::ssize(numbers)}, dtype}, std::as_bytes(std::span(numbers)), {}};

@@ -106,10 +106,11 @@ std::string check_file(const std::string& path, int64_t bytes, const std::string
     at += static_cast<int64_t>(size);
   }
   const std::string found = hash.hex();
-  user_check(sha256.empty() || found == sha256,
-             "'{}' is damaged or another version: its sha256 is {} where the published file has {}; "
-             "get it again",
-             path, found, sha256);
+  user_check(
+      sha256.empty() || found == sha256,
+      "'{}' is damaged or another version: its sha256 is {} where the published file has {}; "
+      "get it again",
+      path, found, sha256);
   return found;
 }
 
@@ -125,14 +126,16 @@ void fetch(const RemoteFile& file, const FetchProgress& progress) {
     said.clear();
     status = run_curl(file, part, said, progress);
   }
-  user_check(status != kNoCurl,
-             "there is no `curl` program to fetch '{}' with; install it (`apt-get install curl`), or "
-             "fetch the file otherwise and name its folder with --from",
-             file.url);
-  user_check(status == 0,
-             "cannot fetch '{}': {}; what arrived is kept: repeat the command to go on, or, without "
-             "a network, fetch the file elsewhere and name its folder with --from",
-             file.url, said.empty() ? fmt::format("curl ended with {}", status) : last_line(said));
+  user_check(
+      status != kNoCurl,
+      "there is no `curl` program to fetch '{}' with; install it (`apt-get install curl`), or "
+      "fetch the file otherwise and name its folder with --from",
+      file.url);
+  user_check(
+      status == 0,
+      "cannot fetch '{}': {}; what arrived is kept: repeat the command to go on, or, without "
+      "a network, fetch the file elsewhere and name its folder with --from",
+      file.url, said.empty() ? fmt::format("curl ended with {}", status) : last_line(said));
   try {
     check_file(part, file.bytes, file.sha256);
   } catch (const UserError& error) {

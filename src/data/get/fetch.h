@@ -11,8 +11,8 @@ namespace thimble {
 
 struct RemoteFile {
   std::string url;
-  std::string path;        // where it goes
-  int64_t bytes = 0;       // 0: not known
+  std::string path;         // where it goes
+  int64_t bytes = 0;        // 0: not known
   std::string sha256 = {};  // empty: not known
 };
 

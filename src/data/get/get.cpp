@@ -16,7 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string name_of_url(std::string_view url) { return std::string(url.substr(url.rfind('/') + 1)); }
+std::string name_of_url(std::string_view url) {
+  return std::string(url.substr(url.rfind('/') + 1));
+}
 
 // OUT/SHA256SUMS, as the program of that name has it.
 class Sums {
@@ -71,9 +73,8 @@ void unpack(const std::string& path, Unpack how, const std::string& folder) {
   if (how == Unpack::none) return;
   if (how == Unpack::gzip) return unpack_gzip(path);
   const std::vector<std::string> words =
-      how == Unpack::tar
-          ? std::vector<std::string>{"tar", "-xf", path, "-C", folder}
-          : std::vector<std::string>{"unzip", "-q", "-o", path, "-d", folder};
+      how == Unpack::tar ? std::vector<std::string>{"tar", "-xf", path, "-C", folder}
+                         : std::vector<std::string>{"unzip", "-q", "-o", path, "-d", folder};
   std::string said;
   const int status = run_program(words, said);
   user_check(status != 127, "there is no `{}` program to unpack '{}' with; install it", words[0],

@@ -67,9 +67,10 @@ std::string folder_of_recordings(const std::string& folder) {
                             "/free-spoken-digit-dataset-1.0.10/recordings"}) {
     if (!recordings_in(folder + inner).empty()) return folder + inner;
   }
-  user_error("there are no recordings (7_jackson_32.wav) in '{}'; get them with `thimble data get "
-             "spoken_digits`",
-             folder);
+  user_error(
+      "there are no recordings (7_jackson_32.wav) in '{}'; get them with `thimble data get "
+      "spoken_digits`",
+      folder);
 }
 
 class SpokenDigits final : public Dataset {
@@ -94,7 +95,8 @@ class SpokenDigits final : public Dataset {
   const DatasetInfo& info() const override { return info_; }
 
   void read(Split split, int64_t index, std::span<const RecordPart> parts) const override {
-    const Recording& recording = (split == Split::train ? train_ : test_)[static_cast<size_t>(index)];
+    const Recording& recording =
+        (split == Split::train ? train_ : test_)[static_cast<size_t>(index)];
     if (parts[1].data != nullptr) parts[1].all<int32_t>()[0] = recording.digit;
     if (parts[0].data == nullptr) return;
     int64_t sample = 0;
@@ -103,8 +105,7 @@ class SpokenDigits final : public Dataset {
       std::array<int16_t, 256> block;
       for (size_t at = 0; at < out.size(); at += block.size()) {
         const std::span<float> part = out.subspan(at, std::min(block.size(), out.size() - at));
-        const int64_t there =
-            std::clamp<int64_t>(recording.samples - sample, 0, std::ssize(part));
+        const int64_t there = std::clamp<int64_t>(recording.samples - sample, 0, std::ssize(part));
         const std::span<int16_t> read(block.data(), static_cast<size_t>(there));
         if (there > 0) {
           samples_.read_at(2 * (recording.begin + sample), std::as_writable_bytes(read));
@@ -156,7 +157,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 extern const DatasetDef data_spoken_digits;
 const DatasetDef data_spoken_digits{
-    "spoken_digits", "3,000 recordings of spoken digits as raw audio, 10 classes (--data-dir)", open,
-    "get them with `thimble data get spoken_digits` and name the folder"};
+    "spoken_digits", "3,000 recordings of spoken digits as raw audio, 10 classes (--data-dir)",
+    open, "get them with `thimble data get spoken_digits` and name the folder"};
 
 }  // namespace thimble

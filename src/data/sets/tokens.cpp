@@ -34,7 +34,8 @@ bool is_of(const std::string& name, const std::string& split) {
          stem.find("_" + split + "_") != std::string::npos;
 }
 
-std::vector<TokenFile> files_of(const std::string& folder, std::initializer_list<const char*> names) {
+std::vector<TokenFile> files_of(const std::string& folder,
+                                std::initializer_list<const char*> names) {
   std::vector<std::string> paths;
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
@@ -72,8 +73,8 @@ class Tokens final : public Dataset {
     std::ranges::reverse(train_);
     std::ranges::reverse(test_);
     info_ = {.name = "tokens", .train_count = count(train_), .test_count = count(test_)};
-    for (const auto& [name, records] : {std::pair("train", info_.train_count),
-                                        std::pair("test", info_.test_count)}) {
+    for (const auto& [name, records] :
+         {std::pair("train", info_.train_count), std::pair("test", info_.test_count)}) {
       user_check(records > 0,
                  "the text in '{}' is too short: not one {} record of {} tokens; choose a smaller "
                  "--length",
@@ -124,7 +125,8 @@ class Tokens final : public Dataset {
     std::vector<int32_t> block(65536);
     for (const TokenFile& file : files_) {
       for (int64_t at = 0; at < file.count(); at += std::ssize(block)) {
-        const auto size = static_cast<size_t>(std::min<int64_t>(std::ssize(block), file.count() - at));
+        const auto size =
+            static_cast<size_t>(std::min<int64_t>(std::ssize(block), file.count() - at));
         const std::span<int32_t> part(block.data(), size);
         file.read(at, part);
         hash.update(std::as_bytes(part));

@@ -130,7 +130,8 @@ bench-optimality:
 
 # The papers' experiments; a sitting that ends early (exit code 75) is gone on with by the next.
 PAPERS = python3 bench/papers/run.py --thimble $(BUILD)/thimble $(if $(ONLY),--only "$(ONLY)") \
-         $(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(MINUTES),--minutes $(MINUTES))
+         $(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(PAIRS_DIR),--pairs-dir $(PAIRS_DIR)) \
+         $(if $(MINUTES),--minutes $(MINUTES))
 
 papers: build
 	@$(PAPERS); code=$$?; python3 bench/papers/page.py && exit $$code

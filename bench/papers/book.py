@@ -15,6 +15,7 @@ class Book:
         self.commands = {(cell.experiment, cell.name): command_of(cell) for cell in cells
                          if not (cell.budget or cell.ladder or cell.family)}
         self.pictures = pictures  # folder of SVG files
+        self.drawn = {}  # path -> SVG
         self.used = {}  # experiment -> records that its tables show
 
     def seeds(self, experiment, cell):
@@ -67,10 +68,11 @@ class Book:
         return f"`{known}`" if known else NOT_RUN
 
     def draw(self, name, plot):
-        """Saves a picture; returns the line that shows it."""
-        os.makedirs(self.pictures, exist_ok=True)
-        with open(os.path.join(self.pictures, name + ".svg"), "w", encoding="utf-8") as file:
-            file.write(plot.svg())
+        """Takes a picture in; returns the line that shows it, or none where there is nothing to "
+          "see."""
+        if not any(series["points"] for panel in plot.panels for series in panel.series):
+            return ""
+        self.drawn[os.path.join(self.pictures, name + ".svg")] = plot.svg()
         return f"![{plot.title}]({os.path.basename(self.pictures)}/{name}.svg)"
 
     def provenance(self, experiment):

@@ -12,12 +12,13 @@ class Cell:
     words: tuple  # model or recipe, and flags that say what a step is
     schedule: tuple = ()  # flags of a training alone
     seeds: tuple = (None,)  # None: nothing is drawn
-    needs: tuple = ()  # of "cuda", "cifar10"
+    needs: tuple = ()  # of "cuda", "cifar10", "multi30k"
     # Alternatives to go on with, best first: the first that has a plan on the device is taken.
     ladder: tuple = ()
     # Cells of the same experiment; --memory is the geometric mean of their arenas.
     budget: tuple = ()
-    family: tuple = ()  # what the program must be able to plan; its model alone where nothing is said
+    family: tuple = ()  # what the program must be able to plan; empty: the model by itself
+    translates: bool = False  # judged by the BLEU of its translations
     timed: bool = False  # some steps for their time and memory: no tests, no checkpoints on the way
 
     @property
@@ -32,7 +33,7 @@ def plan(experiment, name, words, **more):
 def training(experiment, name, net, flags=(), seeds=(1,), **more):
     """Of a net at its short schedule."""
     return Cell(experiment, name, "train", (*net.trained, *flags), net.schedule, seeds, net.needs,
-                **more)
+                translates=net.metric == "test_bleu", **more)
 
 
 def command(verb, words, more=()):

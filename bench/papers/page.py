@@ -6,6 +6,8 @@ usage: page.py [--records docs/results/papers] [--page docs/results/papers.md] [
 import argparse
 import importlib
 import os
+import pathlib
+import re
 import sys
 
 from book import Book
@@ -22,8 +24,8 @@ machine and version. **not run** means just that. MB = 10^6 bytes, MiB and GiB a
 """
 
 
-def write(records, page, quick=False, only_check=False):
-    """True when the page on disk was, or now is, what the records say."""
+def files_of(records, page, quick=False):
+    """The page and its pictures: text by path."""
     pictures = os.path.join(os.path.dirname(page), "papers")
     book = Book(records, pictures, cells_of(EXPERIMENTS, quick))
     lines = [HEAD]
@@ -31,13 +33,8 @@ def write(records, page, quick=False, only_check=False):
         module = importlib.import_module(EXPERIMENTS[name])
         lines += [f"## {name}: {module.TITLE}", *module.page(book, quick), "",
                   book.provenance(name), ""]
-    text = "\n".join(lines).rstrip() + "\n"
-    if only_check:
-        with open(page, encoding="utf-8") as file:
-            return file.read() == text
-    with open(page, "w", encoding="utf-8") as file:
-        file.write(text)
-    return True
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+    return {page: text, **book.drawn}
 
 
 def main():
@@ -48,8 +45,12 @@ def main():
     parser.add_argument("--quick", action="store_true", help="of the small nets")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    if not write(Records(args.records), args.page, args.quick, args.check):
-        sys.exit(f"{args.page} is not what {args.records} says: run bench/papers/page.py")
+    for path, text in files_of(Records(args.records), args.page, args.quick).items():
+        if not args.check:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            pathlib.Path(path).write_text(text, encoding="utf-8")
+        elif not os.path.exists(path) or pathlib.Path(path).read_text(encoding="utf-8") != text:
+            sys.exit(f"{path} is not what the records say: run bench/papers/page.py")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from html import escape
 
 WIDTH, PANEL = 760, 300
 LEFT, RIGHT, TOP, BOTTOM = 76, 200, 34, 52
-COLOURS = ["#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#0a7d8c", "#bf3989", "#57606a"]
+COLOURS = ["#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#0a7d8c", "#bf3989", "#57606a",
+           "#bc4c00", "#4d2d00", "#2da44e"]
 MARKERS = ["circle", "square", "diamond", "triangle"]
 
 
@@ -49,7 +50,7 @@ class Axis:
 
 
 def linear_ticks(low, high):
-    rough = (high - low) / 5
+    rough = (high - low) / 7
     power = 10 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
     first = math.ceil(low / step - 1e-9)
@@ -88,7 +89,8 @@ def marker(shape, x, y, colour, hollow, tip=""):
     paint = f'fill="{"#ffffff" if hollow else colour}" stroke="{colour}" stroke-width="1.5"'
     title = f"<title>{escape(tip)}</title>" if tip else ""
     if shape == "square":
-        return f'<rect x="{x - 3.5:.1f}" y="{y - 3.5:.1f}" width="7" height="7" {paint}>{title}</rect>'
+        return (f'<rect x="{x - 3.5:.1f}" y="{y - 3.5:.1f}" width="7" height="7" {paint}>'
+                f"{title}</rect>")
     if shape == "diamond":
         path = f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z"
     elif shape == "triangle":
@@ -148,7 +150,7 @@ class Plot:
             _, height = at(1 if not self.x.log else self.x._low, y)
             out += [f'<line x1="{LEFT}" y1="{height:.1f}" x2="{right}" y2="{height:.1f}" '
                     'stroke="#57606a" stroke-dasharray="4 3"/>',
-                    text(right - 4, height - 4, name, "end", size=11)]
+                    text(LEFT + 5, height - 4, name, size=11)]
         for number, series in enumerate(panel.series):
             out += self.draw_series(series, number, at)
             out += self.legend(series, number, right + 14, top + 12 + 19 * number)
@@ -165,7 +167,7 @@ class Plot:
             out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
                        f'stroke-width="1.8"{dashes}/>')
         if series["marker"] != "none":
-            out += [marker(shape, x, y, colour, series["hollow"], point[2] if len(point) > 2 else "")
+            out += [marker(shape, x, y, colour, series["hollow"], *point[2:])
                     for (x, y), point in zip(places, series["points"])]
         return out
 

@@ -23,7 +23,7 @@ class Thimble:
         self._plans = {}
 
     def ask(self, words):
-        """The JSON object of a call. Infeasible budgets are an answer: {"infeasible": true, ...}."""
+        """The JSON object of a call; of a budget that nothing fits: {"infeasible": true, ...}."""
         done = subprocess.run([self.path, *words, "--json"], capture_output=True, text=True,
                               cwd=REPOSITORY)
         if done.returncode not in (0, INFEASIBLE):
@@ -89,7 +89,7 @@ def has_card():
 def processor():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+            names = [line.split(":", 1)[1] for line in file if line.startswith("model name")]
     except OSError:
         names = []
-    return f"{names[0] if names else 'unknown processor'}, {os.cpu_count()} cores"
+    return f"{names[0].strip() if names else 'unknown processor'}, {os.cpu_count()} cores"

@@ -3,6 +3,7 @@
 A record is found again by its experiment, command and seed, so a table can be filled over several
 sittings and on several machines: files are only ever appended to, and merged line by line.
 """
+import fcntl
 import json
 import os
 
@@ -37,11 +38,15 @@ class Records:
         if key(record) in self._keys:
             return
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, record["experiment"] + ".jsonl"), "a",
-                  encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with open(os.path.join(self.folder, record["experiment"] + ".jsonl"), "a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # two sittings may fill one folder
+            file.seek(0)
+            lines, _, _ = file.read().rpartition(b"\n")
+            if key(record) not in {key(json.loads(line)) for line in lines.splitlines()}:
+                file.truncate(len(lines) + 1 if lines else 0)  # less what a crash left
+                file.write(json.dumps(record).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
         self.all.append(record)
         self._keys.add(key(record))
 

@@ -56,9 +56,11 @@ def page(book, quick=False):
         points = [(depth, book.figures("S1-a", name(depth, strategy))) for depth in depths(quick)]
         panel.add(label, [(depth, feature_maps(f)) for depth, f in points if "bytes" in f])
     lines = [
-        "Chen et al. 2016, batch 32, 3x224x224: intermediate results and their gradients, planned on the null "
+        "Chen et al. 2016, batch 32, 3x224x224: intermediate results and their gradients, planned "
+        "on the null "
         "device; in brackets what is computed again, in FLOPs of the step. Commands: "
-        "`thimble plan 'resnet:[3,4,6,3]' --batch 32 --device null --planner NAME`, `--memory BYTES` and "
+        "`thimble plan 'resnet:[3,4,6,3]' --batch 32 --device null --planner NAME`, `--memory "
+        "BYTES` and "
         "`--memory least`; each stands in full in [S1-a.jsonl](papers/S1-a.jsonl).", "",
         *table(["layers", *STRATEGIES.values()],
                [[depth, *(maps(depth, s) for s in STRATEGIES)] for depth in depths(quick)]), "",
@@ -68,14 +70,17 @@ def page(book, quick=False):
     if not quick and whole and small:
         shared = feature_maps(book.figures("S1-a", name(deepest, "sharing")))
         lines += [
-            f"**The paper**: 1,000 layers 48 GB to 7 GB, and 2 to 3 times less by computing in place and sharing. "
+            "**The paper**: 1,000 layers 48 GB to 7 GB, and 2 to 3 times less by computing in "
+            "place and sharing. "
             f"**Here** (our composition of 1,001 layers; theirs is not published): "
-            f"{feature_maps(whole) / 1e9:.1f} GB to {feature_maps(small) / 1e9:.2f} GB by the same algorithm, and "
+            f"{feature_maps(whole) / 1e9:.1f} GB to {feature_maps(small) / 1e9:.2f} GB by the "
+            "same algorithm, and "
             f"{feature_maps(whole) / shared:.2f} times less in place and shared"
             + (", below the paper's range: our fused ops leave fewer values that share could save."
                if feature_maps(whole) / shared < 2 else ".")]
     depths_measured = [d for d in (50, 200, 1001) if d in depths(quick)]
-    return lines + ["", "Measured arena of whole steps on a GPU (weights and optimizer state included):", "",
+    return lines + ["", "Measured arena of whole steps on a GPU (weights and optimizer state "
+                        "included):", "",
                     *table(["layers", "everything kept", "cheap ops again", "sublinear",
                             "optimal, same bytes"],
                            [[d, *(measured(d, s) for s in ("keep_all", "drop_cheap", "chen_budget",

@@ -7,9 +7,9 @@ from plot import Axis, Plot
 TITLE = "LSTM against length"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 QUICK_LENGTHS = (16, 64)
-STRATEGIES = {"keep_all": ("--planner", "keep_all"), "sqrt_segments": ("--planner", "sqrt_segments"),
-              "chen_budget": ("--planner", "chen_budget"), "optimal": ("--memory", "least")}
-TIMED = {"keep_all": ("--planner", "keep_all"), "sqrt_segments": ("--planner", "sqrt_segments")}
+TIMED = {name: ("--planner", name) for name in ("keep_all", "sqrt_segments")}
+STRATEGIES = {**TIMED, "chen_budget": ("--planner", "chen_budget"),
+              "optimal": ("--memory", "least")}
 LOSSES = {"loss at the last step": (), "loss at every step": EVERY_STEP}
 
 
@@ -52,23 +52,32 @@ def page(book, quick=False):
     lengths = QUICK_LENGTHS if quick else LENGTHS
 
     def planned(length, strategy, loss):
-        return book.say("S1-c", name(length, strategy, loss, "planned"), lambda f: gibibytes(
-            feature_maps(f)) + (f" ({percent(f['extra_flops_ratio'])})"
-                                if f["extra_flops_ratio"] else ""))
+        kept = book.figures("S1-c", name(length, "keep_all", loss, "planned"))
+
+        def write(f):
+            again = f" ({percent(f['extra_flops_ratio'])})" if f["extra_flops_ratio"] else ""
+            useless = strategy != "keep_all" and feature_maps(f) >= feature_maps(kept)
+            return gibibytes(feature_maps(f)) + again + (", saves nothing" if useless else "")
+        return book.say("S1-c", name(length, strategy, loss, "planned"), write)
 
     def trained(length, strategy, loss):
         return book.say("S1-c", name(length, strategy, loss, "trained"), lambda f:
                         f"{f['step_ms']:.0f} ms in {gibibytes(f['measured_arena_bytes'])}")
 
-    lines = ["Chen et al. 2016: 4 layers of 1,024 units, batch 64, 50 inputs, 5,000 classes, fp32. Feature maps, planned on "
-             "the null device, extra FLOPs in brackets; then time and whole arena of 12 steps on a GPU, where `optimal` has "
-             "the arena of `sqrt_segments` for its budget. `thimble plan lstm --layers 4 --hidden 1024 --batch 64 "
-             "--classes 5000 --length T --planner NAME --device null` (`optimal`: `--memory least`)."]
+    lines = ["Chen et al. 2016: 4 layers of 1,024 units, batch 64, 50 inputs, 5,000 classes, "
+             "fp32. Feature maps, planned on "
+             "the null device, extra FLOPs in brackets; then time and whole arena of 12 steps on "
+             "a GPU, where `optimal` has "
+             "the arena of `sqrt_segments` for its budget. `thimble plan lstm --layers 4 --hidden "
+             "1024 --batch 64 "
+             "--classes 5000 --length T --planner NAME --device null` (`optimal`: `--memory "
+             "least`)."]
     for loss in LOSSES:
         rows = [[t, *(planned(t, s, loss) for s in STRATEGIES),
                  *(trained(t, s, loss) for s in (*TIMED, "optimal"))] for t in lengths]
         rows.append(["exponent, from T = 256",
-                     *(growth(book, lengths, s, loss, 0 if quick else 256) for s in STRATEGIES), "", "", ""])
+                     *(growth(book, lengths, s, loss, 0 if quick else 256) for s in STRATEGIES),
+                     "", "", ""])
         lines += ["", f"**With the {loss}**:", "",
                   *table(["time steps", *STRATEGIES,
                           *(f"{s}, GPU" for s in (*TIMED, "optimal"))], rows)]
@@ -78,12 +87,12 @@ def page(book, quick=False):
             points = [(t, book.figures("S1-c", name(t, strategy, loss, "planned")))
                       for t in lengths]
             panel.add(strategy, [(t, feature_maps(f)) for t, f in points if "bytes" in f])
-        if any(series["points"] for series in panel.series):
-            lines += ["", book.draw("S1-c-" + loss.split()[-2], plot)]
+        lines += ["", book.draw("S1-c-" + loss.split()[-2], plot)]
     kept, small = (book.figures("S1-c", name(2048, s, "loss at the last step", "planned"))
                    for s in ("keep_all", "chen_budget"))
     if kept and small:
-        lines += ["", "**The paper**: more than 4 times below the plan that shares all memory it can, with a loss at every "
+        lines += ["", "**The paper**: more than 4 times below the plan that shares all memory it "
+                      "can, with a loss at every "
                   f"step. **Here**, with the loss at the last step alone and 2,048 time steps: "
                   f"{feature_maps(kept) / feature_maps(small):.1f} times."]
     return lines

@@ -8,9 +8,8 @@ from plot import Axis, Plot
 TITLE = "Growth: square root, logarithm, n log n"
 LAYERS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 QUICK_LAYERS = (16, 64, 256)
-STRATEGIES = {"keep_all": ("--planner", "keep_all"), "sqrt_segments": ("--planner", "sqrt_segments"),
-              "chen_budget": ("--planner", "chen_budget"),
-              "log_recursive": ("--planner", "log_recursive"), "optimal": ()}
+STRATEGIES = {**{name: ("--planner", name) for name in
+                 ("keep_all", "sqrt_segments", "chen_budget", "log_recursive")}, "optimal": ()}
 FROM = 64  # shorter chains are mostly their ends
 
 
@@ -19,14 +18,14 @@ def name(layers, strategy):
 
 
 def cells(quick=False):
-    return [plan("S1-d", name(n, s), ("mlp", "--layers", str(n), "--hidden", "64", "--batch", "1024",
-                                      "--image", "8,8,1", *how),
+    return [plan("S1-d", name(n, s), ("mlp", "--layers", str(n), "--hidden", "64",
+                                      "--batch", "1024", "--image", "8,8,1", *how),
                  budget=(name(n, "log_recursive"),) if s == "optimal" else ())
             for n in (QUICK_LAYERS if quick else LAYERS) for s, how in STRATEGIES.items()]
 
 
 def passes(figures):
-    """Forward passes computed again. A step is three of them in FLOPs: one forward, two backward."""
+    """Forward passes computed again. A step is three of them in FLOPs: one forward, two back."""
     return 3 * figures["extra_flops_ratio"]
 
 
@@ -43,7 +42,12 @@ def page(book, quick=False):
 
     def fitted(strategy):
         found = [(n, y) for n, y in points(strategy, feature_maps) if n >= FROM]
-        return f"n^{exponent(found):.2f}" if len(found) > 2 else NOT_RUN
+        if len(found) < 3:
+            return NOT_RUN
+        (first, low), (last, high) = found[0], found[-1]
+        doubling = (high - low) / math.log2(last / first) / 1e6
+        return f"n^{exponent(found):.2f}" + (f", {doubling:.2f} MB a doubling" if strategy in
+                                             ("log_recursive", "optimal") else "")
 
     rows = [[n, *(shown(n, s) for s in STRATEGIES), f"{math.log2(n):.0f}"] for n in layers]
     rows.append([f"fitted from n = {FROM}", *(fitted(s) for s in STRATEGIES), ""])
@@ -57,12 +61,17 @@ def page(book, quick=False):
              colour="#57606a")
     recursion = points("log_recursive", passes)
     within = all(y <= math.log2(n) for n, y in recursion)
-    return ["A perceptron of n layers of 64 units, batch 1,024: feature maps, and how many forward passes are computed again. "
-            "`thimble plan mlp --layers N --hidden 64 --batch 1024 --image 8,8,1 --device null --planner NAME`; `optimal` "
+    return ["A perceptron of n layers of 64 units, batch 1,024: feature maps, and how many "
+            "forward passes are computed again. "
+            "`thimble plan mlp --layers N --hidden 64 --batch 1024 --image 8,8,1 --device null "
+            "--planner NAME`; `optimal` "
             "has what `log_recursive` takes for its budget.", "",
             *table(["layers n", *STRATEGIES, "log2 n"], rows), "", book.draw("S1-d", plot), "",
-            "**The paper**: O(sqrt n) memory at one more forward pass; O(log n) memory at O(n log n) forward work. **Here** the "
-            + (f"recursion computes {max(y for _, y in recursion):.2f} forward passes again at most, "
+            "**The paper**: O(sqrt n) memory at one more forward pass; O(log n) memory at O(n log "
+            "n) forward work. **Here** the "
+            + (f"recursion computes {max(y for _, y in recursion):.2f} forward passes again at "
+               "most, "
                + ("never more than log2 n of them" if within else "**more than log2 n**")
                if recursion else "recursion was not run")
-            + ". What it keeps grows with log n: a power fitted to a logarithm is small, and smaller the longer the chain."]
+            + ". What it keeps grows with log n: a power fitted to a logarithm is small, and "
+              "smaller the longer the chain."]

@@ -23,10 +23,12 @@ def page(book, quick=False):
             continue
         base = figures["techniques"]["baseline"]
         total = base["total_bytes"]
-        rows.append([net.title, *(f"{megabytes(base[part])} ({100 * base[part] / total:.1f} %)" for part in
-                                  ("model_bytes", "optimizer_bytes", "activation_bytes")),
-                     megabytes(total), book.command("S2-a", net.title)])
-    return ["Sohoni et al. 2019: model = weights, optimizer = gradients and momentum, activations = what is kept for the backward "
-            "pass; fp32, relu in place, counted on the graph ([how](../cli.md#thimble-profile)). The paper prints no megabytes; "
+        parts = (base[part] for part in ("model_bytes", "optimizer_bytes", "activation_bytes"))
+        shares = [f"{megabytes(part)} ({100 * part / total:.1f} %)" for part in parts]
+        rows.append([net.title, *shares, megabytes(total), book.command("S2-a", net.title)])
+    return ["Sohoni et al. 2019: model = weights, optimizer = gradients and momentum, activations "
+            "= what is kept for the backward "
+            "pass; fp32, relu in place, counted on the graph ([how](../cli.md#thimble-profile)). "
+            "The paper prints no megabytes; "
             "what it says is that activations dominate.", "",
             *table(["net", "model", "optimizer", "activations", "together", "command"], rows)]

@@ -45,17 +45,20 @@ def literature(book, net, sparsity, how):
 
 
 def page(book, quick=False):
-    lines = ["Weights, gradients and state exist for nonzeros alone, beside one bit an element. Planned on the null device, fp32, "
-             "everything kept; trained for 30 epochs, rate 0.1 divided by 5 at epochs 9, 18 and 24. The literature's figures are "
-             "of 200 epochs (Mostafa and Wang 2019); Sohoni et al. state -0.3 % at 70 % and, of DynamicConv, -0.8 BLEU at 60 %."]
+    lines = ["Weights, gradients and state exist for nonzeros alone, beside one bit an element. "
+             "Planned on the null device, fp32, "
+             "everything kept; trained for 30 epochs, rate 0.1 divided by 5 at epochs 9, 18 and "
+             "24. The literature's figures are "
+             "of 200 epochs (Mostafa and Wang 2019); Sohoni et al. state -0.3 % at 70 % and, of "
+             "DynamicConv, -0.8 BLEU at 60 %."]
     for net in (image_net(quick), TRANSLATION):
         rows = []
         for sparsity in SPARSITIES:
-            row = [f"{sparsity} %"]
-            row.append(book.say("S2-b", name(net, sparsity, "dynamic", "planned"),
-                                lambda f: megabytes(f["arena_bytes"])))
-            row.append(book.say("S2-b", name(net, sparsity, "dynamic", "planned"), lambda f: megabytes(
-                sum(f["bytes"][role] for role in ("weights", "optimizer", "statistics")))))
+            planned = name(net, sparsity, "dynamic", "planned")
+            row = [f"{sparsity} %",
+                   book.say("S2-b", planned, lambda f: megabytes(f["arena_bytes"])),
+                   book.say("S2-b", planned, lambda f: megabytes(sum(
+                       f["bytes"][role] for role in ("weights", "optimizer", "statistics"))))]
             for how in ("dynamic", "static"):
                 row.append(book.score("S2-b", name(net, sparsity, how, "trained"), net))
                 if net.metric == "test_accuracy":

@@ -44,8 +44,10 @@ def cells(quick=False):
 
 
 def page(book, quick=False):
-    lines = ["Weights, gradients, momentum and activations in 16 bits; `master` keeps weights in 32. Planned on the null device, "
-             "everything kept; trained for 30 epochs as in S2-b. Sohoni et al.: fp16 loses nothing on WRN-28-2, 0.15 BLEU on DynamicConv; "
+    lines = ["Weights, gradients, momentum and activations in 16 bits; `master` keeps weights in "
+             "32. Planned on the null device, "
+             "everything kept; trained for 30 epochs as in S2-b. Sohoni et al.: fp16 loses "
+             "nothing on WRN-28-2, 0.15 BLEU on DynamicConv; "
              "bf16 without master weights needs stochastic rounding or Kahan summation."]
     for net in (image_net(quick), TRANSLATION):
         rows = []
@@ -57,5 +59,6 @@ def page(book, quick=False):
                          book.score("S2-c", name(net, *setting, "trained"), net),
                          book.command("S2-c", name(net, *setting, "trained"))])
         lines += ["", f"**{net.title}**", "",
-                  *table(["precision", "rounding", "loss scale", "arena", "score", "command"], rows)]
+                  *table(["precision", "rounding", "loss scale", "arena", "score", "command"],
+                         rows)]
     return lines

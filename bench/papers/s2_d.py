@@ -44,8 +44,9 @@ def page(book, quick=False):
     for norm in NORMS:
         points = [(m, book.scores("S2-d", name(net, m, norm, "trained"))) for m in net.microbatches]
         panel.add(f"{norm} norm", [(m, 100 * sum(v) / len(v)) for m, v in points if v])
-    shown = [book.draw("S2-d", plot)] if any(s["points"] for s in panel.series) else []
-    return [f"{net.title}, batch 100, fp32, everything kept of one microbatch; arena with `--norm batch`, planned on the null device; "
-            "trained for 30 epochs as in S2-b. Sohoni et al.: microbatches of 10 lose nothing, much smaller ones do.", "",
+    return [f"{net.title}, batch 100, fp32, everything kept of one microbatch; arena with `--norm "
+            "batch`, planned on the null device; "
+            "trained for 30 epochs as in S2-b. Sohoni et al.: microbatches of 10 lose nothing, "
+            "much smaller ones do.", "",
             *table(["microbatch", "arena", *(f"{norm} norm" for norm in NORMS),
-                    "command (batch norm)"], rows), "", *shown]
+                    "command (batch norm)"], rows), "", book.draw("S2-d", plot)]

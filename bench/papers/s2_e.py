@@ -28,8 +28,10 @@ def cells(quick=False):
 
 
 def page(book, quick=False):
-    lines = ["Planned on the null device, fp32. `optimal` has budgets between its least and everything kept, in equal ratios. "
-             "Activations are intermediate results and their gradients at the peak. Sohoni et al.: up to about 5.8 times less "
+    lines = ["Planned on the null device, fp32. `optimal` has budgets between its least and "
+             "everything kept, in equal ratios. "
+             "Activations are intermediate results and their gradients at the peak. Sohoni et "
+             "al.: up to about 5.8 times less "
              "activation memory on WRN-28-2."]
     for net in (image_net(quick), TRANSLATION):
         kept = book.figures("S2-e", name(net, MOST))
@@ -37,12 +39,14 @@ def page(book, quick=False):
         for what in (*PLANNERS, *(f"optimal {n}/8" for n in reversed(BETWEEN)), LEAST):
             cell = name(net, what)
             rows.append([what, book.say("S2-e", cell, lambda f: megabytes(feature_maps(f))),
-                         book.say("S2-e", cell, lambda f: f"{feature_maps(kept) / feature_maps(f):.1f}x"),
+                         book.say("S2-e", cell,
+                                  lambda f: f"{feature_maps(kept) / feature_maps(f):.1f}x"),
                          book.say("S2-e", cell, lambda f: megabytes(f["arena_bytes"])),
                          book.say("S2-e", cell, lambda f: percent(f["extra_flops_ratio"])),
                          book.command("S2-e", cell)])
         lines += ["", f"**{net.title}**", "",
-                  *table(["policy", "activations", "saves", "arena", "extra FLOPs", "command"], rows)]
+                  *table(["policy", "activations", "saves", "arena", "extra FLOPs", "command"],
+                         rows)]
         if kept:
             lines += ["", book.draw("S2-e-" + net.planned[0], picture(book, net))]
     return lines
@@ -53,7 +57,8 @@ def picture(book, net):
         f = book.figures("S2-e", name(net, what))
         return [(feature_maps(f), 100 * f["extra_flops_ratio"], what)] if "bytes" in f else []
 
-    plot = Plot(f"Activations against FLOPs, {net.planned[0]}", Axis("activations, bytes", log=True))
+    plot = Plot(f"Activations against FLOPs, {net.planned[0]}",
+                Axis("activations, bytes", log=True))
     panel = plot.panel(Axis("extra FLOPs, %"))
     panel.add("optimal", sorted(p for what in (LEAST, *(f"optimal {n}/8" for n in BETWEEN))
                                 for p in point(what)))

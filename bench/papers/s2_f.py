@@ -20,16 +20,16 @@ class Combination:
         self.net, self.precision, self.density = net, precision, density
         self.microbatch, self.fold = microbatch, fold
         self.name = ", ".join([precision, "dense" if density == "1" else f"density {density}",
-                               *([f"microbatch {microbatch}"] if microbatch else []),
+                               f"microbatch {microbatch}",
                                *(["folded"] if fold else [])])
 
-    def flags(self):
-        whole = self.net.microbatches and self.microbatch == self.net.microbatches[0]
+    def flags(self, trained=False):
+        whole = self.microbatch == self.net.microbatches[0]
         half = self.precision == "fp16"
         return techniques(self.net, density=self.density if self.density != "1" else None,
                           precision="fp16" if half else None, fold=self.fold,
                           loss_scale="1024" if self.fold and half else None,
-                          microbatch=None if whole else self.microbatch)
+                          microbatch=None if whole else self.microbatch, trained=trained)
 
     def planned(self, how):
         return f"{self.net.title}, {self.name}, {how}, planned"
@@ -41,12 +41,13 @@ class Combination:
 def combinations(quick):
     net = image_net(quick)
     if quick:
-        found = [Combination(net, *c) for c in itertools.product(("fp16", "fp32"), ("0.3", "1"), (10, 50))]
+        found = [Combination(net, *c)
+                 for c in itertools.product(PRECISIONS, ("0.3", "1"), (10, 50))]
     else:
         found = [Combination(net, p, d, m)
                  for m in MICROBATCHES for d in DENSITIES for p in PRECISIONS]
         found += [Combination(net, "fp16", d, m, fold=True) for m in (10, 5) for d in DENSITIES]
-    return found + [Combination(TRANSLATION, p, d, None)
+    return found + [Combination(TRANSLATION, p, d, m) for m in TRANSLATION.microbatches
                     for d in ("1", "0.7", "0.4", "0.2") for p in PRECISIONS]
 
 
@@ -58,11 +59,13 @@ def cells(quick=False):
                   plan("S2-f", c.planned("least"), (*words, "--memory", "least")),
                   plan("S2-f", c.planned("between"), words,
                        budget=(c.planned("kept"), c.planned("least")))]
-    return found + [training("S2-f", c.trained(), c.net, c.flags()) for c in combinations(quick)]
+    return found + [training("S2-f", c.trained(), c.net, c.flags(trained=True))
+                    for c in combinations(quick)]
 
 
 class Point:
-    """A plan of a combination: bytes, FLOPs over those of the dense step, accuracy if there is one."""
+    """A plan of a combination: bytes, FLOPs over those of the dense step, accuracy if there is "
+      "one."""
 
     def __init__(self, book, combination, how, flops):
         figures = book.figures("S2-f", combination.planned(how))
@@ -72,6 +75,7 @@ class Point:
         self.extra = figures["flops"] / flops - 1
         self.score = sum(scores) / len(scores) if scores else None
         self.name = f"{combination.name}, {how}"
+        self.command = book.command("S2-f", combination.planned(how)).strip("`")
 
     def within(self, points, by):
         """Whether none of `points` is as good everywhere and better somewhere."""
@@ -82,7 +86,7 @@ class Point:
 def points_of(book, net, quick):
     mine = [c for c in combinations(quick) if c.net is net]
     dense = next(c for c in mine if c.name.startswith("fp32, dense")
-                 and (not net.microbatches or c.microbatch == net.microbatches[0]))
+                 and c.microbatch == net.microbatches[0])
     base = book.figures("S2-f", dense.planned("kept"))
     if "flops" not in base:
         return [], None
@@ -92,14 +96,18 @@ def points_of(book, net, quick):
 
 
 def page(book, quick=False):
-    lines = ["Precision x density (nonzeros that move) x microbatch x recomputation (everything kept; as little as possible; "
-             "half-way between in ratio), and gradients folded into the momentum. Planned on the null device. Recomputation changes no bit, so "
-             "one training of 30 epochs (as in S2-b) serves all plans of a combination. FLOPs are against the dense fp32 step."]
+    lines = ["Precision x density (nonzeros that move) x microbatch x recomputation (everything "
+             "kept; as little as possible; "
+             "half-way between in ratio), and gradients folded into the momentum. Planned on the "
+             "null device. Recomputation changes no bit, so "
+             "one training of 30 epochs (as in S2-b) serves all plans of a combination. FLOPs are "
+             "against the dense fp32 step."]
     for net in (image_net(quick), TRANSLATION):
         points, dense = points_of(book, net, quick)
         lines += ["", f"**{net.title}**", ""]
         if not points:
-            lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: {NOT_RUN}."]
+            lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: "
+                      f"{NOT_RUN}."]
             continue
         lines += [book.draw("S2-f-" + net.planned[0], picture(net, points, dense)), "",
                   *nearest(net, points, dense), "", *listing(book, net, quick)]
@@ -126,13 +134,14 @@ def nearest(net, points, dense):
 
 def listing(book, net, quick):
     """Every combination: what it takes at each degree of recomputation, and what it learns."""
-    rows = []
-    for c in combinations(quick):
-        if c.net is net:
-            rows.append([c.name, *(book.say("S2-f", c.planned(how), lambda f: megabytes(f["arena_bytes"]) + (
-                f" ({percent(f['extra_flops_ratio'])})" if f["extra_flops_ratio"] else ""))
-                for how in RECOMPUTED), book.score("S2-f", c.trained(), net),
-                f"`thimble plan {' '.join((*net.planned, *c.flags()))}`"])
+    def shown(figures):
+        again = figures["extra_flops_ratio"]
+        return megabytes(figures["arena_bytes"]) + (f" ({percent(again)})" if again else "")
+
+    rows = [[c.name, *(book.say("S2-f", c.planned(how), shown) for how in RECOMPUTED),
+             book.score("S2-f", c.trained(), net),
+             f"`thimble plan {' '.join((*net.planned, *c.flags()))}`"]
+            for c in combinations(quick) if c.net is net]
     return table(["combination", *RECOMPUTED, "score", "command (`--memory BYTES`, `least`)"], rows)
 
 
@@ -141,7 +150,7 @@ def picture(net, points, dense):
     plot = Plot(f"All combinations, {net.title}", Axis("arena, bytes", log=True))
     flops = plot.panel(Axis("extra FLOPs, %"))
     colour = {"fp16": "#1f6feb", "fp32": "#d1242f"}
-    tip = "{0.name}: {0.bytes:,} bytes".format
+    tip = "{0.name}: {0.bytes:,} bytes; {0.command}".format
     frontier = [p for p in points if p.within(points, lambda q: (q.bytes, q.extra))]
     for hollow in (False, True):
         for precision in PRECISIONS:
@@ -162,7 +171,8 @@ def picture(net, points, dense):
                        line=False, marker=shape)
         best = [p for p in trained if p.within(trained, lambda q: (q.bytes, -q.score))]
         scores.add("frontier", [(p.bytes, scale * p.score) for p in
-                                sorted(best, key=lambda p: p.bytes)], marker="none", colour="#57606a")
+                                sorted(best, key=lambda p: p.bytes)],
+                   marker="none", colour="#57606a")
         if dense.score is not None:
             for near in NEAR if scale == 100 else (0.15, 0.5):
                 scores.level(scale * dense.score - near, f"dense - {near:g}")

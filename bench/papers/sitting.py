@@ -1,8 +1,8 @@
 """A sitting: runs cells until all are done or the time is up, and can be carried on elsewhere.
 
-A training that is cut off (the time is up, SIGTERM, SIGINT) saves a checkpoint and is resumed by the
-next sitting, to the same bits. For this the working folder keeps, beside checkpoints, the kernel times
-that each command was calibrated with: on a GPU they decide which kernels run.
+A training that is cut off (the time is up, SIGTERM, SIGINT) saves a checkpoint and is resumed by
+the next sitting, to the same bits. For this the working folder keeps, beside checkpoints, the
+kernel times that each step was calibrated with: on a GPU they decide which kernels run.
 
   work/runs/NAME/       a run that is not finished: checkpoints, `log`, `seconds`
   work/costs/NAME.json  kernel times of a step, measured once before its first run
@@ -34,8 +34,12 @@ FIGURES = """arena_bytes measured_arena_bytes peak_live_bytes bytes min_bytes in
 DIVERGED = ("is not finite", "the loss scale fell")
 
 
+# Flags with a value that have no kernels of their own.
+NO_KERNELS = ("--planner", "--memory", "--sparsity", "--prune-target")
 NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
 ONCE = ["--save-every", "0", "--no-eval"]
+AVERAGED = "10"  # checkpoints of a translator
+DATA = {"cifar10": "--data-dir", "multi30k": "--pairs-dir"}
 
 
 class TimeIsUp(Exception):
@@ -43,13 +47,16 @@ class TimeIsUp(Exception):
 
 
 class Sitting:
-    def __init__(self, thimble, records, work, minutes=None, data_dir=None, calibrate=0, say=print):
+    def __init__(self, thimble, records, work, minutes=None, data_dirs=None, calibrate=0,
+                 say=print, after=lambda: None):
         self.thimble = thimble
         self.records = records
         self.work = os.path.abspath(work)
-        self.data_dir = data_dir and os.path.abspath(data_dir)
+        self.data_dirs = {name: os.path.abspath(folder)
+                          for name, folder in (data_dirs or {}).items() if folder}
         self.calibrate = calibrate
         self.say = say
+        self.after = after  # every training that was finished
         self.deadline = time.monotonic() + 60 * minutes - SAVING if minutes else None
         self.stopped = False
         self.child = None
@@ -85,8 +92,9 @@ class Sitting:
     def why_not(self, cell):
         if "cuda" in cell.needs and self.thimble.device != "cuda":
             return "no GPU here"
-        if "cifar10" in cell.needs and not self.data_dir:
-            return "no CIFAR-10 here (--data-dir)"
+        for name, flag in DATA.items():
+            if name in cell.needs and not self.data_dirs.get(name):
+                return f"no {name} here ({flag})"
         if cell.model.endswith(".toml"):
             there = os.path.exists(os.path.join(REPOSITORY, cell.model))
             return "" if there else f"no {cell.model} yet"
@@ -94,6 +102,8 @@ class Sitting:
         return "" if self.thimble.plans(family) else f"no {' '.join(family)} yet"
 
     def fill(self, cell, seed):
+        if cell.ladder and cell.verb != "train" and self.records.of(cell.experiment, cell.name):
+            return  # which rung it was does not matter any more
         words, why = self.settle(cell)
         if why:
             self.not_run.append((cell, seed, why))
@@ -125,6 +135,8 @@ class Sitting:
             "date": today(), "machine": self.thimble.machine(), "version": self.thimble.version(),
             "figures": {name: answer[name] for name in
                         [*FIGURES, "seconds", "sittings", "failed"] if name in answer}})
+        if cell.verb == "train":
+            self.after()
 
     def settle(self, cell):
         """The words of a cell on this device, or why there are none."""
@@ -153,13 +165,13 @@ class Sitting:
         if not cell.ladder:
             return list(cell.words)
         path = os.path.join(self.work, "choices.json")
-        choices = json.load(open(path, encoding="utf-8")) if os.path.exists(path) else {}
+        choices = read_json(path, {})
         name = f"{cell.experiment} {cell.name} {self.thimble.device}"
         if name not in choices:
             for rung in cell.ladder:
                 words = [*cell.words, *rung]
-                if "arena_bytes" in self.thimble.ask(
-                        ["plan", *words, *self.thimble.on_device(), *self.data(cell)]):
+                where = self.thimble.on_device() if cell.verb == "train" else []
+                if "arena_bytes" in self.thimble.ask(["plan", *words, *where, *self.data(cell)]):
                     break
                 self.say(f"{cell.experiment}  {cell.name}: no plan with {' '.join(rung)}")
             else:
@@ -170,16 +182,15 @@ class Sitting:
         return list(choices[name])
 
     def data(self, cell):
-        return ["--data-dir", self.data_dir] if "cifar10" in cell.needs else []
+        folders = [self.data_dirs[name] for name in DATA if name in cell.needs]
+        return ["--data-dir", folders[0]] if folders else []
 
     def costs(self, cell, words):
-        """Kernel times: measured once a step, before its first run, and never again. Planners and
-        budgets have no kernels of their own."""
+        """Kernel times: measured once a step, before its first run, and never again."""
         if not self.calibrate:
             return ["--costs", "modelled"]
-        plans = ("--planner", "--memory")
         step = [word for i, word in enumerate(words)
-                if word not in plans and words[i - 1] not in plans]
+                if word not in NO_KERNELS and words[i - 1] not in NO_KERNELS]
         path = os.path.join(self.work, "costs", cells_.run_name("step", step[0], " ".join(step),
                                                                 None) + ".json")
         if not os.path.exists(path):
@@ -199,8 +210,7 @@ class Sitting:
         os.makedirs(folder, exist_ok=True)
         restore_link(folder)
         clock = os.path.join(folder, "clock.json")
-        before = (json.load(open(clock, encoding="utf-8")) if os.path.exists(clock)
-                  else {"seconds": 0, "sittings": 0})
+        before = read_json(clock, {"seconds": 0, "sittings": 0})
         costs = self.costs(cell, words)
         if self.time_is_up():
             raise TimeIsUp
@@ -209,8 +219,7 @@ class Sitting:
                 open(os.path.join(folder, "log"), "a", encoding="utf-8") as log:
             self.child = self.thimble.start(
                 ["train", *words, *cell.schedule, "--seed", str(seed), *self.data(cell), *costs,
-                 "--out", folder, "--resume", "auto", *(ONCE if cell.timed else NOW_AND_THEN)],
-                out, log)
+                 "--out", folder, "--resume", "auto", *saving(cell)], out, log)
             while self.child.poll() is None:
                 if self.time_is_up():
                     self.child.terminate()
@@ -225,14 +234,32 @@ class Sitting:
         with open(os.path.join(folder, "log"), encoding="utf-8") as log:
             text = log.read()
         if code != 0 and self.time_is_up():
+            self.say("  stopped at " + last_progress(text))
             raise TimeIsUp
         if code != 0 and not any(words in said(text) for words in DIVERGED):
             raise Failed(f"exit code {code}: {said(text)}")
         result = json.loads(answer) if code == 0 else {"failed": said(text)}
+        if code == 0 and cell.translates:
+            result["test_bleu"] = self.bleu(cell, folder)
         os.makedirs(os.path.join(self.records.folder, "logs"), exist_ok=True)
         write(os.path.join(self.records.folder, "logs", name + ".log"), shown(text))
         shutil.rmtree(folder)
         return {**result, **spent}
+
+    def bleu(self, cell, folder):
+        """Of the test set of 2016, by the mean of the last checkpoints and a beam of 4."""
+        data = self.data_dirs["multi30k"]
+        test = os.path.join(data, "test_2016_flickr")
+        return self.thimble.ask(
+            ["translate", folder, "--average", AVERAGED, "--beam", "4", "--length-penalty", "1",
+             "--data-dir", data, "--input", test + ".de", "--output",
+             os.path.join(folder, "test.en"), "--reference", test + ".en", "--lower"])["bleu"]
+
+
+def saving(cell):
+    if cell.translates:  # every epoch, as its recipe says
+        return ["--keep-checkpoints", AVERAGED]
+    return ONCE if cell.timed else NOW_AND_THEN
 
 
 def summary(answer):
@@ -245,8 +272,11 @@ def summary(answer):
         parts.append(f"{answer['arena_bytes']:,} bytes")
     if answer.get("extra_flops_ratio"):
         parts.append(f"{answer['extra_flops_ratio']:+.1%} FLOPs")
+    if "test_bleu" in answer:
+        parts.append(f"{answer['test_bleu']:.2f} BLEU")
     if "test_accuracy" in answer:
-        parts.append(f"{answer['test_accuracy']:.2%} test accuracy, {answer['step_ms']:.2f} ms a step")
+        parts.append(f"{answer['test_accuracy']:.2%} test accuracy, {answer['step_ms']:.2f} ms a "
+                     "step")
     return ", ".join(parts) or "done"
 
 
@@ -256,12 +286,25 @@ def shown(log):
     return re.sub(r"[^\s']*/runs/", "runs/", "\n".join(line for line in lines if line)) + "\n"
 
 
+def last_progress(log):
+    lines = [line for line in shown(log).splitlines() if line.startswith("epoch")]
+    return lines[-1] if lines else "its start"
+
+
 def restore_link(folder):
-    """`latest` is a link, which not every way of copying keeps: it names the last whole checkpoint."""
+    """`latest` is a link, which not every way of copying keeps: it names the last whole "
+      "checkpoint."""
     link = os.path.join(folder, "latest")
     steps = sorted(name for name in os.listdir(folder) if name.startswith("step-"))
     if steps and not os.path.lexists(link):
         os.symlink(steps[-1], link)
+
+
+def read_json(path, otherwise):
+    if not os.path.exists(path):
+        return otherwise
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def write(path, text):

@@ -10,7 +10,7 @@ namespace {
 bool fits(const Shape& room, const RecordField& offered) {
   if (room == offered.shape) return true;
   const int rank = offered.shape.rank();
-  if (!offered.variable || room.rank() != rank || room[0] > offered.shape[0]) return false;
+  if (!offered.variable || room.rank() != rank) return false;
   return std::ranges::equal(room.dims().subspan(1), offered.shape.dims().subspan(1));
 }
 

@@ -31,7 +31,7 @@ const RecordField* find_field(std::span<const RecordField> fields, std::string_v
 
 // Why records with the fields `offered` are not what a reader of `wanted` can be fed with; empty:
 // they are. Names and types must be equal and numbers within the reader's limit. Shapes must be
-// equal, but that a reader of variable records may have less room than the longest takes.
+// equal, but that a reader of variable records may have less room than the longest takes, or more.
 std::optional<std::string> find_mismatch(std::span<const RecordField> wanted,
                                          std::span<const RecordField> offered);
 

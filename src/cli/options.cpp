@@ -66,6 +66,19 @@ void check_said_of_data(const Asked& asked, const ModelOptions& adopted, std::st
        fmt::format("{}", adopted.classes));
 }
 
+// Of batches by tokens, where none were said.
+void choose_lengths_for(const Dataset& data, Recipe& recipe) {
+  const bool variable = std::ranges::any_of(data.info().fields, &RecordField::variable);
+  user_check(recipe.tokens == 0 || variable,
+             "--tokens is for records of lengths of their own, and those of '{}' are all alike; "
+             "choose --batch",
+             data.info().name);
+  constexpr int64_t kMostLengths = 13;
+  if (recipe.tokens > 0 && recipe.lengths.empty()) {
+    recipe.lengths = choose_lengths(data, kMostLengths);
+  }
+}
+
 }  // namespace
 
 void RecipeFlags::add_model_to(CLI::App& command) {
@@ -154,16 +167,14 @@ Resolved resolve(const Asked& asked, bool needs_data) {
   // An image size that was asked for is made, where no data set was.
   const bool made = model.image.rank() > 0 && family.data == "digits";
   if (data.name.empty()) data.name = made ? "generated" : family.data;
-  DataRequest request = {
-      .folder = data.folder, .wanted = family.intake->fields(usual), .seed = resolved.recipe.seed};
-  if (family.data == "sequences") {
-    request.train_count = data.sequences;
-    request.test_count = std::max<int64_t>(1, data.sequences / 10);
-  }
-  resolved.dataset = open_dataset(data.name, request);
+  resolved.dataset = open_dataset(data.name, {.folder = data.folder,
+                                              .wanted = family.intake->fields(usual),
+                                              .seed = resolved.recipe.seed,
+                                              .settings = data.settings});
   const DatasetInfo& info = resolved.dataset->info();
   family.intake->adopt(info.fields, model);
   check_said_of_data(asked, model, info.name);
+  choose_lengths_for(*resolved.dataset, resolved.recipe);
   usual = model;
   complete_model(usual);
   check_match(model.name, family.intake->fields(usual), info.name, info.fields);
@@ -171,11 +182,7 @@ Resolved resolve(const Asked& asked, bool needs_data) {
 }
 
 std::unique_ptr<Feeder> make_feeder(const Resolved& resolved) {
-  const DataSpec& data = resolved.recipe.data;
-  return std::make_unique<Feeder>(*resolved.dataset, FeedOptions{.seed = resolved.recipe.seed,
-                                                                 .augment = data.augment,
-                                                                 .crop_pad = data.crop_pad,
-                                                                 .flip = data.flip});
+  return std::make_unique<Feeder>(*resolved.dataset, feed_options(resolved.recipe));
 }
 
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
@@ -202,6 +209,9 @@ nlohmann::json summary_of(const PlannedTraining& planned) {
                                         planned.graph(), priced_as_a_whole(planned));
   summary["codec"] = to_string(planned.recipe.codec);
   summary["encoded"] = encoded_json(planned.graph());
+  for (const VariantShape& shape : token_batches(planned.recipe)) {
+    summary["buckets"].push_back({{"rows", shape.rows}, {"length", shape.length}});
+  }
   const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     summary.update({{"nonzeros", sparsity.nonzeros},
@@ -214,7 +224,20 @@ nlohmann::json summary_of(const PlannedTraining& planned) {
 std::string batch_text(const PlannedTraining& planned) {
   const Microbatches& m = planned.microbatches;
   std::string text = fmt::format("batch {}", m.batch);
-  if (m.count() > 1) text += fmt::format(" in microbatches of {}", m.rows);
+  if (planned.recipe.tokens > 0) {
+    text = fmt::format("batches of {} tokens", planned.recipe.tokens);
+    const char* gap = " (";
+    for (const VariantShape& shape : token_batches(planned.recipe)) {
+      text += fmt::format("{}{}x{}", gap, shape.rows, shape.length);
+      gap = ", ";
+    }
+    text += ")";
+  }
+  if (m.count() > 1 && planned.recipe.tokens == 0) {
+    text += fmt::format(" in microbatches of {}", m.rows);
+  } else if (m.count() > 1) {
+    text += fmt::format(" in {} microbatches", m.count());
+  }
   if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
   const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {

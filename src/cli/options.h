@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
+#include "text/bleu.h"
 #include "train/feeder.h"
 
 namespace thimble {
@@ -73,6 +74,12 @@ std::string batch_text(const PlannedTraining& planned);
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);
 
+// The weights of a run's last checkpoints. UserError where there are fewer.
+std::vector<std::string> last_weights(const std::string& run, int64_t count);
+
+// BLEU with its signature, on stdout.
+void print_bleu(const Bleu& bleu, const BleuOptions& options, size_t references, bool json);
+
 // Subcommands, one file each. Each adds itself and stores what to run when chosen.
 struct Command {
   CLI::App* app = nullptr;
@@ -84,5 +91,10 @@ Command add_profile(CLI::App& app);
 Command add_calibrate(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_list(CLI::App& app);
+Command add_data(CLI::App& app);
+Command add_average(CLI::App& app);
+Command add_translate(CLI::App& app);
+Command add_sample(CLI::App& app);
+Command add_export(CLI::App& app);
 
 }  // namespace thimble

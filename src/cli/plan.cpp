@@ -134,8 +134,9 @@ int run(const Flags& flags) {
   if (!planned) return kInfeasible;
   const Model& model = planned->full().model;
   if (!flags.save.empty()) {
-    save_plan(flags.save, planned->recipe, planned->plan(),
-              planned->rest() ? &planned->rest()->plan : nullptr);
+    std::vector<ShapedPlan> plans;
+    for (const auto& variant : planned->variants) plans.push_back({variant->shape, variant->plan});
+    save_plan(flags.save, planned->recipe, plans);
   }
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
   if (flags.recipe.json) {

@@ -1,6 +1,8 @@
 // thimble verify: replays a saved plan byte range by byte range.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cli/options.h"
 #include "execute/costs.h"
@@ -12,29 +14,55 @@
 namespace thimble {
 namespace {
 
-// Of the plan, of that of a smaller last microbatch, or of the two together.
+// The graphs of the file's plans, in their order; empty: they are not those of its recipe's step.
+std::vector<TrainingGraph> graphs_of(const PlanFile& file) {
+  std::vector<VariantShape> shapes = step_shapes(file.recipe);
+  std::vector<TrainingGraph> graphs;
+  for (const ShapedPlan& shaped : file.plans) {
+    const auto found = std::ranges::find(shapes, shaped.shape);
+    if (found == shapes.end()) return {};
+    shapes.erase(found);
+    graphs.push_back(make_graph(file.recipe, shaped.shape));
+  }
+  if (!shapes.empty()) graphs.clear();
+  return graphs;
+}
+
+// "" of the first; "the last microbatch: ", or of which length.
+std::string where_of(const PlanFile& file, size_t at) {
+  if (at == 0) return "";
+  const VariantShape& shape = file.plans[at].shape;
+  if (microbatches_of(file.recipe).rest > 0 && at == 1) return "the last microbatch: ";
+  return fmt::format("records of length {}: ", shape.length);
+}
+
+// Of any of the plans, or of one and the first together.
 std::optional<std::string> fault_of(const PlanFile& file) {
   // Threads change kernels' scratch, so a file's own count is used, not this machine's.
   const auto backend = make_backend(file.recipe.device, file.recipe.on);
-  const std::vector<TrainingGraph> graphs = make_step_graphs(file.recipe);
   const int count = microbatches_of(file.recipe).count();
-  if (file.plan.microbatches != count) {
-    return fmt::format("the plan is for {} microbatches, not {}", file.plan.microbatches, count);
+  const Plan& first = file.plans.front().plan;
+  if (first.microbatches != count) {
+    return fmt::format("the plan is for {} microbatches, not {}", first.microbatches, count);
   }
-  if (file.rest.has_value() != (graphs.size() > 1)) return "a plan too many, or too few";
-  const Graph& full = graphs.front().model.graph;
+  const std::vector<TrainingGraph> graphs = graphs_of(file);
+  if (graphs.empty()) return "a plan too many, or too few, or of another shape";
   if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
     Recipe measured = file.recipe;
     measured.costs = kAutomaticCosts;
     for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
   }
-  const auto fault = find_fault(full, gather_costs(full, *backend), file.plan);
-  if (fault || !file.rest) return fault;
-  const Graph& rest = graphs.back().model.graph;
-  const auto rest_fault = find_fault(rest, gather_costs(rest, *backend), *file.rest);
-  if (rest_fault) return "the last microbatch: " + *rest_fault;
-  if (file.rest->arena > file.plan.arena) return "the last microbatch needs more than the arena";
-  return find_disagreement(full, file.plan, rest, *file.rest);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const Graph& graph = graphs[i].model.graph;
+    const Plan& plan = file.plans[i].plan;
+    std::optional<std::string> fault = find_fault(graph, gather_costs(graph, *backend), plan);
+    if (!fault && plan.arena > first.arena) fault = "it needs more than the arena";
+    if (!fault && i > 0) {
+      fault = find_disagreement(graphs.front().model.graph, first, graph, plan);
+    }
+    if (fault) return where_of(file, i) + *fault;
+  }
+  return std::nullopt;
 }
 
 int verify_file(const std::string& path, bool json) {
@@ -44,12 +72,13 @@ int verify_file(const std::string& path, bool json) {
     print_json({{"sound", !fault.has_value()},
                 {"fault", fault.value_or("")},
                 {"model", file.recipe.model.name},
-                {"arena_bytes", file.plan.arena.count}});
+                {"arena_bytes", file.plans.front().plan.arena.count}});
   }
   user_check(!fault.has_value(), "the plan in '{}' is unsound: {}", path, fault.value_or(""));
   if (!json) {
-    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path, file.plan.calls.size(),
-               file.recipe.model.name, file.plan.arena.count, to_string(file.plan.arena));
+    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path,
+               file.plans.front().plan.calls.size(), file.recipe.model.name,
+               file.plans.front().plan.arena.count, to_string(file.plans.front().plan.arena));
   }
   return kOk;
 }

@@ -11,10 +11,11 @@ namespace thimble {
 namespace {
 
 // In the order in which differences are told: what says most comes first.
-constexpr std::array<std::pair<const char*, const char*>, 6> kFields = {{
+constexpr std::array<std::pair<const char*, const char*>, 7> kFields = {{
     {"set", "the data set"},
     {"train_records", "the number of training records"},
     {"test_records", "the number of test records"},
+    {"vocabulary_sha256", "the sha256 of the vocabulary"},
     {"fields", "what a record has"},
     {"train_sha256", "the sha256 of the training records"},
     {"test_sha256", "the sha256 of the test records"},
@@ -29,6 +30,7 @@ nlohmann::json fingerprint_of(const DatasetInfo& info) {
                          {"fields", to_string(info.fields)}};
   if (!info.train_sha256.empty()) json["train_sha256"] = info.train_sha256;
   if (!info.test_sha256.empty()) json["test_sha256"] = info.test_sha256;
+  if (!info.vocabulary_sha256.empty()) json["vocabulary_sha256"] = info.vocabulary_sha256;
   return json;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "data/record_stream.h"
 
 namespace thimble {
 namespace {
@@ -19,31 +20,6 @@ int32_t triangle(uint32_t angle) {
 
 // A small shift of a record's waves: within a sixteenth of a turn either way.
 uint32_t jitter(uint32_t word) { return (word >> 3) - 0x10000000u; }
-
-// The random words of one record. Word block 0 is its label and shifts; noise starts at block 1.
-class RecordStream {
- public:
-  RecordStream(uint64_t key, Split split, int64_t index)
-      : key_(philox_key(key)),
-        index_low_(static_cast<uint32_t>(index)),
-        tag_((static_cast<uint32_t>(static_cast<uint64_t>(index) >> 32) << 1) |
-             static_cast<uint32_t>(split)) {}
-
-  PhiloxCounter block(uint64_t number) const {
-    return philox(
-        {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), index_low_, tag_},
-        key_);
-  }
-
- private:
-  PhiloxKey key_;
-  uint32_t index_low_;
-  uint32_t tag_;
-};
-
-int32_t draw_label(uint32_t word, int64_t classes) {
-  return static_cast<int32_t>((static_cast<uint64_t>(classes) * word) >> 32);
-}
 
 // The waves of a class do not depend on the record.
 PhiloxCounter class_words(uint64_t key, int32_t label, int64_t lane) {
@@ -67,7 +43,7 @@ void generated_image(const ImageSpec& spec, uint64_t seed, Split split, int64_t 
                  "generated_image: the output does not hold the image");
   const RecordStream stream(seed ^ stable_hash("generated record"), split, index);
   const PhiloxCounter own = stream.block(0);
-  label = draw_label(own[0], spec.classes);
+  label = static_cast<int32_t>(drawn_below(own[0], spec.classes));
 
   const int64_t height = spec.image[0], width = spec.image[1], channels = spec.image[2];
   for (int64_t channel = 0; channel < channels; ++channel) {
@@ -100,7 +76,7 @@ void generated_sequence(const SequenceSpec& spec, uint64_t seed, Split split, in
                  "generated_sequence: the output does not hold the sequence");
   const RecordStream stream(seed ^ stable_hash("sequence record"), split, index);
   const PhiloxCounter own = stream.block(0);
-  label = draw_label(own[0], spec.classes);
+  label = static_cast<int32_t>(drawn_below(own[0], spec.classes));
   const uint32_t step = UINT32_MAX / static_cast<uint32_t>(4 + 2 * (label % 16));
   for (int64_t feature = 0; feature < spec.features; ++feature) {
     const PhiloxCounter wave = class_words(seed ^ stable_hash("sequence class"), label, feature);

@@ -130,11 +130,15 @@ struct OpDef {
   // null: there is none. With attr act = none it is what is left when relu_backward, of output 0 of
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
+  // Of a gradient: with attr takes_over = 1 it makes everything that its forward node makes as well,
+  // behind its own outputs and to the same bits.
+  bool takes_over = false;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
   bool casts = false;        // output 0 is input 0 in another dtype
   bool mixes_rows = false;   // what becomes of one row depends on the others
   bool normalizes = false;   // brings a layer's numbers to a common scale
   int filter = -1;           // of a convolution: the input that holds its weights
+  uint32_t maps = 0;         // bit i: input i is the matrix of a linear map of what flows through
   bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32

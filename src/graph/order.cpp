@@ -5,7 +5,7 @@
 namespace thimble {
 
 void put_in_order(Graph& graph, const std::vector<NodeId>& order) {
-  std::vector<NodeId> now_at(order.size());  // by old place
+  std::vector<NodeId> now_at(graph.nodes.size());  // by old place
   std::vector<Node> nodes;
   nodes.reserve(order.size());
   for (size_t n = 0; n < order.size(); ++n) {

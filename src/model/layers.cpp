@@ -92,27 +92,91 @@ ValueId Layers::group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
 }
 
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act) {
+  const double bound = 1 / std::sqrt(static_cast<double>(builder_.shape(x).back()));
+  return linear(name, x, out, act, {Init::Kind::uniform, bound});
+}
+
+ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act,
+                       Init init) {
   const Builder::Scope scope(builder_, name);
-  const int64_t in = builder_.shape(x).back();
-  const double bound = 1 / std::sqrt(static_cast<double>(in));
   // [out, in], as PyTorch keeps it.
-  const ValueId w = weight("weight", {out, in}, {Init::Kind::uniform, bound});
+  const ValueId w = weight("weight", {out, builder_.shape(x).back()}, init);
   const ValueId bias = weight("bias", {out}, {});
   const ValueId product =
       builder_.op("matmul", {x, w}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
   return builder_.op("bias_act", {product, bias}, {{"act", std::string(act)}});
 }
 
+ValueId Layers::layer_norm(std::string_view name, ValueId x, double epsilon) {
+  const Builder::Scope scope(builder_, name);
+  const TensorType channel = {{builder_.shape(x).back()}, DType::f32};
+  const ValueId gamma = builder_.weight("weight", channel, kOnes);
+  const ValueId beta = builder_.weight("bias", channel, {});
+  return builder_.op("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
+}
+
+ValueId Layers::rng() {
+  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
+  return model_.rng;
+}
+
 ValueId Layers::dropout(ValueId x) {
   if (!options_.training || options_.dropout == 0) return x;
-  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
-  return builder_.op("dropout", {x, model_.rng},
+  return builder_.op("dropout", {x, rng()},
                      {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
+}
+
+ValueId Layers::tokens(std::string_view field, int64_t limit) {
+  const ValueId value = builder_.input(field, {{options_.batch, options_.length}, DType::i32});
+  model_.feeds.push_back({.value = value, .field = std::string(field), .limit = limit});
+  return value;
+}
+
+ValueId Layers::weight_of_loss() {
+  if (!model_.weight_of_loss.valid()) {
+    model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  }
+  return model_.weight_of_loss;
+}
+
+std::vector<ValueId> Layers::token_loss(ValueId x, ValueId weight, ValueId targets) {
+  targets = builder_.op("reshape", {targets},
+                        {{"shape", std::vector<int64_t>{builder_.type(targets).elements()}}});
+  return builder_.apply("vocabulary_loss", {x, weight, targets, weight_of_loss()},
+                        {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
+                         {"ignore_index", int64_t{-1}}});
+}
+
+Model Layers::finish_token_losses(ValueId loss, ValueId correct, ValueId nll) {
+  model_.loss = loss;
+  model_.loss_counts = "targets";
+  model_.metrics = {{.name = "perplexity",
+                     .brief = "ppl",
+                     .sum = nll,
+                     .of_mean = [](double mean) { return std::exp(mean); }},
+                    {.name = "token_accuracy", .brief = "acc", .sum = correct, .share = true}};
+  model_.graph.results = {loss, correct, nll};
+  return std::move(model_);
+}
+
+Model Layers::finish_tokens(ValueId x, ValueId weight) {
+  if (!options_.generating) {
+    const ValueId targets = tokens("targets", builder_.shape(weight)[0]);
+    const std::vector<ValueId> made = token_loss(x, weight, targets);
+    return finish_token_losses(made[0], made[2], made[3]);
+  }
+  model_.asked = builder_.input("asked", {{options_.batch}, DType::i32});
+  const ValueId logits =
+      builder_.op("matmul", {builder_.op("take_rows", {x, model_.asked}), weight},
+                  {{"transpose_b", int64_t{1}}});
+  model_.outputs = {{"logits", logits}};
+  model_.graph.results = {logits};
+  return std::move(model_);
 }
 
 Model Layers::finish(ValueId logits) {
   const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
-  model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  weight_of_loss();
   model_.feeds.push_back({.value = labels, .field = "label", .limit = options_.classes});
   const ValueId correct = builder_.op("count_correct", {logits, labels});
   model_.loss =

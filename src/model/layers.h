@@ -23,11 +23,30 @@ class Layers {
   ValueId norm(std::string_view name, ValueId x, std::string_view act);
   // x [N, I] -> [N, out]; act as of bias_act, fused.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
+  // x [..., I] -> [..., out], whose weight starts as `init` says and whose bias at zero.
+  ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act, Init init);
+  // Each row of the last axis by itself, whatever the options say.
+  ValueId layer_norm(std::string_view name, ValueId x, double epsilon = 1e-5);
   ValueId dropout(ValueId x);
+  // The input that random bits are made of; the first call makes it.
+  ValueId rng();
   // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
   ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
+
+  // Tokens of a record, 'tokens' or whatever `field` says: i32 [N,T], below `limit`.
+  ValueId tokens(std::string_view field, int64_t limit);
+  // Closes a model that predicts 'targets', the field of that name: rows x [N*T, C] and a weight
+  // [classes, C] that projects them -> loss, perplexity, accuracy of tokens. When generating, logits
+  // of the rows that are asked for.
+  Model finish_tokens(ValueId x, ValueId weight);
+  // That in parts, for losses that are made bit by bit: what vocabulary_loss makes of some rows and
+  // their targets, i32 of as many elements; and the end, of all their sums.
+  std::vector<ValueId> token_loss(ValueId x, ValueId weight, ValueId targets);
+  Model finish_token_losses(ValueId loss, ValueId correct, ValueId nll);
+  // The input that holds one over what the loss of a step is a mean over.
+  ValueId weight_of_loss();
 
   // For ends of the caller's own.
   Model& model() { return model_; }

@@ -27,6 +27,7 @@ ModelOptions options_for(ModelOptions options, const VariantShape& shape) {
   options.batch = shape.rows;
   if (shape.length > 0) options.length = shape.length;
   options.training = shape.purpose == Purpose::training;
+  options.generating = shape.purpose == Purpose::generation;
   return options;
 }
 
@@ -139,7 +140,8 @@ Model build_model(ModelOptions options) {
       options.build ? options.build(options) : find_model_family(options.name).build(options);
   user_check(options.norm == Norm::batch || normalizes(model.graph),
              "{} has no layers that normalise; leave --norm out", options.name);
-  internal_check(!model.feeds.empty() && model.loss.valid(), "a model without ends");
+  internal_check(!model.feeds.empty() && (model.loss.valid() || options.generating),
+                 "a model without ends");
   model.options = options;
   model.graph.name = options.name;
   verify_graph(model.graph);

@@ -43,6 +43,7 @@ struct ModelOptions {
   DType storage = DType::f32;  // of weights and activations; statistics and losses are always f32
   bool master = false;         // weights are kept in f32 and cast to `storage` where they are used
   bool training = true;        // false: running statistics, no dropout
+  bool generating = false;     // no loss: what follows some positions is asked for
   std::any own = {};           // what only the family knows of: see own_of()
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
   // name would pick. Batch, image and classes have no defaults then.
@@ -50,7 +51,7 @@ struct ModelOptions {
 };
 
 // What one graph of a model is for. The same weights, under the same names, whatever the shape.
-enum class Purpose : uint8_t { training, evaluation };
+enum class Purpose : uint8_t { training, evaluation, generation };
 struct VariantShape {
   int64_t rows = 0;    // computed at once
   int64_t length = 0;  // of models that have one; 0: that of the options
@@ -97,6 +98,20 @@ Own own_of(const ModelOptions& options) {
   return own == nullptr ? Own() : *own;
 }
 
+// A weight as another program has it.
+struct ForeignTensor {
+  std::string own, theirs;  // names
+  bool turned = false;      // [out,in] here is [in,out] there
+};
+
+// How another program names the model's weights and lays them out, so that its files can be read
+// and written.
+struct ForeignNames {
+  std::string program;                 // "transformers"
+  std::string prefix;                  // of names, that a file may have left out of all of them
+  std::vector<ForeignTensor> tensors;  // every weight of the model
+};
+
 struct Model {
   Graph graph;
   ModelOptions options;  // with every default filled in
@@ -106,10 +121,12 @@ struct Model {
   std::string loss_counts;         // entries of this field (tokens); empty: rows
   ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
   std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
+  ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
-  ValueId loss;  // f32 [1], a result
+  ValueId loss;  // f32 [1], a result; invalid when generating
   std::vector<Metric> metrics;
   std::vector<Output> outputs;
+  std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
 
   int64_t rows() const;
   // InternalError when the model reads no such field.

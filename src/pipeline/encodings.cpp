@@ -10,9 +10,13 @@
 namespace thimble {
 
 std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
+  return encoded_steps(recipe, step_shapes(recipe).front(), backend);
+}
+
+std::vector<EncodedStep> encoded_steps(const Recipe& recipe, const VariantShape& shape,
+                                       Backend& backend) {
   Recipe coded = recipe;
   coded.codec.chosen.reset();
-  const VariantShape shape = step_shapes(recipe).front();
   const auto make = [&] {
     EncodedStep step = {
         coded.codec, 0, std::make_unique<TrainingGraph>(make_graph(coded, shape)), {}};
@@ -40,7 +44,7 @@ std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend) {
 }
 
 PlanResult plan_encoded(const Recipe& recipe, Backend& backend, Variant& full, CodecSpec& codec) {
-  std::vector<EncodedStep> steps = encoded_steps(recipe, backend);
+  std::vector<EncodedStep> steps = encoded_steps(recipe, full.shape, backend);
   allowed_tier(recipe, steps.front().training->model.graph, steps.front().codec);
   std::vector<RewriteChoice::Rewrite> rewrites;
   for (const EncodedStep& step : steps) {

@@ -16,6 +16,9 @@ struct EncodedStep {
   std::unique_ptr<TrainingGraph> training;
   Costs costs;
 };
+std::vector<EncodedStep> encoded_steps(const Recipe& recipe, const VariantShape& shape,
+                                       Backend& backend);
+// Of the first shape of the recipe's step.
 std::vector<EncodedStep> encoded_steps(const Recipe& recipe, Backend& backend);
 
 // Plans the recipe's step with the one of them that suits its budget: puts model, scalars and costs

@@ -1,28 +1,71 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "execute/costs.h"
 #include "pipeline/pipeline.h"
 
 namespace thimble {
+namespace {
 
-std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training) {
+// Tries the most rows first and halves them until they fit, in multiples of `unit`. Null: not even one
+// unit does.
+std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantShape shape,
+                                      int64_t unit) {
   const Variant& first = training.full();
   const std::string policies[] = {"keep_all"};
+  const auto units = [&](int64_t rows) { return (rows + unit - 1) / unit; };
+  for (int64_t count = units(shape.rows);; count = (count + 1) / 2) {
+    shape.rows = count * unit;
+    Model model = build_model(options_for(first.model.options, shape));
+    sparsify(model.graph, training.recipe.sparsity);
+    auto variant = std::make_unique<Variant>(Variant{.shape = shape, .model = std::move(model)});
+    variant->costs = gather_costs(variant->model.graph, *training.backend);
+    if (plan_into(first, *variant, policies, 1)) return variant;
+    if (count == 1) return nullptr;
+  }
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training) {
   std::vector<std::unique_ptr<Variant>> all;
   for (const auto& trained : training.variants) {
     VariantShape shape = trained->shape;
-    if (shape.rows != first.shape.rows) continue;  // a smaller last microbatch
+    if (shape.rows == training.microbatches.rest) continue;  // a smaller last microbatch
     shape.purpose = Purpose::evaluation;
-    for (bool fits = false; !fits; shape.rows = (shape.rows + 1) / 2) {
-      Model model = build_model(options_for(first.model.options, shape));
-      sparsify(model.graph, training.recipe.sparsity);
-      auto variant = std::make_unique<Variant>(Variant{.shape = shape, .model = std::move(model)});
-      variant->costs = gather_costs(variant->model.graph, *training.backend);
-      fits = plan_into(first, *variant, policies, 1);
-      internal_check(fits || shape.rows > 1, "evaluation does not fit where training does");
-      if (fits) all.push_back(std::move(variant));
-    }
+    all.push_back(plan_between(training, shape, 1));
+    internal_check(all.back() != nullptr, "evaluation does not fit where training does");
   }
   return all;
+}
+
+std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& training,
+                                                      int64_t beam) {
+  std::vector<std::unique_ptr<Variant>> all;
+  for (const auto& trained : training.variants) {
+    VariantShape shape = trained->shape;
+    if (shape.rows == training.microbatches.rest) continue;
+    shape.purpose = Purpose::generation;
+    all.push_back(plan_between(training, shape, beam));
+    user_check(all.back() != nullptr,
+               "a beam of {} beginnings of {} tokens does not fit the arena of {} that the run was "
+               "trained in; choose a smaller --beam",
+               beam, shape.length, to_string(training.plan().arena));
+  }
+  return all;
+}
+
+std::vector<std::unique_ptr<Variant>> plan_sampling(const PlannedTraining& training) {
+  std::vector<std::unique_ptr<Variant>> all;
+  const int64_t longest = training.full().model.options.length;
+  constexpr int64_t kShortest = 32;
+  for (int64_t length = kShortest;; length *= 2) {
+    const VariantShape shape = {
+        .rows = 1, .length = std::min(length, longest), .purpose = Purpose::generation};
+    all.push_back(plan_between(training, shape, 1));
+    internal_check(all.back() != nullptr, "one row does not fit where training does");
+    if (length >= longest) return all;
+  }
 }
 
 }  // namespace thimble

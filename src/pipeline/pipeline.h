@@ -38,4 +38,12 @@ Plan priced_as_a_whole(const PlannedTraining& training);
 // records, the longest first. Rows are the most, halving from those of a microbatch, that fit.
 std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training);
 
+// The same of what generates: rows are a multiple of `beam`, that many sentences' beginnings each.
+// UserError where not one sentence fits.
+std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& training,
+                                                      int64_t beam);
+
+// One row that is gone on with, planned likewise, for lengths that double up to the model's.
+std::vector<std::unique_ptr<Variant>> plan_sampling(const PlannedTraining& training);
+
 }  // namespace thimble

@@ -11,6 +11,7 @@
 #include "transform/accumulate.h"
 #include "transform/clip.h"
 #include "transform/lean_order.h"
+#include "transform/take_over.h"
 
 namespace thimble {
 namespace {
@@ -87,6 +88,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                                         root.upstream, optimizer.scaling)};
     gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
+  take_over_forward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
@@ -110,6 +112,13 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
 
 std::vector<VariantShape> step_shapes(const Recipe& recipe) {
   const Microbatches parts = microbatches_of(recipe);
+  if (std::vector<VariantShape> shapes = token_batches(recipe); !shapes.empty()) {
+    for (VariantShape& shape : shapes) shape.rows /= parts.count();
+    // Of about as many tokens all of them: the ones that have most of them first.
+    std::ranges::stable_sort(shapes, std::greater(),
+                             [](const VariantShape& shape) { return shape.rows * shape.length; });
+    return shapes;
+  }
   std::vector<int64_t> lengths = recipe.lengths;
   std::ranges::sort(lengths, std::greater());
   if (lengths.empty()) lengths.push_back(0);

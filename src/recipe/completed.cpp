@@ -1,5 +1,7 @@
 // From what was said to everything: defaults, and what does not go together.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "recipe/recipe.h"
@@ -21,7 +23,31 @@ RateSchedule ScheduleSpec::in_steps(int64_t steps_per_epoch) const {
   return result;
 }
 
+std::vector<VariantShape> token_batches(const Recipe& recipe) {
+  if (recipe.tokens == 0) return {};
+  std::vector<int64_t> lengths = recipe.lengths;
+  if (lengths.empty()) {
+    ModelOptions model = recipe.model;
+    complete_model(model);
+    lengths.push_back(std::max<int64_t>(1, model.length));
+  }
+  std::ranges::sort(lengths, std::greater());
+  const int64_t at_once = recipe.microbatch_tokens > 0 ? recipe.microbatch_tokens : recipe.tokens;
+  const int64_t count = (recipe.tokens + at_once - 1) / at_once;
+  std::vector<VariantShape> batches;
+  for (const int64_t length : lengths) {
+    batches.push_back({.rows = count * std::max<int64_t>(1, at_once / length), .length = length});
+  }
+  return batches;
+}
+
 Microbatches microbatches_of(const Recipe& recipe) {
+  const std::vector<VariantShape> batches = token_batches(recipe);
+  if (!batches.empty()) {
+    const int64_t at_once = recipe.microbatch_tokens > 0 ? recipe.microbatch_tokens : recipe.tokens;
+    const int64_t rows = batches.front().rows;
+    return split_batch(rows, rows / ((recipe.tokens + at_once - 1) / at_once));
+  }
   ModelOptions model = recipe.model;
   complete_model(model);
   return split_batch(model.batch, recipe.microbatch);
@@ -29,7 +55,7 @@ Microbatches microbatches_of(const Recipe& recipe) {
 
 Recipe completed(Recipe typed, const Backend& on) {
   complete_model(typed.model, on.remote());
-  typed.microbatch = microbatches_of(typed).rows;
+  if (typed.tokens == 0) typed.microbatch = microbatches_of(typed).rows;
   return typed;
 }
 
@@ -43,6 +69,9 @@ void check(const Recipe& recipe) {
     if (!values[i].is_null()) fields[i].set(values[i]);
   }
 
+  user_check(recipe.tokens == 0 || recipe.microbatch_tokens <= recipe.tokens,
+             "--microbatch-tokens {} is more than the {} of a whole batch (--tokens)",
+             recipe.microbatch_tokens, recipe.tokens);
   const OptimizerSpec& optimizer = recipe.optimizer;
   const bool small = recipe.model.storage != DType::f32;
   user_check(small || !recipe.model.master,

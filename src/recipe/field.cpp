@@ -221,6 +221,21 @@ void Fields::whole(std::string_view name, int& member, WholeRange range, About a
        std::move(about)});
 }
 
+void Fields::wholes(std::string_view name, std::vector<int64_t>& member, WholeRange range,
+                    About about) {
+  if (about.placeholder.empty()) about.placeholder = "N,M,...";
+  add({std::string(name), Field::Kind::list, group_,
+       [&member] { return member.empty() ? json() : json(member); },
+       [&member, range, who = who_of(name)](const json& value) {
+         std::vector<int64_t> read;
+         for (const json& entry : value.is_array() ? value : json::array({value})) {
+           if (!entry.is_null()) read.push_back(read_whole(entry, range, who));
+         }
+         member = std::move(read);
+       },
+       std::move(about)});
+}
+
 void Fields::seed(std::string_view name, uint64_t& member, About about) {
   if (about.placeholder.empty()) about.placeholder = "N";
   add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
@@ -417,6 +432,11 @@ std::string nearest_name(std::string_view wrong, std::span<const std::string> na
     if (apart < least) least = apart, best = name;
   }
   return best;
+}
+
+std::string no_such_setting(std::string_view typed, std::span<const std::string> names) {
+  const std::string_view name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  return fmt::format("there is no {}; the nearest is --{}", typed, nearest_name(name, names));
 }
 
 }  // namespace thimble

@@ -11,14 +11,26 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kFormat = "thimble-plan-8";
+constexpr std::string_view kFormat = "thimble-plan-9";
 constexpr std::string_view kFamily = "thimble-plan-";
+
+nlohmann::json shaped_json(const ShapedPlan& shaped) {
+  return {
+      {"rows", shaped.shape.rows}, {"length", shaped.shape.length}, {"plan", to_json(shaped.plan)}};
+}
+
+ShapedPlan shaped_from(const nlohmann::json& json) {
+  const VariantShape shape = {.rows = json.at("rows").get<int64_t>(),
+                              .length = json.at("length").get<int64_t>()};
+  return {shape, plan_from_json(json.at("plan"))};
+}
 
 }  // namespace
 
-void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest) {
-  nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}, {"plan", to_json(plan)}};
-  if (rest != nullptr) file["rest"] = to_json(*rest);
+void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans) {
+  nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}};
+  file.update(shaped_json(plans.front()));
+  for (const ShapedPlan& other : plans.subspan(1)) file["others"].push_back(shaped_json(other));
   write_file(path, json_text(file) + "\n");
 }
 
@@ -32,9 +44,11 @@ PlanFile load_plan(const std::string& path) {
              "--save`",
              path, format, kFormat);
   try {
-    PlanFile read = {
-        recipe_from_json(json.at("recipe"), "'" + path + "'"), plan_from_json(json.at("plan")), {}};
-    if (json.contains("rest")) read.rest = plan_from_json(json.at("rest"));
+    PlanFile read = {recipe_from_json(json.at("recipe"), "'" + path + "'"), {shaped_from(json)}};
+    if (json.contains("others")) {
+      for (const nlohmann::json& other : json.at("others"))
+        read.plans.push_back(shaped_from(other));
+    }
     return read;
   } catch (const nlohmann::json::exception& error) {
     user_error("'{}' is damaged: {}", path, error.what());

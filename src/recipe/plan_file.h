@@ -1,21 +1,27 @@
-// A plan on disk: the recipe it was made for, the plan, and that of a smaller last microbatch.
+// A plan on disk: the recipe it was made for, and the plans of all variants of its step, each with its
+// shape; the first is the one whose arena the others share.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "plan/plan.h"
 #include "recipe/recipe.h"
 
 namespace thimble {
 
-// `recipe` is completed, its codec chosen; `rest` may be null.
-void save_plan(const std::string& path, const Recipe& recipe, const Plan& plan, const Plan* rest);
+struct ShapedPlan {
+  VariantShape shape;
+  Plan plan;
+};
+
+// `recipe` is completed, its codec chosen. REQUIRES: there is a plan.
+void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans);
 
 struct PlanFile {
   Recipe recipe;
-  Plan plan;
-  std::optional<Plan> rest;
+  std::vector<ShapedPlan> plans;  // one at least
 };
 // UserError when the file is not a plan, or one of another version.
 PlanFile load_plan(const std::string& path);

@@ -1,5 +1,5 @@
 // Everything that a run can be told: what to train, on what, how, and for how long. One list
-// (fields.cpp) says what each field is; flags, files, checkpoints, names of measured times, the rows
+// (fields/) says what each field is; flags, files, checkpoints, names of measured times, the rows
 // of `profile` and the reference all come from it.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "data/dataset.h"
 #include "model/model.h"
 #include "recipe/field.h"
 #include "recipe/schedule.h"
@@ -22,12 +23,12 @@ namespace thimble {
 
 // Which records, and what becomes of them on their way.
 struct DataSpec {
-  std::string name;          // of a data set; empty: the model's usual
-  std::string folder;        // of its files
-  bool augment = false;      // random crops and mirror images
-  bool flip = true;          // augment: mirror images, too
-  int crop_pad = 4;          // augment
-  int64_t sequences = 6400;  // generated ones, of an epoch; a tenth as many are tested on
+  std::string name;            // of a data set; empty: the model's usual
+  std::string folder;          // of its files
+  bool augment = false;        // random crops and mirror images
+  bool flip = true;            // augment: mirror images, too
+  int crop_pad = 4;            // augment
+  DataSettings settings = {};  // what sets list of themselves
 };
 
 // How long, and how fast. Amounts are in epochs or steps.
@@ -49,8 +50,12 @@ struct Recipe {
   ModelOptions model;      // its batch is the whole one
   int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
   // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest that
-  // holds it. Empty: the model's own. Set by code: no family of the zoo has several yet.
+  // holds it. Empty: the model's own, or, of batches by tokens, chosen by the data.
   std::vector<int64_t> lengths = {};
+  // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
+  // as make so many tokens. 0: batches are of `model.batch` rows.
+  int64_t tokens = 0;
+  int64_t microbatch_tokens = 0;   // likewise, computed at once; 0: the whole batch
   Tier allow = Tier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
@@ -64,10 +69,11 @@ struct Recipe {
   std::string costs = "modelled";    // kernel times: see execute/costs_path.h
   DataSpec data = {};
   ScheduleSpec schedule = {};
-  uint64_t seed = 1;          // of everything random
-  Span save_every = {1};      // 0: only at the end
-  Span evaluate_every = {1};  // 0: only at the end
-  bool evaluate = true;       // false: never
+  uint64_t seed = 1;             // of everything random
+  Span save_every = {1};         // 0: only at the end
+  int64_t keep_checkpoints = 1;  // the last ones
+  Span evaluate_every = {1};     // 0: only at the end
+  bool evaluate = true;          // false: never
 };
 
 // The only list. Fields refer to the recipe's members, and those of a model to the model it names.
@@ -97,7 +103,11 @@ void check(const Recipe& recipe);
 // completed, a recipe stays as it is.
 Recipe completed(Recipe typed, const Backend& on);
 
+// Of batches by tokens, those of the longest records.
 Microbatches microbatches_of(const Recipe& recipe);
+
+// Of batches by tokens, the rows of a whole step of each length, the longest first; else none.
+std::vector<VariantShape> token_batches(const Recipe& recipe);
 
 // All fields that matter for the time of a step, for the name of a measured one; rates apart.
 std::string timed_text(Recipe recipe);

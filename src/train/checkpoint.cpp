@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <regex>
 #include <set>
@@ -80,6 +81,11 @@ bool is_checkpoint_name(const std::string& name) {
   return std::regex_match(name, ours);
 }
 
+// The step of a whole checkpoint's name; -1: of a part of one.
+int64_t step_in(const std::string& name) {
+  return name.starts_with("step-") ? std::stoll(name.substr(5)) : -1;
+}
+
 void sync_folder(const fs::path& folder) {
   const FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY));
   if (file.get() >= 0) fsync(file.get());
@@ -136,7 +142,9 @@ nlohmann::json read_state(const fs::path& path) {
 void check_recipe(const std::string& folder, const nlohmann::json& stored,
                   const nlohmann::json& wanted) {
   const auto check = [&](const std::string& key) {
-    user_check(stored.contains(key) && stored[key] == wanted[key],
+    // What was not chosen need not be known to the version that saved it.
+    const bool same = stored.contains(key) ? stored[key] == wanted[key] : wanted[key].is_null();
+    user_check(same,
                "the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "
                "the same settings, or choose another --out",
                folder, key, stored.contains(key) ? json_text(stored[key]) : "(nothing)",
@@ -146,9 +154,10 @@ void check_recipe(const std::string& folder, const nlohmann::json& stored,
   for (const auto& [key, value] : wanted.items()) check(key);
 }
 
-// All checkpoints but `kept`, and what was cut off while it was written. Only folders that bear our
-// names are touched.
-void remove_others(const fs::path& root, const std::string& kept) {
+// All checkpoints but the latest, `kept`, and the ones before it that make `keep` in all, and what was
+// cut off while it was written. Only folders that bear our names are touched.
+void remove_others(const fs::path& root, const std::string& kept, int64_t keep) {
+  std::vector<std::string> others;
   std::error_code ignored;
   for (fs::directory_iterator entry(root, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
@@ -158,13 +167,24 @@ void remove_others(const fs::path& root, const std::string& kept) {
         !entry->is_directory(unknown)) {
       continue;
     }
-    fs::remove_all(entry->path(), unknown);
+    others.push_back(other);
+  }
+  std::ranges::sort(others, std::greater(),
+                    [](const std::string& name) { return std::pair(step_in(name), name); });
+  for (const std::string& other : others) {
+    const int64_t step = step_in(other);
+    // One that is of the latest step, or behind it, is of a run that went on from before it.
+    const bool stays = step >= 0 && step < step_in(kept) && keep > 1;
+    if (stays) --keep;
+    std::error_code unknown;
+    if (!stays) fs::remove_all(root / other, unknown);
   }
 }
 
 }  // namespace
 
-std::string save_checkpoint(const std::string& out, Program& program, const Position& position) {
+std::string save_checkpoint(const std::string& out, Program& program, const Position& position,
+                            int64_t keep) {
   ensure_directory(out);
   const fs::path root(out);
   // The same step saved again gets a folder of its own: the one before stays whole until `latest`
@@ -211,13 +231,46 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
              error.message());
   sync_folder(root);
 
-  remove_others(root, name);
+  remove_others(root, name, keep);
   return folder.string();
 }
 
-void remove_old_checkpoints(const std::string& out) {
+void remove_old_checkpoints(const std::string& out, int64_t keep) {
   const auto latest = latest_checkpoint(out);
-  if (latest) remove_others(out, fs::path(*latest).filename().string());
+  if (latest) remove_others(out, fs::path(*latest).filename().string(), keep);
+}
+
+std::vector<std::string> kept_checkpoints(const std::string& out) {
+  const auto latest = latest_checkpoint(out);
+  if (!latest) return {};
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(out, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code unknown;
+    const bool whole = is_checkpoint_name(name) && step_in(name) >= 0 &&
+                       !entry->is_symlink(unknown) && fs::exists(entry->path() / kState, unknown);
+    if (whole) names.push_back(name);
+  }
+  std::ranges::sort(names, std::greater(),
+                    [](const std::string& name) { return std::pair(step_in(name), name); });
+  std::vector<std::string> folders;
+  for (const std::string& name : names) folders.push_back((fs::path(out) / name).string());
+  return folders;
+}
+
+std::string weights_of_checkpoint(const std::string& folder) {
+  const fs::path path = fs::path(folder) / kWeights;
+  const nlohmann::json state = read_state(fs::path(folder) / kState);
+  user_check(
+      state["sha256"].contains(kWeights) && state["sha256"][kWeights] == file_sha256(path.string()),
+      "'{}' is damaged: its bytes are not those that were saved", path.string());
+  return path.string();
+}
+
+nlohmann::json data_of_checkpoint(const std::string& folder) {
+  return read_state(fs::path(folder) / kState).value("data", nlohmann::json());
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& out) {
@@ -263,6 +316,13 @@ Position load_checkpoint(const std::string& folder, Program& program, const nloh
   read_tensors(optimizer, program, state_values);
   return {state["step"].get<int64_t>(), state["recipe"], state["progress"],
           state.value("data", nlohmann::json())};
+}
+
+void load_checkpoint_weights(const std::string& path, Program& program) {
+  const SafetensorsFile weights(path);
+  const auto values = persistent_values(program.graph(), is_model_role);
+  check_tensors(weights, program.graph(), values);
+  read_tensors(weights, program, values);
 }
 
 }  // namespace thimble

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "execute/program.h"
 
@@ -24,13 +25,21 @@ struct Position {
   nlohmann::json data = {};  // data/fingerprint.h; null: not known
 };
 
-// Writes a checkpoint, makes it the latest, then removes the ones before it. On failure (UserError)
-// the latest one is still the one before. Returns its folder.
-std::string save_checkpoint(const std::string& out, Program& program, const Position& position);
+// Writes a checkpoint, makes it the latest, then removes the ones before it, but that `keep` stay in
+// all. On failure (UserError) the latest one is still the one before. Returns its folder.
+std::string save_checkpoint(const std::string& out, Program& program, const Position& position,
+                            int64_t keep = 1);
 
 // Removes what a run leaves that is killed while it saves: checkpoints before the latest, and parts of
 // one. Without a latest checkpoint nothing is touched. REQUIRES: no other run uses the folder.
-void remove_old_checkpoints(const std::string& out);
+void remove_old_checkpoints(const std::string& out, int64_t keep = 1);
+
+// The folders of all checkpoints that were kept, the latest first; none: there is no latest one.
+std::vector<std::string> kept_checkpoints(const std::string& out);
+// The file of a checkpoint's weights, its bytes checked. UserError when it is damaged.
+std::string weights_of_checkpoint(const std::string& folder);
+// What it remembers of the data (data/fingerprint.h); null: nothing.
+nlohmann::json data_of_checkpoint(const std::string& folder);
 
 // The folder of the latest checkpoint; empty when there is none.
 std::optional<std::string> latest_checkpoint(const std::string& out);
@@ -42,5 +51,9 @@ nlohmann::json recipe_of_checkpoint(const std::string& folder);
 // damaged, or of another recipe than `recipe` or of other data than `data`; nothing is loaded then.
 Position load_checkpoint(const std::string& folder, Program& program, const nlohmann::json& recipe,
                          const nlohmann::json& data = {});
+
+// Reads weights and statistics alone, from a file as checkpoints have it. UserError when it holds
+// another model.
+void load_checkpoint_weights(const std::string& path, Program& program);
 
 }  // namespace thimble

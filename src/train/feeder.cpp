@@ -34,11 +34,31 @@ void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
 
 }  // namespace
 
+FeedOptions feed_options(const Recipe& recipe) {
+  FeedOptions options = {.seed = recipe.seed,
+                         .augment = recipe.data.augment,
+                         .crop_pad = recipe.data.crop_pad,
+                         .flip = recipe.data.flip};
+  for (const VariantShape& shape : token_batches(recipe)) {
+    options.buckets.push_back({.length = shape.length, .rows = shape.rows});
+  }
+  return options;
+}
+
 Feeder::Feeder(const Dataset& data, const FeedOptions& options) : data_(data), options_(options) {
   const auto& fields = data.info().fields;
   user_check(fields.size() <= kMostFields, "records of '{}' have {} fields; {} are the most",
              data.info().name, fields.size(), kMostFields);
   variable_ = std::ranges::any_of(fields, &RecordField::variable);
+  if (!options_.buckets.empty()) order_.emplace(data, options_.buckets, options_.seed);
+}
+
+int64_t Feeder::steps_per_epoch(int64_t batch) const {
+  return order_ ? order_->steps_per_epoch() : std::max<int64_t>(1, train_count() / batch);
+}
+
+const Bucket* Feeder::bucket(int64_t step) const {
+  return order_ ? &order_->bucket(step) : nullptr;
 }
 
 void Feeder::check(const Model& model) const {
@@ -75,6 +95,10 @@ void Feeder::describe(Program& program, const Model& model) const {
 
 // Rows that do not fill a batch at the end of an epoch wait for the next order.
 Feeder::Place Feeder::training_place(const TrainingRows& rows, int64_t row) const {
+  if (order_) {
+    const BucketOrder::Place place = order_->record(rows.step, rows.first + row);
+    return {Split::train, place.index, place.epoch};
+  }
   const int64_t per_epoch = train_count() / rows.batch;
   const auto epoch = static_cast<uint64_t>(rows.step / per_epoch);
   const int64_t position = rows.step % per_epoch * rows.batch + rows.first + row;
@@ -122,16 +146,6 @@ void Feeder::pad_row(Program& program, const Model& model, int64_t row) const {
   }
 }
 
-int64_t Feeder::length_of(const Place& place) const {
-  const std::vector<RecordField>& fields = data_.info().fields;
-  int64_t longest = 0;
-  for (size_t at = 0; at < fields.size(); ++at) {
-    if (!fields[at].variable) continue;
-    longest = std::max(longest, data_.length(place.split, place.index, at));
-  }
-  return longest;
-}
-
 double Feeder::counted(const Model& model, const Place& place) const {
   if (model.loss_counts.empty()) return 1;
   const RecordField& field = data_.info().field(model.loss_counts);
@@ -171,7 +185,8 @@ Feeder::TestRows Feeder::fill_test(Program& program, const Model& model, int64_t
 int64_t Feeder::longest(const TrainingRows& rows, int64_t count) const {
   int64_t longest = 0;
   for (int64_t r = 0; r < count && variable_; ++r) {
-    longest = std::max(longest, length_of(training_place(rows, r)));
+    const Place place = training_place(rows, r);
+    longest = std::max(longest, record_length(data_, place.split, place.index));
   }
   return longest;
 }
@@ -179,7 +194,7 @@ int64_t Feeder::longest(const TrainingRows& rows, int64_t count) const {
 int64_t Feeder::longest_test(int64_t first, int64_t count) const {
   int64_t longest = 0;
   for (int64_t r = first; r < std::min(first + count, test_count()) && variable_; ++r) {
-    longest = std::max(longest, length_of({Split::test, r, 0}));
+    longest = std::max(longest, record_length(data_, Split::test, r));
   }
   return longest;
 }

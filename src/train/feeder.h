@@ -4,11 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "data/augment.h"
+#include "data/buckets.h"
 #include "data/dataset.h"
 #include "execute/program.h"
 #include "model/model.h"
+#include "recipe/recipe.h"
 
 namespace thimble {
 
@@ -17,7 +21,11 @@ struct FeedOptions {
   bool augment = false;  // random crop and flip of images, training only
   int crop_pad = 4;
   bool flip = true;
+  std::vector<Bucket> buckets = {};  // batches of so many tokens; empty: of so many rows
 };
+
+// What a run's recipe says of it.
+FeedOptions feed_options(const Recipe& recipe);
 
 // Some rows of the batch of a training step: those from `first` on, as many as the model has room
 // for.
@@ -34,6 +42,10 @@ class Feeder {
 
   int64_t train_count() const { return data_.info().train_count; }
   int64_t test_count() const { return data_.info().test_count; }
+  // Steps that see every training record once, in batches of `batch` rows where there are no buckets.
+  int64_t steps_per_epoch(int64_t batch) const;
+  // The bucket of a step; null: there are none.
+  const Bucket* bucket(int64_t step) const;
 
   // UserError unless the records are what the model reads.
   void check(const Model& model) const;
@@ -66,12 +78,12 @@ class Feeder {
 
   void fill_row(Program& program, const Model& model, int64_t row, const Place& place) const;
   void pad_row(Program& program, const Model& model, int64_t row) const;
-  int64_t length_of(const Place& place) const;
   double counted(const Model& model, const Place& place) const;
 
   const Dataset& data_;
   const FeedOptions options_;
-  bool variable_ = false;  // whether any field is
+  bool variable_ = false;             // whether any field is
+  std::optional<BucketOrder> order_;  // where there are buckets
 };
 
 }  // namespace thimble

@@ -5,6 +5,17 @@
 #include "base/error.h"
 
 namespace thimble {
+namespace {
+
+// Whether a variant of that shape suits records of that length better: the shortest that holds them,
+// else the longest.
+bool is_nearer(const VariantShape& shape, const TrainingStep::Part& than, int64_t length) {
+  const int64_t other = than.variant().shape.length;
+  if (shape.length < length) return other < shape.length;
+  return other < length || shape.length <= other;
+}
+
+}  // namespace
 
 TrainingStep::TrainingStep(const PlannedTraining& planned, const Feeder& feeder, Memory& arena,
                            uint64_t seed)
@@ -21,6 +32,10 @@ void TrainingStep::watch_loss(const std::function<void()>& check) {
 }
 
 TrainingRows TrainingStep::rows_of(MicrobatchId which) const {
+  if (const Bucket* bucket = feeder_.bucket(which.step)) {
+    const int64_t rows = bucket->rows / planned_.microbatches.count();
+    return {.step = which.step, .batch = bucket->rows, .first = which.number * rows};
+  }
   return {.step = which.step,
           .batch = planned_.microbatches.batch,
           .first = which.number * planned_.microbatches.rows};
@@ -28,13 +43,16 @@ TrainingRows TrainingStep::rows_of(MicrobatchId which) const {
 
 TrainingStep::Part& TrainingStep::part_of(MicrobatchId which) {
   const Microbatches& all = planned_.microbatches;
-  const int64_t rows = which.number < all.full ? all.rows : all.rest;
-  const int64_t length = feeder_.longest(rows_of(which), rows);
+  const Bucket* const bucket = feeder_.bucket(which.step);
+  const int64_t rows = bucket != nullptr         ? bucket->rows / all.count()
+                       : which.number < all.full ? all.rows
+                                                 : all.rest;
+  const int64_t length = bucket != nullptr ? bucket->length : feeder_.longest(rows_of(which), rows);
   Part* fitting = nullptr;
   for (Part& part : parts_) {
     const VariantShape& shape = part.variant().shape;
-    const bool holds = shape.length == 0 || shape.length >= length || fitting == nullptr;
-    if (shape.rows == rows && holds) fitting = &part;
+    if (shape.rows != rows || (fitting != nullptr && !is_nearer(shape, *fitting, length))) continue;
+    fitting = &part;
   }
   internal_check(fitting != nullptr, "a microbatch of rows that nothing was planned for");
   return *fitting;

@@ -29,24 +29,20 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-int64_t steps_per_epoch(const Feeder& feeder, const PlannedTraining& planned) {
-  return std::max<int64_t>(1, feeder.train_count() / planned.microbatches.batch);
-}
-
 }  // namespace
 
 Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options)
     : planned_(planned),
       feeder_(feeder),
       options_(std::move(options)),
-      steps_per_epoch_(steps_per_epoch(feeder, planned)),
+      steps_per_epoch_(feeder.steps_per_epoch(planned.microbatches.batch)),
       steps_(planned.recipe.schedule.total_steps(steps_per_epoch_)),
       rate_(planned.recipe.schedule.in_steps(steps_per_epoch_)),
       tally_(planned.full().model),
       scaler_(planned.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
-  user_check(batch <= feeder_.train_count(), "a batch of {} is more than the {} training records",
-             batch, feeder_.train_count());
+  user_check(feeder_.bucket(0) != nullptr || batch <= feeder_.train_count(),
+             "a batch of {} is more than the {} training records", batch, feeder_.train_count());
   feeder_.check(planned_.full().model);
   evaluations_ = plan_evaluation(planned_);
   arena_ = planned_.backend->allocate(planned_.plan().arena);
@@ -57,7 +53,7 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
   start();
   if (!options_.out.empty()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
-    remove_old_checkpoints(options_.out);
+    remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
   }
 }
 
@@ -66,7 +62,9 @@ Trainer::~Trainer() = default;
 void Trainer::start() {
   initialize(program(), recipe().seed);
   feeder_.describe(program(), planned_.full().model);
-  if (!options_.weights.empty()) weights_note_ = load_weights(options_.weights, program());
+  if (!options_.weights.empty()) {
+    weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);
+  }
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
@@ -167,10 +165,14 @@ void Trainer::step(int64_t step) {
 }
 
 BoundVariant& Trainer::evaluator_of(int64_t first) {
-  BoundVariant* fitting = &evaluators_.front();
+  const auto length = [](const BoundVariant& evaluator) {
+    return evaluator.variant().shape.length;
+  };
+  BoundVariant* fitting = &*std::ranges::max_element(evaluators_, {}, length);
   for (BoundVariant& evaluator : evaluators_) {
-    const VariantShape& shape = evaluator.variant().shape;
-    if (feeder_.longest_test(first, shape.rows) <= shape.length) fitting = &evaluator;
+    const int64_t rows = evaluator.variant().shape.rows;
+    const bool holds = feeder_.longest_test(first, rows) <= length(evaluator);
+    if (holds && length(evaluator) <= length(*fitting)) fitting = &evaluator;
   }
   return *fitting;
 }
@@ -209,7 +211,8 @@ void Trainer::save() {
   position.progress = tally_.to_json();
   position.data = options_.fingerprint;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
-  result_.checkpoint = save_checkpoint(options_.out, program(), position);
+  result_.checkpoint =
+      save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
@@ -222,7 +225,6 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
 }
 
 TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show) {
-  const int64_t batch = planned_.microbatches.batch;
   const int64_t per_epoch = steps_per_epoch_;
   const int64_t save_every = recipe().save_every.steps(per_epoch);
   const int64_t evaluate_every = recipe().evaluate_every.steps(per_epoch);
@@ -232,6 +234,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   result_.losses.reserve(todo);
   result_.steps = first;
   const Clock::time_point started = Clock::now();
+  int64_t rows = 0;
 
   for (int64_t step = first; step < steps_; ++step) {
     if (step % per_epoch == 0) tally_.clear();
@@ -239,6 +242,8 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     this->step(step);
     result_.seconds.push_back(seconds_since(before));
     result_.steps = step + 1;
+    const Bucket* const bucket = feeder_.bucket(step);
+    rows += bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
     const bool last = step + 1 == steps_;
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
 
@@ -257,7 +262,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.steps_per_epoch = per_epoch;
     progress.train = tally_.figures();
     progress.rate = rate_at(rate_, step);
-    progress.rows_per_second = static_cast<double>(batch) * done / elapsed;
+    progress.rows_per_second = static_cast<double>(rows) / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(steps_ - step - 1);
     if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
     progress.skipped = scaler_.skipped();

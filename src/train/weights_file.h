@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "execute/program.h"
+#include "model/model.h"
 
 namespace thimble {
 
@@ -12,11 +14,15 @@ namespace thimble {
 // Sparse weights take what lies at their nonzeros; other tensors are ignored. Numbers of another
 // floating type are rounded to the model's, to nearest. Returns how many tensors were, in words ("6
 // tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
-// has a number that the model's type does not reach.
-std::string load_weights(const std::string& path, Program& program);
+// has a number that the model's type does not reach. A file of the program that `foreign` names is
+// known by its names.
+std::string load_weights(const std::string& path, Program& program,
+                         const std::optional<ForeignNames>& foreign = {});
 
-// Weights and statistics as one safetensors file, sparse weights in full.
-void save_weights(const std::string& path, Program& program);
+// Weights and statistics as one safetensors file, sparse weights in full; as another program has
+// them, where `foreign` is given.
+void save_weights(const std::string& path, Program& program,
+                  const std::optional<ForeignNames>& foreign = {});
 
 // Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
 // full.

@@ -58,8 +58,9 @@ BlockState add_block_state(Builder& b, ValueId w, const std::string& what) {
 BlockState add_fold_start(Builder& b, ValueId w, const OptimizerSpec& spec,
                           const std::string& name) {
   const BlockState m = add_block_state(b, w, "momentum");
-  const auto decayed = b.apply("momentum_decay_8bit", {m.codes, m.scales, w},
-                               {{"momentum", spec.momentum}, {"weight_decay", spec.weight_decay}});
+  const auto decayed =
+      b.apply("momentum_decay_8bit", {m.codes, m.scales, w},
+              {{"momentum", spec.momentum}, {"weight_decay", decay_of(b.graph(), w, spec)}});
   b.graph()[decayed[0]].name = name;
   b.graph()[decayed[1]].name = name + ".scales";
   return {decayed[0], decayed[1]};

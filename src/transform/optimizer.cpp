@@ -8,6 +8,7 @@
 #include "transform/accumulate.h"
 #include "transform/block_state.h"
 #include "transform/clip.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -32,7 +33,8 @@ const UpdateRule& running_rule(const OptimizerSpec& spec) {
   return stands_still ? *find_update_rule(rule.without_momentum) : rule;
 }
 
-Attrs settings_of(const UpdateRule& rule, const OptimizerSpec& spec) {
+Attrs settings_of(const UpdateRule& rule, OptimizerSpec spec, double decay) {
+  spec.weight_decay = decay;
   Attrs attrs;
   if (rule.op.empty()) attrs.set("rule", std::string(rule.name));
   for (const HyperParameter& hyper : hyper_parameters()) {
@@ -50,7 +52,7 @@ class UpdateNodes {
 
   // w moves by its gradient, times `factor` where that is valid.
   void add(ValueId w, ValueId g, ValueId factor) {
-    const Attrs settings = settings_of(rule_, spec_);
+    const Attrs settings = settings_of(rule_, spec_, decay_of(b_.graph(), w, spec_));
     if (spec_.fold) {  // g is the new momentum, weight decay included
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
@@ -143,7 +145,7 @@ class UpdateNodes {
 ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
                    const std::string& name) {
   const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
-  const double decay = spec.weight_decay * (scaled ? spec.scaling.start : 1);
+  const double decay = decay_of(b.graph(), w, spec) * (scaled ? spec.scaling.start : 1);
   const ValueId momentum = b.state(b.graph()[w].name + ".momentum", b.type(g));
   const ValueId start =
       b.op("momentum_decay", {momentum, w}, {{"momentum", spec.momentum}, {"weight_decay", decay}});
@@ -175,6 +177,14 @@ Rounding parse_rounding(std::string_view name) {
     if (kRoundings[r] == name) return static_cast<Rounding>(r);
   }
   user_error("there is no rounding '{}'; known: nearest, stochastic, kahan", name);
+}
+
+std::string_view name_of(DecayOn on) { return on == DecayOn::all ? "all" : "matrices"; }
+
+double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec) {
+  const Value& value = graph[weight];
+  const bool matrix = value.type.shape.rank() >= 2 || value.name == kSparseValues;
+  return spec.decay_on == DecayOn::all || matrix ? spec.weight_decay : 0;
 }
 
 std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId> weights) {

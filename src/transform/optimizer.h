@@ -22,6 +22,13 @@ enum class Rounding : uint8_t {
 std::string_view name_of(Rounding rounding);
 Rounding parse_rounding(std::string_view name);
 
+// Which weights decay.
+enum class DecayOn : uint8_t {
+  all,
+  matrices,  // those with two axes or more, sparse or not: no bias, no scale of a normalisation
+};
+std::string_view name_of(DecayOn on);
+
 struct OptimizerSpec {
   std::string name = "sgd";  // of a rule (graph/update_rule.h)
   // Hyper-parameters. Those that the rule does not read are as here.
@@ -30,6 +37,7 @@ struct OptimizerSpec {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  DecayOn decay_on = DecayOn::all;
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
@@ -62,6 +70,9 @@ double usual_rate(const OptimizerSpec& spec);
 
 // The rule whose name the spec has. REQUIRES: there is one.
 const UpdateRule& rule_of(const OptimizerSpec& spec);
+
+// The decay of one weight.
+double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec);
 
 // UserError, saying what to choose instead, where gradients cannot be folded into the momentum.
 void check_fold(const OptimizerSpec& spec);

@@ -18,20 +18,58 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kMethods = {"dynamic", "static", "magnitude"};
 
-bool can_be_sparse(const Value& value) {
-  return value.role == Role::weight && !value.producer.valid() && value.type.shape.rank() >= 2;
+// Whether output 0 of the node stands for input 0.
+bool passes_on(const Node& node) { return node.op->casts || node.op->view; }
+
+// Values that are the matrix of a linear map and nothing else, directly or through a cast or view:
+// so embeddings, positions and kernels over time are not, nor are embeddings that project, too.
+std::vector<bool> linear_maps(const Graph& graph) {
+  std::vector<bool> maps(graph.values.size(), false), other(graph.values.size(), false);
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const size_t read = node.inputs[i].at();
+      const bool passes = i == 0 && passes_on(node);
+      const bool map = ((node.op->maps >> i) & 1u) != 0;
+      maps[read] = maps[read] || (passes ? maps[node.outputs[0].at()] : map);
+      other[read] = other[read] || (passes ? other[node.outputs[0].at()] : !map);
+    }
+  }
+  for (size_t v = 0; v < maps.size(); ++v) maps[v] = maps[v] && !other[v];
+  return maps;
 }
 
 // Weights that can be sparse, in the order in which they are first read.
 std::vector<ValueId> candidates(const Graph& graph) {
+  const std::vector<bool> maps = linear_maps(graph);
   std::vector<ValueId> found;
   for (const Node& node : graph.nodes) {
     for (const ValueId input : node.inputs) {
+      const Value& value = graph[input];
+      const bool fits = value.role == Role::weight && !value.producer.valid() &&
+                        value.type.shape.rank() >= 2 && maps[input.at()];
       const bool known = std::find(found.begin(), found.end(), input) != found.end();
-      if (!known && can_be_sparse(graph[input])) found.push_back(input);
+      if (fits && !known) found.push_back(input);
     }
   }
   return found;
+}
+
+// The weight that is read last: that of the layer which the loss looks at.
+ValueId last_weight(const Graph& graph) {
+  std::vector<ValueId> stands_for(graph.values.size());  // the weight that a value is
+  ValueId last;
+  for (const Node& node : graph.nodes) {
+    for (const ValueId input : node.inputs) {
+      const Value& value = graph[input];
+      const bool matrix = value.role == Role::weight && value.type.shape.rank() >= 2;
+      const ValueId weight = matrix ? input : stands_for[input.at()];
+      if (!weight.valid()) continue;
+      last = weight;
+      if (passes_on(node)) stands_for[node.outputs[0].at()] = weight;
+    }
+  }
+  return last;
 }
 
 ValueId stem_of(const Graph& graph) {
@@ -43,10 +81,10 @@ ValueId stem_of(const Graph& graph) {
 
 std::vector<ValueId> usual_choice(const Graph& graph) {
   std::vector<ValueId> chosen = candidates(graph);
-  if (!chosen.empty()) chosen.pop_back();  // the last layer
-  const ValueId stem = stem_of(graph);
+  const ValueId stem = stem_of(graph), last = last_weight(graph);
   std::erase_if(chosen, [&](ValueId weight) {
-    return weight == stem || graph[weight].name.find("shortcut") != std::string::npos;
+    return weight == stem || weight == last ||
+           graph[weight].name.find("shortcut") != std::string::npos;
   });
   user_check(!chosen.empty(), "{} has no weight that is sparse by default; choose some by --sparse",
              graph.name);
@@ -62,9 +100,10 @@ std::vector<ValueId> matching(const Graph& graph, const std::vector<std::string>
       if (fnmatch(pattern.c_str(), graph[all[i]].name.c_str(), 0) != 0) continue;
       matched = taken[i] = true;
     }
-    user_check(matched,
-               "--sparse '{}' matches no weight of {} with two axes or more; names look like '{}'",
-               pattern, graph.name, all.empty() ? "" : graph[all.front()].name);
+    user_check(
+        matched,
+        "--sparse '{}' matches no weight of {} that is the matrix of a layer; names look like '{}'",
+        pattern, graph.name, all.empty() ? "" : graph[all.front()].name);
   }
   std::vector<ValueId> chosen;
   for (size_t i = 0; i < all.size(); ++i) {

@@ -38,7 +38,8 @@ void check_sparsity(const SparsitySpec& spec);
 
 // Rewrites a forward graph; nothing when the spec is not enabled. A chosen weight keeps
 // round(density n), at least one, of its n elements. Chosen without patterns: every weight with two
-// axes or more, but for the stem (the first convolution), shortcuts and the last layer. UserError
+// axes or more that is the matrix of a linear map (never embeddings, positions, norms), but for the
+// stem (the first convolution), shortcuts and the last layer. UserError
 // when a pattern matches no such weight. Every graph of a net, for whatever rows, is rewritten
 // alike.
 void sparsify(Graph& graph, const SparsitySpec& spec);

@@ -49,8 +49,109 @@ Case batch_norm(std::string op, Shape x, double mean, uint32_t accumulate = 0) {
   return {std::move(op), sample};
 }
 
+// Attention of several tiles, the last of them in part.
+void add_attention(std::vector<Case>& result) {
+  const Fill keys = {Fill::Kind::labels, 0, 1000};
+  const Fill small = {Fill::Kind::uniform, -1, 1};
+  const TensorType rng = {{3}, DType::i64}, lengths = {{2}, DType::i32};
+  const Attrs packed = {{"heads", int64_t{3}},
+                        {"causal", int64_t{1}},
+                        {"packed", int64_t{1}},
+                        {"dropout", 0.1},
+                        {"stream", int64_t{4}}};
+  const Attrs across = {{"heads", int64_t{4}}, {"groups", int64_t{2}}, {"padded", int64_t{1}}};
+  const TensorType qkv = f32({2, 150, 3 * 3 * 20}), y = f32({2, 150, 60}), lse = f32({2, 3, 150});
+  const TensorType q = f32({2, 70, 128}), k = f32({2, 200, 64}), seen = f32({2, 4, 70});
+  const Fill above = {Fill::Kind::uniform, 4, 6}, some = {Fill::Kind::labels, 1, 201};
+  std::vector<Case> cases = {
+      {"attention", {.inputs = {qkv, rng}, .attrs = packed, .fills = {{}, keys}}},
+      {"attention", {.inputs = {q, k, k, lengths}, .attrs = across, .fills = {{}, {}, {}, some}}},
+      {"attention_backward",
+       {.inputs = {qkv, y, lse, y, rng}, .attrs = packed, .fills = {small, {}, above, {}, keys}}},
+      {"attention_backward",
+       {.inputs = {q, k, k, q, seen, q, lengths},
+        .attrs = across,
+        .fills = {small, small, small, {}, above, {}, some}}}};
+  for (const Case& c : cases) {
+    result.push_back(c);
+    result.push_back(in_sixteen_bits(c, DType::bf16));
+  }
+}
+
+// What else a block of a language model is made of, in 16 bits.
+void add_blocks(std::vector<Case>& result) {
+  const TensorType x = f32({3, 40, 96}), channels = f32({96}), rows = f32({120});
+  const Fill positive = {Fill::Kind::uniform, 0.5, 2};
+  const std::string tanh = "tanh", silu = "silu";
+  const std::vector<Case> cases = {
+      {"gelu", {.inputs = {x}, .attrs = {{"approximate", tanh}}}},
+      {"gelu_backward", {.inputs = {x, x}, .accumulate = 1}},
+      {"silu", {.inputs = {x}}},
+      {"glu", {.inputs = {x}, .attrs = {{"act", silu}}}},
+      {"glu_backward", {.inputs = {x, f32({3, 40, 48})}, .attrs = {{"act", silu}}}},
+      {"rotary", {.inputs = {x}, .attrs = {{"heads", int64_t{6}}, {"rotated", int64_t{4}}}}},
+      {"rms_norm", {.inputs = {x, channels}}},
+      {"rms_norm_backward",
+       {.inputs = {x, rows, channels, x}, .fills = {{}, positive}, .accumulate = 3}},
+      {"layer_norm_backward",
+       {.inputs = {x, rows, rows, channels, x}, .fills = {{}, {}, positive}, .accumulate = 1}}};
+  for (const Case& c : cases) {
+    result.push_back(c);
+    result.push_back(in_sixteen_bits(c, DType::f16));
+  }
+}
+
+// Sentences of a translator: convolutions over time, embeddings, and what projects onto words.
+void add_sequences(std::vector<Case>& result) {
+  const TensorType lengths = {{7}, DType::i32}, key = {{3}, DType::i64};
+  const Fill real = {Fill::Kind::labels, 0, 30}, keys = {Fill::Kind::labels, 0, 1000};
+  const TensorType x = f32({7, 29, 256});
+  for (const bool shared : {false, true}) {
+    const std::string op = shared ? "light_conv" : "dynamic_conv";
+    const TensorType kernels = f32(shared ? Shape{4, 31} : Shape{7, 29, 124});
+    const Attrs attrs = {{"heads", int64_t{4}},
+                         {"kernel", int64_t{31}},
+                         {"padded", int64_t{1}},
+                         {"dropout", 0.1},
+                         {"stream", int64_t{3}}};
+    result.push_back(
+        {op,
+         {.inputs = {x, kernels, lengths, key}, .attrs = attrs, .fills = {{}, {}, real, keys}}});
+    result.push_back({op + "_backward",
+                      {.inputs = {x, kernels, x, lengths, key},
+                       .attrs = attrs,
+                       .fills = {{}, {}, {}, real, keys},
+                       .accumulate = 3}});
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      result.push_back(in_sixteen_bits(result[result.size() - 2], dtype));
+      result.push_back(in_sixteen_bits(result[result.size() - 2], dtype));
+    }
+  }
+  const TensorType tokens = {{40, 33}, DType::i32};
+  const Fill words = {Fill::Kind::labels, 0, 1000};
+  result.push_back({"embed", {.inputs = {f32({1000, 96}), tokens}, .fills = {{}, words}}});
+  result.push_back({"embed_backward",
+                    {.inputs = {tokens, f32({40, 33, 96})},
+                     .attrs = {{"rows", int64_t{1000}}, {"scale", 9.8}},
+                     .fills = {words},
+                     .accumulate = 1}});
+  Case loss = {
+      "vocabulary_loss_backward",
+      {.inputs = {f32({300, 64}), f32({1037, 64}), {{300}, DType::i32}, f32({1}), f32({1})},
+       .attrs = {{"label_smoothing", 0.1}, {"takes_over", int64_t{1}}},
+       .fills = {{},
+                 {Fill::Kind::uniform, -0.5, 0.5},
+                 {Fill::Kind::labels, -1, 1037},
+                 {Fill::Kind::uniform, 0.1, 0.2},
+                 {Fill::Kind::uniform, 0.5, 2}},
+       .accumulate = 2}};
+  result.push_back(loss);
+  result.push_back(in_sixteen_bits(loss, DType::bf16));
+}
+
 std::vector<Case> cases() {
   std::vector<Case> result;
+  add_sequences(result);
   for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
     for (const uint32_t accumulate : {0u, 1u}) {
       result.push_back(conv(op, {8, 32, 32, 16}, {32, 3, 3, 16}, 1, accumulate));
@@ -197,6 +298,8 @@ std::vector<Case> cases() {
                      .attrs = {{"needs_dx", int64_t{1}}},
                      .fills = {{}, {}, {}, weights, weights, gates},
                      .accumulate = 0x1c}});
+  add_attention(result);
+  add_blocks(result);
   return result;
 }
 

@@ -275,10 +275,13 @@ TEST(Plan, APlanOfMicrobatchesIsSavedWhole) {
     spill(path, changed.dump());
     expect_mistake(thimble_says({"verify", path}), "unsound");
   };
-  refused([](auto& f) { f.erase("rest"); });
-  refused([](auto& f) { f["rest"] = f["plan"]; });
+  refused([](auto& f) { f.erase("others"); });
+  refused([](auto& f) { f["others"][0]["plan"] = f["plan"]; });
   refused([](auto& f) { f["plan"]["microbatches"] = 2; });
-  refused([](auto& f) { f["rest"]["calls"].erase(f["rest"]["calls"].size() / 2); });
+  refused([](auto& f) {
+    auto& calls = f["others"][0]["plan"]["calls"];
+    calls.erase(calls.size() / 2);
+  });
   refused([](auto& f) { f["recipe"]["fold"] = false; });
   refused([](auto& f) { f["recipe"]["norm"] = "group"; });
 }

@@ -225,18 +225,18 @@ TEST(Fields, RandomRecipesPlanSaveAndVerify) {
     }
     if (std::holds_alternative<Infeasible>(planned)) continue;
     const auto& step = std::get<PlannedTraining>(planned);
-    save_plan(folder / "plan", step.recipe, step.plan(),
-              step.rest() ? &step.rest()->plan : nullptr);
+    std::vector<ShapedPlan> plans;
+    for (const auto& variant : step.variants) plans.push_back({variant->shape, variant->plan});
+    save_plan(folder / "plan", step.recipe, plans);
     const PlanFile file = load_plan(folder / "plan");
     ASSERT_EQ(to_json(file.recipe), to_json(step.recipe));
     const auto backend = make_backend(file.recipe.device, file.recipe.on);
     const std::vector<TrainingGraph> graphs = make_step_graphs(file.recipe);
-    const Graph& full = graphs.front().model.graph;
-    ASSERT_EQ(find_fault(full, gather_costs(full, *backend), file.plan), std::nullopt);
-    ASSERT_EQ(file.rest.has_value(), graphs.size() > 1);
-    if (file.rest) {
-      const Graph& rest = graphs.back().model.graph;
-      ASSERT_EQ(find_fault(rest, gather_costs(rest, *backend), *file.rest), std::nullopt);
+    ASSERT_EQ(file.plans.size(), graphs.size());
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      ASSERT_EQ(file.plans[i].shape, step.variants[i]->shape);
+      const Graph& graph = graphs[i].model.graph;
+      ASSERT_EQ(find_fault(graph, gather_costs(graph, *backend), file.plans[i].plan), std::nullopt);
     }
     ++done;
   }

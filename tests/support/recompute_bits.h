@@ -158,6 +158,19 @@ inline std::vector<Net> nets() {
   all.push_back({"lstm", {.name = "lstm:layers=2,hidden=8,length=24", .batch = 3}});
   all.push_back(
       {"lstm_runs", {.name = "lstm:layers=2,hidden=8,length=12,steps-at-once=5", .batch = 3}});
+  all.push_back({"lstm_text",
+                 {.name = "lstm:layers=2,hidden=8,length=12,steps-at-once=5,reads=tokens,"
+                          "predicts=targets,embedding=6",
+                  .batch = 3}});
+  all.push_back(
+      {"lstm_frames", {.name = "lstm:layers=1,hidden=8,length=9,predicts=targets", .batch = 3}});
+  const std::string small =
+      "width=16,heads=2,encoder=2,decoder=2,kernel=7,length=9,dropout=0.1,"
+      "source-vocabulary=13,target-vocabulary=11";
+  all.push_back({"dynamicconv", {.name = "dynamicconv:" + small, .batch = 3}});
+  all.push_back({"lightconv", {.name = "lightconv:" + small, .batch = 2}});
+  all.push_back(
+      {"sparse_dynamicconv", {.name = "dynamicconv:" + small, .batch = 2}, {.density = 0.4}});
   all.push_back(
       {"unet",
        {.name = "unet:layers=3,hidden=4", .batch = 2, .image = {16, 16, 3}, .dropout = 0.1}});
@@ -165,6 +178,15 @@ inline std::vector<Net> nets() {
       {"sparse_wrn", {.name = "wrn-16-1", .batch = 3, .image = {8, 8, 3}}, {.density = 0.3}});
   all.push_back(
       {"sparse_lstm", {.name = "lstm:layers=2,hidden=8,length=12", .batch = 3}, {.density = 0.5}});
+  all.push_back({"gpt",
+                 {.name = "gpt:layers=3,heads=2,width=16,vocabulary=11,length=12",
+                  .batch = 2,
+                  .dropout = 0.2}});
+  all.push_back({"rotary_gpt",
+                 {.name = "gpt:layers=2,heads=4,width=16,vocabulary=11,length=9,positions=rotary,"
+                          "tied=off",
+                  .batch = 2},
+                 {.density = 0.5}});
   return all;
 }
 
@@ -196,7 +218,9 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
       } else {
         int row = call;
         for (int32_t& label : program.view<int32_t>(feed.value)) {
-          label = row++ % static_cast<int32_t>(feed.limit);
+          // Lengths have no limit of their own.
+          label = feed.limit > 0 ? row++ % static_cast<int32_t>(feed.limit)
+                                 : 1 + row++ % static_cast<int32_t>(model.options.length);
         }
       }
     }

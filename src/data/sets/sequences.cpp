@@ -1,17 +1,35 @@
 // Sequences of the length, width and classes that the model wants, made on the spot; others with
-// every seed.
+// every seed. A model that predicts 'targets' finds the label at every time step.
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/generated.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
 constexpr std::string_view kSequence = "sequence";
 constexpr std::string_view kLabel = "label";
+constexpr std::string_view kTargets = "targets";
+
+struct Own {
+  int64_t records = 6400;  // of an epoch; a tenth as many are tested on
+};
+
+void fields(std::any& own, Fields& list) {
+  if (std::any_cast<Own>(&own) == nullptr) own = Own();
+  list.whole("sequences", std::any_cast<Own&>(own).records, {.least = 1, .most = INT32_MAX},
+             {.help = "Generated sequences of an epoch",
+              .more = "`lstm`: generated sequences of an epoch; a tenth as many are tested on",
+              .matters = matters::bits,
+              .training = true});
+}
 
 class Sequences final : public Dataset {
  public:
-  Sequences(const SequenceSpec& spec, int64_t train_count, int64_t test_count, uint64_t seed)
+  Sequences(const SequenceSpec& spec, bool targets, int64_t train_count, int64_t test_count,
+            uint64_t seed)
       : spec_(spec), seed_(seed) {
     user_check(spec.length >= 1 && spec.features >= 1 && spec.classes >= 1 &&
                    spec.classes <= INT32_MAX && train_count >= 1 && test_count >= 1,
@@ -28,6 +46,12 @@ class Sequences final : public Dataset {
              .shape = {spec.length, spec.features},
              .strided = true},
             {.name = std::string(kLabel), .dtype = DType::i32, .limit = spec.classes, .pad = -1}}};
+    if (!targets) return;
+    info_.fields.push_back({.name = std::string(kTargets),
+                            .dtype = DType::i32,
+                            .shape = {spec.length},
+                            .limit = spec.classes,
+                            .pad = -1});
   }
 
   const DatasetInfo& info() const override { return info_; }
@@ -41,6 +65,9 @@ class Sequences final : public Dataset {
     int32_t label = 0;
     generated_sequence(spec_, seed_, split, index, out, stride, label);
     if (parts[1].data != nullptr) parts[1].all<int32_t>()[0] = label;
+    if (parts.size() > 2 && parts[2].data != nullptr) {
+      std::ranges::fill(parts[2].all<int32_t>(), label);
+    }
   }
 
  private:
@@ -55,16 +82,22 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
     spec.length = sequence->shape[0];
     spec.features = sequence->shape[1];
   }
+  const RecordField* const targets = find_field(request.wanted, kTargets);
   if (const RecordField* label = find_field(request.wanted, kLabel)) spec.classes = label->limit;
-  return std::make_unique<Sequences>(spec, request.train_count.value_or(6400),
-                                     request.test_count.value_or(640), request.seed);
+  if (targets != nullptr) spec.classes = targets->limit;
+  const int64_t records = request.own_of<Own>("sequences").records;
+  return std::make_unique<Sequences>(
+      spec, targets != nullptr, request.train_count.value_or(records),
+      request.test_count.value_or(std::max<int64_t>(1, records / 10)), request.seed);
 }
 
 }  // namespace
 
 extern const DatasetDef data_sequences;
 const DatasetDef data_sequences{
-    "sequences", "made on the spot, in the length and classes the model wants; needs no files",
-    open};
+    .name = "sequences",
+    .summary = "made on the spot, in the length and classes the model wants; needs no files",
+    .open = open,
+    .fields = fields};
 
 }  // namespace thimble

@@ -1,15 +1,28 @@
-// lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled, with a
-// classifier on the last hidden state. Weight gradients add in place over time. A layer is a node
-// per time step, or per run of `steps_at_once` time steps, the last run as short as it takes.
+// lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled. They read frames of
+// `features` numbers, or tokens, embedded. What is predicted: the class of a record, from the last
+// hidden state; a class at every time step; or a number. Weight gradients add in place over time. A
+// layer is a node per time step, or per run of `steps_at_once` time steps, the last run as short as it
+// takes; so is the loss, where it is one at every time step.
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "graph/limits.h"
 #include "model/layers.h"
 #include "recipe/field.h"
 
 namespace thimble {
 namespace {
+
+enum class Reads : uint8_t { sequence, tokens };
+std::string_view name_of(Reads reads) { return reads == Reads::sequence ? "sequence" : "tokens"; }
+
+enum class Predicts : uint8_t { label, targets, number };
+std::string_view name_of(Predicts predicts) {
+  return predicts == Predicts::label     ? "label"
+         : predicts == Predicts::targets ? "targets"
+                                         : "number";
+}
 
 constexpr int64_t kFeatures = 50;
 
@@ -17,9 +30,41 @@ struct Lstm {
   int64_t layers = 2;
   int64_t hidden = 128;
   int64_t steps_at_once = 0;  // 0: by device
+  Reads reads = Reads::sequence;
+  Predicts predicts = Predicts::label;
+  int64_t features = kFeatures;
+  int64_t embedding = 0;  // 0: as many as units
 };
 
 bool matches(std::string_view name) { return name == "lstm"; }
+
+// Names of measured times have what is beyond the first three only where it is said.
+unsigned matters_if(bool said) {
+  return matters::graph | matters::bits | (said ? unsigned{matters::time} : 0u);
+}
+
+void list_ends(Lstm& lstm, Fields& list) {
+  list.choice("reads", "entrance", 2, lstm.reads,
+              {.help = "sequence (of frames) or tokens",
+               .more = "`sequence`: frames of numbers; `tokens`: words, bytes, ..., embedded",
+               .matters = matters_if(lstm.reads != Reads::sequence)});
+  list.choice("predicts", "end", 3, lstm.predicts,
+              {.help = "label, targets (one at every time step) or number",
+               .more = "`label`: a class, at the end; `targets`: a class at every time step, by a "
+                       "projection whose logits never exist whole; `number`: a number, at the end",
+               .matters = matters_if(lstm.predicts != Predicts::label)});
+  const bool tokens = lstm.reads == Reads::tokens;
+  list.whole("features", lstm.features, {.least = 1, .most = kMostWidth},
+             {.help = "numbers of a frame",
+              .more = "numbers of a frame, where the data do not say",
+              .matters = matters_if(lstm.features != kFeatures),
+              .idle = tokens ? "with --reads tokens" : ""});
+  list.whole("embedding", lstm.embedding, {.least = 1, .most = kMostWidth, .open = 0},
+             {.help = "numbers that a token is embedded in",
+              .usual = "as many as units",
+              .matters = matters_if(lstm.embedding != 0),
+              .idle = tokens ? "" : "without --reads tokens"});
+}
 
 void fields(ModelOptions& options, Fields& list) {
   Lstm& lstm = own_of<Lstm>(options);
@@ -38,6 +83,7 @@ void fields(ModelOptions& options, Fields& list) {
                       "checkpoint goes on with another N",
               .usual = "1; on a GPU 16",
               .matters = matters::graph | matters::time});
+  list_ends(lstm, list);
 }
 
 // On a GPU, one time step is too little work for the launches that it takes.
@@ -46,24 +92,43 @@ void complete(ModelOptions& options, bool on_gpu) {
   if (options.length == 0) options.length = 64;
   if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
   lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
-  constexpr int64_t kMostNodes = 1'000'000;  // beyond, the graph itself would not fit in memory
+  if (lstm.embedding == 0) lstm.embedding = lstm.hidden;
+  constexpr int64_t kOfANode = 3;  // states and gates, at least
   const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
-  user_check(lstm.layers * runs <= kMostNodes,
-             "an lstm of {} layers by {} time steps has more than {} nodes; choose fewer --layers, "
-             "a shorter --length or more --steps-at-once",
-             lstm.layers, options.length, kMostNodes);
+  user_check(lstm.layers * runs <= kMostValues / kOfANode,
+             "an lstm of {} layers by {} time steps has more than {} tensors; choose fewer "
+             "--layers, a shorter --length or more --steps-at-once",
+             lstm.layers, options.length, kMostValues);
 }
 
 std::vector<RecordField> records(const ModelOptions& options) {
-  return {{.name = "sequence",
-           .dtype = DType::f32,
-           .shape = {options.length, kFeatures},
-           .strided = true},
-          {.name = "label", .dtype = DType::i32, .limit = options.classes}};
+  const Lstm lstm = own_of<Lstm>(options);
+  const auto classes = [&](const char* name) {
+    return RecordField{
+        .name = name, .dtype = DType::i32, .shape = {options.length}, .limit = options.classes};
+  };
+  std::vector<RecordField> fields = {{.name = "sequence",
+                                      .dtype = DType::f32,
+                                      .shape = {options.length, lstm.features},
+                                      .strided = true}};
+  if (lstm.reads == Reads::tokens) fields = {classes("tokens")};
+  if (lstm.predicts == Predicts::targets) {
+    fields.push_back(classes("targets"));
+  } else if (lstm.predicts == Predicts::number) {
+    fields.push_back({.name = "number", .dtype = DType::f32});
+  } else {
+    fields.push_back({.name = "label", .dtype = DType::i32, .limit = options.classes});
+  }
+  return fields;
 }
 
 void adopt(std::span<const RecordField> data, ModelOptions& options) {
-  if (const RecordField* label = find_field(data, "label")) options.classes = label->limit;
+  Lstm& lstm = own_of<Lstm>(options);
+  for (const char* name : {"label", "targets", "tokens"}) {
+    if (const RecordField* field = find_field(data, name)) options.classes = field->limit;
+  }
+  const RecordField* const sequence = find_field(data, "sequence");
+  if (sequence != nullptr && sequence->shape.rank() == 2) lstm.features = sequence->shape[1];
 }
 
 constexpr Intake kIntake = {records, adopt};
@@ -75,69 +140,140 @@ struct Cell {
   ValueId h, c;              // [N, H], after the latest time step
 };
 
-Cell make_cell(Layers& net, const ModelOptions& options, int64_t hidden, int64_t layer,
-               int64_t in) {
-  Builder& b = net.build();
-  const Builder::Scope scope(b, fmt::format("layer{}", layer + 1));
-  const Init init = {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(hidden))};
-  const ValueId zero = b.constant(0, {{options.batch, hidden}, options.storage});
-  return {net.weight("input.weight", {4 * hidden, in}, init),
-          net.weight("recurrent.weight", {4 * hidden, hidden}, init),
-          net.weight("bias", {4 * hidden}, init), zero, zero};
-}
-
-// Time step t of all layers.
-void add_step(Builder& b, const ModelOptions& options, ValueId sequence, int64_t t,
-              std::vector<Cell>& cells) {
-  ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", t}, {"end", t + 1}});
-  x = b.op("reshape", {x}, {{"shape", std::vector<int64_t>{options.batch, kFeatures}}});
-  for (Cell& cell : cells) {
-    const auto next = b.apply(
-        "lstm_cell", {x, cell.h, cell.c, cell.input_weight, cell.recurrent_weight, cell.bias});
-    cell.h = next[0];
-    cell.c = next[1];
-    x = cell.h;
+class Network {
+ public:
+  explicit Network(const ModelOptions& options)
+      : options_(options), own_(own_of<Lstm>(options)), net_(options), b_(net_.build()) {
+    user_check(!options.generating, "an lstm does not go on with text; choose --model gpt");
   }
-}
 
-// The run of time steps from `begin` on, of all layers.
-void add_run(Builder& b, ValueId sequence, int64_t begin, int64_t end, std::vector<Cell>& cells) {
-  ValueId x = b.op("slice", {sequence}, {{"axis", int64_t{0}}, {"begin", begin}, {"end", end}});
-  for (Cell& cell : cells) {
-    const auto next = b.apply(
-        "lstm_steps", {x, cell.h, cell.c, cell.input_weight, cell.recurrent_weight, cell.bias});
-    x = next[0];
-    cell.h = next[1];
-    cell.c = next[2];
-  }
-}
-
-Model build(const ModelOptions& options) {
-  const Lstm lstm = own_of<Lstm>(options);
-  Layers net(options);
-  Builder& b = net.build();
-  const ValueId sequence = net.sequence(kFeatures);
-  std::vector<Cell> cells;
-  for (int64_t layer = 0; layer < lstm.layers; ++layer) {
-    cells.push_back(
-        make_cell(net, options, lstm.hidden, layer, layer == 0 ? kFeatures : lstm.hidden));
-  }
-  for (int64_t t = 0; t < options.length; t += lstm.steps_at_once) {
-    const Builder::Scope scope(b, fmt::format("t{}", t));
-    if (lstm.steps_at_once == 1) {
-      add_step(b, options, sequence, t, cells);
-    } else {
-      add_run(b, sequence, t, std::min(options.length, t + lstm.steps_at_once), cells);
+  Model build() {
+    enter();
+    for (int64_t layer = 0; layer < own_.layers; ++layer) {
+      cells_.push_back(make_cell(layer, layer == 0 ? width_ : own_.hidden));
     }
+    if (own_.predicts == Predicts::targets) {
+      targets_ = net_.tokens("targets", options_.classes);
+      head_ = net_.weight("head.weight", {options_.classes, own_.hidden}, init());
+    }
+    for (int64_t t = 0; t < options_.length; t += own_.steps_at_once) {
+      const Builder::Scope scope(b_, fmt::format("t{}", t));
+      add_run(t, std::min(options_.length, t + own_.steps_at_once));
+    }
+    if (own_.predicts == Predicts::targets) return finish_steps();
+    if (own_.predicts == Predicts::number) return finish_number();
+    return net_.finish(net_.linear("classifier", cells_.back().h, options_.classes));
   }
-  return net.finish(net.linear("classifier", cells.back().h, options.classes));
-}
+
+ private:
+  Init init() const {
+    return {Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(own_.hidden))};
+  }
+
+  void enter() {
+    if (own_.reads == Reads::sequence) {
+      width_ = own_.features;
+      sequence_ = net_.sequence(width_);
+      return;
+    }
+    width_ = own_.embedding;
+    tokens_ = net_.tokens("tokens", options_.classes);
+    table_ = net_.weight("tokens.weight", {options_.classes, width_}, {Init::Kind::normal, 1});
+  }
+
+  Cell make_cell(int64_t layer, int64_t in) {
+    const Builder::Scope scope(b_, fmt::format("layer{}", layer + 1));
+    const ValueId zero = b_.constant(0, {{options_.batch, own_.hidden}, options_.storage});
+    return {net_.weight("input.weight", {4 * own_.hidden, in}, init()),
+            net_.weight("recurrent.weight", {4 * own_.hidden, own_.hidden}, init()),
+            net_.weight("bias", {4 * own_.hidden}, init()), zero, zero};
+  }
+
+  // Time steps [begin, end) of i32 [N,T]: [N] of one step, else [K,N].
+  ValueId steps_of(ValueId rows, int64_t begin, int64_t end) {
+    ValueId part = b_.op("slice", {rows}, {{"axis", int64_t{1}}, {"begin", begin}, {"end", end}});
+    if (own_.steps_at_once == 1) return reshaped(part, {options_.batch});
+    return b_.op("transpose", {part}, {{"perm", std::vector<int64_t>{1, 0}}});
+  }
+  ValueId reshaped(ValueId value, std::vector<int64_t> shape) {
+    return b_.op("reshape", {value}, {{"shape", std::move(shape)}});
+  }
+
+  // What the first layer reads of time steps [begin, end): [N,I] of one step, else [K,N,I].
+  ValueId entering(int64_t begin, int64_t end) {
+    if (own_.reads == Reads::tokens) {
+      return b_.op("embed", {table_, steps_of(tokens_, begin, end)});
+    }
+    const ValueId part =
+        b_.op("slice", {sequence_}, {{"axis", int64_t{0}}, {"begin", begin}, {"end", end}});
+    return own_.steps_at_once == 1 ? reshaped(part, {options_.batch, width_}) : part;
+  }
+
+  // A time step, or a run of them, of all layers, and its loss.
+  void add_run(int64_t begin, int64_t end) {
+    const bool one = own_.steps_at_once == 1;
+    ValueId x = entering(begin, end);
+    for (Cell& cell : cells_) {
+      const auto next =
+          b_.apply(one ? "lstm_cell" : "lstm_steps",
+                   {x, cell.h, cell.c, cell.input_weight, cell.recurrent_weight, cell.bias});
+      x = next[0];
+      cell.h = one ? next[0] : next[1];
+      cell.c = one ? next[1] : next[2];
+    }
+    if (own_.predicts != Predicts::targets) return;
+    const ValueId rows = one ? x : reshaped(x, {(end - begin) * options_.batch, own_.hidden});
+    losses_.push_back(net_.token_loss(rows, head_, steps_of(targets_, begin, end)));
+  }
+
+  // Added up from the last run to the first, as the backward pass meets them.
+  Model finish_steps() {
+    std::vector<ValueId> sums = losses_.back();
+    for (size_t run = losses_.size() - 1; run-- > 0;) {
+      for (const size_t k : {size_t{0}, size_t{2}, size_t{3}}) {
+        sums[k] = b_.op("add", {losses_[run][k], sums[k]});
+      }
+    }
+    return net_.finish_token_losses(sums[0], sums[2], sums[3]);
+  }
+
+  // The mean of squared errors.
+  Model finish_number() {
+    Model& model = net_.model();
+    const ValueId number = b_.input("number", {{options_.batch}, DType::f32});
+    model.feeds.push_back({.value = number, .field = "number"});
+    ValueId y = reshaped(net_.linear("regressor", cells_.back().h, 1), {options_.batch});
+    if (options_.storage != DType::f32) y = b_.op("cast", {y}, {{"dtype", std::string("f32")}});
+    const ValueId error = b_.op("sub", {y, number});
+    const ValueId sum = b_.op("reduce", {b_.op("mul", {error, error})},
+                              {{"axes", std::vector<int64_t>{0}}, {"keep_dims", int64_t{1}}});
+    model.loss = b_.op("mul", {sum, net_.weight_of_loss()});
+    model.metrics = {{.name = "deviation", .brief = "rms", .of_mean = [](double mean) {
+                        return std::sqrt(mean);
+                      }}};
+    model.outputs = {{"number", y}};
+    model.graph.results = {model.loss};
+    return std::move(model);
+  }
+
+  const ModelOptions& options_;
+  const Lstm own_;
+  Layers net_;
+  Builder& b_;
+  int64_t width_ = 0;                         // of what the first layer reads
+  ValueId sequence_, tokens_, table_;         // entrances
+  ValueId targets_, head_;                    // of a loss at every time step
+  std::vector<Cell> cells_;                   // by layer
+  std::vector<std::vector<ValueId>> losses_;  // by run: what vocabulary_loss makes
+};
+
+Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
 extern const ModelFamily family_lstm;
 const ModelFamily family_lstm{.pattern = "lstm",
-                              .summary = "stacked LSTM over generated sequences",
+                              .summary = "stacked LSTM over sequences or tokens",
                               .matches = matches,
                               .batch = 64,
                               .fields = fields,

@@ -106,6 +106,7 @@ const OpDef op_matmul{
     .work = work,
     .samples = samples,
     .recompute = Recompute::costly,
+    .maps = 1u << 1,
     .accumulates = 1,
 };
 

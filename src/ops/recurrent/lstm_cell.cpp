@@ -83,6 +83,7 @@ const OpDef op_lstm_cell{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{1, 2}},
+    .maps = 3u << 3,
 };
 
 }  // namespace thimble

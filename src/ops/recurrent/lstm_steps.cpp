@@ -109,6 +109,7 @@ const OpDef op_lstm_steps{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{kLastH, 1}, {kLastC, 2}},
+    .maps = 3u << 3,
 };
 
 }  // namespace thimble

@@ -23,9 +23,9 @@ class ChannelSums {
   void clear(std::byte* workspace, int part) const {
     std::fill_n(first(workspace, part), 2 * channels_, 0.0);
   }
-  // Writes both sums to outputs `output` and `output` + 1, or adds them.
-  void write(std::byte* workspace, const KernelArgs& args, size_t output) const {
-    for (const size_t which : {size_t{0}, size_t{1}}) {
+  // Writes both sums, or the first of them, to the outputs from `output` on, or adds them.
+  void write(std::byte* workspace, const KernelArgs& args, size_t output, size_t sums = 2) const {
+    for (size_t which = 0; which < sums; ++which) {
       float* to = args.outputs[output + which].as<float>();
       const bool add = args.adds_into(output + which);
       for (int64_t c = 0; c < channels_; ++c) {

@@ -10,11 +10,12 @@ namespace thimble {
 inline constexpr int kRandomLanes = 16;
 inline constexpr int64_t kRandomGroup = 4 * kRandomLanes;  // elements whose words are made together
 
-// Words of the elements [group * kRandomGroup, (group + 1) * kRandomGroup).
-THIMBLE_INLINE void random_words(const RandomStream& stream, int64_t group, uint32_t* words) {
+// Words of the draws whose numbers (element / 4) are `draws`: draw l makes words [4 * l, 4 * l + 4).
+THIMBLE_INLINE void random_draws(const RandomStream& stream, const uint32_t* draws,
+                                 uint32_t* words) {
   uint32_t c0[kRandomLanes], c1[kRandomLanes], c2[kRandomLanes], c3[kRandomLanes];
   for (int l = 0; l < kRandomLanes; ++l) {
-    c0[l] = static_cast<uint32_t>(group * kRandomLanes) + static_cast<uint32_t>(l);
+    c0[l] = draws[l];
     c1[l] = stream.stream;
     c2[l] = stream.step;
     c3[l] = stream.microbatch;
@@ -38,6 +39,15 @@ THIMBLE_INLINE void random_words(const RandomStream& stream, int64_t group, uint
     words[4 * l + 2] = c2[l];
     words[4 * l + 3] = c3[l];
   }
+}
+
+// Words of the elements [group * kRandomGroup, (group + 1) * kRandomGroup).
+THIMBLE_INLINE void random_words(const RandomStream& stream, int64_t group, uint32_t* words) {
+  uint32_t draws[kRandomLanes];
+  for (int l = 0; l < kRandomLanes; ++l) {
+    draws[l] = static_cast<uint32_t>(group * kRandomLanes) + static_cast<uint32_t>(l);
+  }
+  random_draws(stream, draws, words);
 }
 
 // As uniform_from; signed integers convert faster.

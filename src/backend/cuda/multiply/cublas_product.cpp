@@ -45,10 +45,15 @@ CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType fa
     : device_(device), add_(add ? 1.0f : 0.0f) {
   internal_check(p.parts == 1 || (p.batch == 1 && p.k % p.parts == 0),
                  "only the depth of one product is cut, into equal parts");
+  internal_check((p.pitch_a == 0 && p.pitch_y == 0) || p.batch * p.parts == 1,
+                 "only one product has rows with room between them");
   const int64_t count = p.batch * p.parts;
-  a_ = layout(factors, factor(!p.transpose_a, p.k, p.m, p.parts), count);
+  Matrices a = factor(!p.transpose_a, p.k, p.m, p.parts), y = {p.n, p.m, p.n, p.m * p.n};
+  if (p.pitch_a > 0) a.pitch = p.pitch_a;
+  if (p.pitch_y > 0) y.pitch = p.pitch_y;
+  a_ = layout(factors, a, count);
   b_ = layout(factors, factor(p.transpose_b, p.k, p.n, p.parts), count);
-  y_ = layout(result, {p.n, p.m, p.n, p.m * p.n}, count);
+  y_ = layout(result, y, count);
   const bool rounds = factors == DType::f32 && device.tf32;
   check(cublasLtMatmulDescCreate(
             &product_, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),

@@ -16,6 +16,8 @@ struct ProductShape {
   // Of one product, equal parts of the depth K, each with a result of its own: y is [parts,M,N].
   int64_t parts = 1;
   int64_t alignment = kArenaAlignment;  // in bytes, of the addresses of all matrices
+  // Numbers from one row of a, or of y, to the next; 0: rows follow each other.
+  int64_t pitch_a = 0, pitch_y = 0;
 };
 
 // The alignment of places that are multiples of `bytes` into a buffer of an arena.

@@ -1,0 +1,102 @@
+// Attention on a CPU, a tile of kTile queries by kTile keys at a time. Scores are held turned,
+// [keys, queries]: then keys are used where they lie, queries are turned once for all keys, and
+// softmax, along the keys, runs side by side for all queries of a tile.
+#pragma once
+
+#include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/parallel.h"
+#include "ops/attend/attention_geometry.h"
+
+namespace thimble {
+
+constexpr int64_t kTile = 64;
+
+// A matrix of floats: element (r, c) is at[r * row + c * column].
+struct Factor {
+  const float* at;
+  int64_t row, column;
+};
+
+// c [m,n] += a [m,depth] b [depth,n]; the columns of b and c are neighbours.
+void add_product(int64_t m, int64_t n, int64_t depth, Factor a, const float* b, int64_t b_row,
+                 float* c, int64_t c_row);
+
+// to [columns, kTile] = factor * from [rows, columns] turned; zeros behind the last row.
+void turn_rows(const float* from, int64_t row, int64_t rows, int64_t columns, float factor,
+               float* to);
+
+// The keys [first_key, first_key + keys) by the queries of a tile of one head of one row of the
+// batch.
+struct ScoreTile {
+  int64_t first_key = 0, keys = 0;
+  int64_t visible[kTile] = {};  // of each query, counted from first_key
+  bool all_visible = false;
+};
+
+// Streams a softmax over tiles of keys: on return scores are exp(score - largest) of what is
+// visible and 0 of the rest; largest and sum take them in; `fade` is what earlier results shrink by.
+void stream_softmax(const ScoreTile& tile, float* scores, float* largest, float* sum, float* fade);
+
+// scores = exp(scores - lse) of what is visible, 0 of the rest.
+void probabilities(const ScoreTile& tile, float* scores, const float* lse);
+
+// dp = scale * p * (kept * dp - delta), then p = kept * p, kept being 1 without dropout (null).
+void score_gradients(int64_t keys, float scale, const float* delta, const float* kept, float* p,
+                     float* dp);
+
+// What each probability of a tile is multiplied by, for queries from `query` on. REQUIRES: dropout.
+void draw_kept(const AttentionGeometry& g, const int64_t* rng, int64_t n, int64_t head,
+               int64_t query, const ScoreTile& tile, float* kept);
+void multiply_all(int64_t count, const float* by, float* values);
+// values [rows, columns], each row by its own factor.
+void scale_rows(int64_t rows, int64_t columns, const float* factors, float* values);
+
+// Rows of a tensor as floats: f32 ones where they lie, others widened into room.
+struct FloatRows {
+  const float* at;
+  int64_t row;
+};
+inline FloatRows float_rows(const TensorRef& tensor, int64_t first, int64_t rows, int64_t step,
+                            int64_t columns, float* room) {
+  if (tensor.type.dtype == DType::f32) return {tensor.as<const float>() + first, step};
+  for (int64_t r = 0; r < rows; ++r) widen(tensor, first + r * step, columns, room + r * columns);
+  return {room, columns};
+}
+
+// Rounds rows [rows, columns] to where they belong.
+inline void store_rows(const float* from, int64_t rows, int64_t columns, const TensorRef& to,
+                       int64_t first, int64_t step) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = from + r * columns;
+    if (to.type.dtype == DType::f32) {
+      std::copy_n(row, columns, to.as<float>() + first + r * step);
+    } else {
+      narrow(row, to, first + r * step, columns);
+    }
+  }
+}
+
+// The tensors behind q, k and v, or their gradients: packed, all of them are the same, and k and v
+// begin behind q.
+struct AttentionTensors {
+  const TensorRef &q, &k, &v;
+  int64_t first_k, first_v;
+
+  AttentionTensors(const AttentionGeometry& g, std::span<const TensorRef> tensors)
+      : q(tensors[0]),
+        k(tensors[g.packed ? 0 : 1]),
+        v(tensors[g.packed ? 0 : 2]),
+        first_k(g.packed ? g.heads * g.size : 0),
+        first_v(g.packed ? (g.heads + g.groups) * g.size : 0) {}
+};
+
+// Tensors of one floating type that kernels know, and something to do.
+inline bool attends(const Signature& s, const AttentionGeometry& g) {
+  return is_stageable(s.inputs[0].dtype) && g.rows * g.queries * g.keys > 0;
+}
+
+// Fills the parts of a tile that depend on where it is, for queries [query, query + queries).
+ScoreTile score_tile(const AttentionGeometry& g, int64_t length, int64_t query, int64_t queries,
+                     int64_t key);
+
+}  // namespace thimble

@@ -1,0 +1,34 @@
+// rms_norm_backward: a row at a time; the gradient of the scale is summed along the way.
+#include "backend/cpu/normalise/row_gradients.h"
+#include "backend/cpu/pointwise/elementwise.h"
+#include "backend/cpu/reduce/softmax_rows.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, const RowGradients& g) {
+  const int64_t columns = g.columns;
+  const float* gamma = args.inputs[2].as<const float>();
+  const float share = 1 / static_cast<float>(columns);
+  double* __restrict dgamma = g.dgamma;
+  for (int64_t r = 0; r < g.rows; ++r) {
+    const float* x = g.x + r * columns;
+    const float* dy = g.dy + r * columns;
+    const float rstd = args.inputs[1].as<const float>()[g.first + r];
+    for (int64_t c = 0; c < columns; ++c) dgamma[c] += static_cast<double>(dy[c] * x[c] * rstd);
+    const float mean = static_cast<float>(row_sum(
+                           columns, [=](int64_t c) { return dy[c] * gamma[c] * (x[c] * rstd); })) *
+                       share;
+    map_range(g.dx + r * columns, 0, columns, args.adds_into(0),
+              [=](int64_t c) { return rstd * (dy[c] * gamma[c] - x[c] * rstd * mean); });
+  }
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) { return make_row_gradients(s, loop, 1); }
+
+}  // namespace
+
+extern const CpuKernel cpu_rms_norm_backward;
+const CpuKernel cpu_rms_norm_backward{"rms_norm_backward", make};
+
+}  // namespace thimble

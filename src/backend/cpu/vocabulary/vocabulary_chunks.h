@@ -1,0 +1,81 @@
+// What vocabulary_loss and its gradient do alike on the CPU: the logits of a chunk of rows by one
+// product, then row by row its log-sum-exp and what it adds to the sums. 16-bit rows are widened
+// chunk by chunk, a 16-bit weight once.
+#pragma once
+
+#include <array>
+
+#include "backend/cpu/cpu_kernel.h"
+#include "backend/cpu/multiply/product.h"
+#include "backend/cpu/parallel.h"
+#include "ops/vocabulary/vocabulary_geometry.h"
+
+namespace thimble {
+
+// A product for chunks of all rows that there is room for, and one for a shorter last one.
+class ChunkProduct {
+ public:
+  // shape(rows) says what it is for a chunk of so many.
+  template <class ShapeOf>
+  ChunkProduct(const Vocabulary& v, const ShapeOf& shape) : full_(shape(v.at_once)) {
+    if (v.rest() != v.at_once) rest_ = Product(shape(v.rest()));
+    rows_ = v.at_once;
+  }
+  ChunkProduct() = default;
+
+  size_t scratch_bytes() const { return std::max(full_.scratch_bytes(), rest_.scratch_bytes()); }
+  const std::string& implementation() const { return full_.implementation(); }
+  void run(int64_t rows, const void* a, const void* b, void* y, std::byte* scratch) {
+    (rows == rows_ ? full_ : rest_).run(a, b, y, scratch);
+  }
+
+ private:
+  Product full_, rest_;
+  int64_t rows_ = 0;
+};
+
+class VocabularyChunks {
+ public:
+  struct Chunk {
+    int64_t first, rows;
+    const float* h;          // [rows,C]
+    float* logits;           // [rows,V]
+    const float* lse;        // [rows]
+    const int32_t* targets;  // [rows]
+  };
+  struct Sums {
+    double loss = 0, nll = 0;
+    int64_t correct = 0;
+  };
+
+  // Takes its rooms from the workspace.
+  VocabularyChunks(const Signature& s, WorkspaceParts& rooms);
+
+  int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
+  size_t scratch_bytes() const { return to_logits_.scratch_bytes(); }
+  const std::string& implementation() const { return to_logits_.implementation(); }
+
+  // The weight in f32.
+  const float* weight(const KernelArgs& args) const;
+  // Makes the logits of chunk i and adds its rows to the sums.
+  Chunk run(const KernelArgs& args, int64_t i, const float* weight, std::byte* scratch, Sums& sums);
+  // Turns logits into their gradients, in place.
+  void to_gradients(const Chunk& chunk, float scale) const;
+  // Writes or adds the sums into the outputs of these numbers.
+  static void store(const Sums& sums, const KernelArgs& args, const std::array<size_t, 3>& outputs);
+
+ private:
+  struct RowSums {
+    double loss, nll;
+    int64_t correct;
+  };
+
+  const Vocabulary v_;
+  const int64_t ignored_;
+  const double smoothing_;
+  const bool staged_;
+  ChunkProduct to_logits_;
+  int64_t logits_at_, sums_at_, lse_at_, h_at_ = 0, weight_at_ = 0;
+};
+
+}  // namespace thimble

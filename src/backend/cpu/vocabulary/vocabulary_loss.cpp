@@ -1,0 +1,41 @@
+// vocabulary_loss: chunk by chunk.
+#include "backend/cpu/vocabulary/vocabulary_chunks.h"
+
+namespace thimble {
+namespace {
+
+class VocabularyLoss final : public Kernel {
+ public:
+  explicit VocabularyLoss(const Signature& s) : chunks_(s, rooms_) {
+    scratch_at_ = rooms_.take(chunks_.scratch_bytes());
+    name = "onednn " + chunks_.implementation();
+    workspace = rooms_.total();
+  }
+
+  void run(const KernelArgs& args) override {
+    VocabularyChunks::Sums sums;
+    const float* const weight = chunks_.weight(args);
+    for (int64_t i = 0; i < chunks_.count(); ++i) {
+      const auto chunk = chunks_.run(args, i, weight, args.workspace + scratch_at_, sums);
+      std::copy_n(chunk.lse, chunk.rows, args.outputs[kLossLse].as<float>() + chunk.first);
+    }
+    VocabularyChunks::store(sums, args, kLossSums);
+  }
+
+ private:
+  WorkspaceParts rooms_;
+  VocabularyChunks chunks_;
+  int64_t scratch_at_ = 0;
+};
+
+std::unique_ptr<Kernel> make(const Signature& s) {
+  const bool fits = is_stageable(s.inputs[0].dtype) && s.inputs[0].elements() > 0;
+  return fits ? make_if_supported<VocabularyLoss>(s) : nullptr;
+}
+
+}  // namespace
+
+extern const CpuKernel cpu_vocabulary_loss;
+const CpuKernel cpu_vocabulary_loss{"vocabulary_loss", make};
+
+}  // namespace thimble

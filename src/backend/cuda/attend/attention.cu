@@ -1,0 +1,57 @@
+// attention: on tensor cores in 16 bits, where the head's size suits them; else a warp per query.
+#include "backend/cuda/attend/plain_attention.cuh"
+#include "backend/cuda/attend/tensor_attention.cuh"
+
+namespace thimble {
+namespace {
+
+void attend_plainly(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
+  with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    with_plain_channels(g.size, [&](auto channels) {
+      attend_rows<T, channels.value>
+          <<<plain_blocks(g.rows * g.heads * g.queries), kPlainThreads, plain_shared(g, 1),
+             device.stream>>>(AttentionCall<T>(g, args, args.inputs.subspan(g.sources())),
+                              args.outputs[0].as<T>(), args.outputs[1].as<float>());
+    });
+  });
+  check_launch("attention");
+}
+
+template <class T, int kSize, bool kDrop>
+void attend_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
+  const dim3 grid(static_cast<unsigned>((g.queries + kQueryTile<kSize> - 1) / kQueryTile<kSize>),
+                  static_cast<unsigned>(g.heads), static_cast<unsigned>(g.rows));
+  attend_tiles<T, kSize, kDrop>
+      <<<grid, kTensorThreads, attend_shared_bytes<kSize, T>(), device.stream>>>(
+          AttentionCall<T>(g, args, args.inputs.subspan(g.sources())), args.outputs[0].as<T>(),
+          args.outputs[1].as<float>());
+  check_launch("attention");
+}
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  const AttentionGeometry g = attention_geometry("attention", s.inputs, s.attrs);
+  const DType dtype = s.inputs[0].dtype;
+  const bool empty = g.rows * g.queries * g.keys == 0;
+  if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
+  if (!suits_tensor_cores(g, dtype, device)) {
+    return own_kernel([&device, g](const KernelArgs& args) { attend_plainly(g, args, device); });
+  }
+  std::unique_ptr<Kernel> kernel;
+  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
+    using T = typename decltype(tag)::type;
+    allow_shared(attend_tiles<T, size.value, drop.value>, attend_shared_bytes<size.value, T>());
+    kernel = own_kernel([&device, g](const KernelArgs& args) {
+      attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+    });
+  });
+  kernel->name = "own, tensor cores";
+  return kernel;
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_attention;
+const CudaKernel cuda_attention{"attention", make};
+
+}  // namespace thimble

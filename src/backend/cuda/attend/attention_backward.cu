@@ -1,0 +1,76 @@
+// attention_backward: on tensor cores in 16 bits, where the head's size suits them; else a warp per
+// query, then per key.
+#include "backend/cuda/attend/plain_attention.cuh"
+#include "backend/cuda/attend/tensor_attention_backward.cuh"
+
+namespace thimble {
+namespace {
+
+void gradients_plainly(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
+  with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const AttentionCall<T> call(g, args, args.inputs.subspan(g.sources() + 3));
+    const AttentionGradients<T> d(g, args);
+    with_plain_channels(g.size, [&](auto channels) {
+      query_row_gradients<T, channels.value>
+          <<<plain_blocks(g.rows * g.heads * g.queries), kPlainThreads, plain_shared(g, 2),
+             device.stream>>>(call, d);
+      key_row_gradients<T, channels.value>
+          <<<plain_blocks(g.rows * g.groups * g.keys), kPlainThreads, plain_shared(g, 2),
+             device.stream>>>(call, d);
+    });
+  });
+  check_launch("the gradient of attention");
+}
+
+template <class T, int kSize, bool kDrop>
+void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
+  const AttentionCall<T> call(g, args, args.inputs.subspan(g.sources() + 3));
+  const AttentionGradients<T> d(g, args);
+  const auto tiles = [](int64_t rows) {
+    return static_cast<unsigned>((rows + kTileRows - 1) / kTileRows);
+  };
+  const int64_t deltas = g.rows * g.queries * g.heads * (kSize / 8);
+  const auto batch = static_cast<unsigned>(g.rows);
+  constexpr size_t kShared = gradient_shared_bytes<kSize, T>();
+  row_deltas<T, kSize><<<static_cast<unsigned>((deltas + kTensorThreads - 1) / kTensorThreads),
+                         kTensorThreads, 0, device.stream>>>(g, d);
+  key_tile_gradients<T, kSize, kDrop><<<dim3(tiles(g.keys), static_cast<unsigned>(g.groups), batch),
+                                        kTensorThreads, kShared, device.stream>>>(call, d);
+  query_tile_gradients<T, kSize, kDrop>
+      <<<dim3(tiles(g.queries), static_cast<unsigned>(g.heads), batch), kTensorThreads, kShared,
+         device.stream>>>(call, d);
+  check_launch("the gradient of attention");
+}
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  const AttentionGeometry g = attention_geometry("attention_backward", s.inputs, s.attrs);
+  const DType dtype = s.inputs[0].dtype;
+  const bool empty = g.rows * g.queries * g.keys == 0;
+  if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
+  if (!suits_tensor_cores(g, dtype, device)) {
+    return own_kernel([&device, g](const KernelArgs& args) { gradients_plainly(g, args, device); },
+                      delta_bytes(g));
+  }
+  std::unique_ptr<Kernel> kernel;
+  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
+    using T = typename decltype(tag)::type;
+    constexpr size_t kShared = gradient_shared_bytes<decltype(size)::value, T>();
+    allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared);
+    allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared);
+    kernel = own_kernel(
+        [&device, g](const KernelArgs& args) {
+          gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+        },
+        delta_bytes(g));
+  });
+  kernel->name = "own, tensor cores";
+  return kernel;
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_attention_backward;
+const CudaKernel cuda_attention_backward{"attention_backward", make};
+
+}  // namespace thimble

@@ -1,0 +1,222 @@
+// Attention on tensor cores, forward: a block takes some queries of one head, and streams over the
+// keys that they see, a tile at a time, while the next one is on its way to shared memory. Scores and
+// probabilities stay in registers.
+#pragma once
+
+#include "backend/cuda/attend/attention_call.cuh"
+#include "backend/cuda/attend/tensor_tiles.cuh"
+
+namespace thimble {
+
+constexpr float kLog2e = 1.4426950408889634f;
+
+// Blocks of 16 queries that a warp takes: as many as leave their sums in registers.
+template <int kSize>
+constexpr int kQueryBlocks = kSize <= 64 ? 2 : 1;
+template <int kSize>
+constexpr int kQueryTile = 16 * kTensorWarps* kQueryBlocks<kSize>;
+
+template <int kSize, class T>
+constexpr size_t attend_shared_bytes() {
+  return (kQueryTile<kSize> + 4 * kTileRows) * kSize * sizeof(T);
+}
+
+// Which of the keys of eight columns are kept, for two of these at a time: neighbouring lanes have
+// two of four words each, so that each of them draws for one of the two and gets the rest of the other.
+// Bit 2 * t + e of the result: column e of the lane in the t-th. `element` is the random element of
+// the first column of the first.
+__device__ inline uint32_t kept_pairs(const KeptKeys& kept, int64_t element) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool odd = lane % 2 != 0;
+  const PhiloxCounter words = kept.words((element + (odd ? 8 : 0) + lane % 4 / 2 * 4) / 4);
+  const uint32_t first = odd ? words[2] : words[0], second = odd ? words[3] : words[1];
+  const uint32_t given0 = __shfl_xor_sync(~0u, odd ? words[0] : words[2], 1);
+  const uint32_t given1 = __shfl_xor_sync(~0u, odd ? words[1] : words[3], 1);
+  const uint32_t own = (kept.keeps(first) ? 1u : 0u) | (kept.keeps(second) ? 2u : 0u);
+  const uint32_t given = (kept.keeps(given0) ? 1u : 0u) | (kept.keeps(given1) ? 2u : 0u);
+  return odd ? given | own << 2 : own | given << 2;
+}
+
+// What a lane keeps of a softmax that streams: of two rows.
+struct StreamedRows {
+  float largest[2] = {-INFINITY, -INFINITY};  // of scores before scaling
+  float sum[2] = {0, 0};                      // of the lane's own columns
+
+  // Takes in a tile of scores, which become probabilities up to a factor; results so far shrink.
+  template <int kColumns, int kResults>
+  __device__ void take(float (&scores)[kColumns / 8][4], float scale2,
+                       float (&results)[kResults / 8][4]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float most = largest[r];
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n) {
+        most = fmaxf(most, fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
+      }
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+      const float base = most == -INFINITY ? 0 : most * scale2;
+      const float fade = exp2f(largest[r] * scale2 - base);
+      largest[r] = most;
+      float own = 0;
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n) {
+#pragma unroll
+        for (int e = 2 * r; e < 2 * r + 2; ++e) {
+          scores[n][e] = exp2f(scores[n][e] * scale2 - base);
+          own += scores[n][e];
+        }
+      }
+      sum[r] = sum[r] * fade + own;
+#pragma unroll
+      for (int n = 0; n < kResults / 8; ++n) {
+        results[n][2 * r] *= fade;
+        results[n][2 * r + 1] *= fade;
+      }
+    }
+  }
+  // The sum over all columns, in every lane of the row.
+  __device__ float total(int r) const {
+    const float two = sum[r] + __shfl_xor_sync(~0u, sum[r], 1);
+    return two + __shfl_xor_sync(~0u, two, 2);
+  }
+};
+
+template <class T, int kSize, bool kDrop>
+__global__ void __launch_bounds__(kTensorThreads)
+    attend_tiles(AttentionCall<T> call, T* y, float* lse) {
+#if THIMBLE_TENSOR_TILES
+  constexpr int kBlocks = kQueryBlocks<kSize>;
+  extern __shared__ __align__(128) unsigned char shared[];
+  T* const q_tile = reinterpret_cast<T*>(shared);
+  T* const kv_tiles = q_tile + kQueryTile<kSize> * kSize;  // k, v, and the next of both
+  const AttentionGeometry& g = call.g;
+  // The longest work first.
+  const int64_t query = int64_t{gridDim.x - 1 - blockIdx.x} * kQueryTile<kSize>;
+  const int64_t head = blockIdx.y, n = blockIdx.z, length = call.length(n);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t last_query = min(g.queries, query + kQueryTile<kSize>) - 1;
+  const int visible = static_cast<int>(g.visible(last_query, length));
+  const int visible_to_all = static_cast<int>(g.visible(query, length));
+  const auto copy_keys = [&](int key) {
+    T* const to = kv_tiles + key / kTileRows % 2 * 2 * kTileRows * kSize;
+    const int64_t at = g.key_at(n, key, head), left = g.keys - key;
+    copy_rows<kSize, kTileRows>(to, call.k + at, g.key_step, left);
+    copy_rows<kSize, kTileRows>(to + kTileRows * kSize, call.v + at, g.key_step, left);
+  };
+  copy_rows<kSize, kQueryTile<kSize>>(q_tile, call.q + g.query_at(n, query, head), g.query_step,
+                                      g.queries - query);
+  if (visible > 0) copy_keys(0);
+  close_copies();
+
+  const int first_row = warp * 16 * kBlocks;
+  const float scale2 = static_cast<float>(g.scale) * kLog2e;
+  float results[kBlocks][kSize / 8][4] = {};
+  StreamedRows rows[kBlocks];
+  const auto queries_at = [&](uint32_t(&left)[4], int block, int column) {
+    load_left<kSize>(left, q_tile, first_row + block * 16, column);
+  };
+  for (int key = 0; key < visible; key += kTileRows) {
+    if (key + kTileRows < visible) copy_keys(key + kTileRows);
+    close_copies();
+    await_copies<1>();
+    __syncthreads();
+    const T* const k_tile = kv_tiles + key / kTileRows % 2 * 2 * kTileRows * kSize;
+    const T* const v_tile = k_tile + kTileRows * kSize;
+    float scores[kBlocks][kTileRows / 8][4] = {};
+    add_row_products<kSize, kTileRows>(scores, k_tile, queries_at);
+    uint32_t left[kBlocks][kTileRows / 16][4];
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const int64_t row = query + first_row + b * 16 + lane / 4;  // and the eighth behind it
+      if (key + kTileRows > visible_to_all) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int seen = static_cast<int>(g.visible(row + 8 * r, length)) - key;
+#pragma unroll
+          for (int c = 0; c < kTileRows / 8; ++c) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+              if (c * 8 + lane % 4 * 2 + e >= seen) scores[b][c][2 * r + e] = -INFINITY;
+            }
+          }
+        }
+      }
+      rows[b].template take<kTileRows, kSize>(scores[b], scale2, results[b]);
+      if constexpr (kDrop) {
+        const KeptKeys kept(g, call.rng);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const int64_t own = min(row + 8 * r, g.queries - 1);
+          const int64_t element = g.random_element(n, own, head) + key;
+#pragma unroll
+          for (int c = 0; c < kTileRows / 8; c += 2) {
+            const uint32_t bits = kept_pairs(kept, element + c * 8);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              float& p = scores[b][c + e / 2][2 * r + e % 2];
+              p = (bits >> e & 1u) != 0 ? p : 0;
+            }
+          }
+        }
+      }
+      round_to_left<T, kTileRows>(scores[b], left[b]);
+    }
+    add_tile_products<kSize, kTileRows>(results, left, v_tile);
+    __syncthreads();
+  }
+  await_copies<0>();
+
+  const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    const int64_t row = query + first_row + b * 16;
+    float share[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float total = rows[b].total(r);
+      share[r] = total == 0 ? 0 : kept_scale / total;
+      const int64_t own = row + lane / 4 + 8 * r;
+      if (lane % 4 == 0 && own < g.queries) {
+        lse[g.lse_at(n, own, head)] =
+            rows[b].largest[r] * static_cast<float>(g.scale) + logf(total);
+      }
+    }
+    store_sums<T, kSize>(results[b], share[0], share[1], y + g.result_at(n, row, head),
+                         g.heads * g.size, g.queries - row);
+  }
+#endif
+}
+
+// Whether tensor cores take it. The largest score is looked for before scaling.
+inline bool suits_tensor_cores(const AttentionGeometry& g, DType dtype, const CudaDevice& device) {
+  const bool size = g.size == 32 || g.size == 64 || g.size == 128;
+  return size && (dtype == DType::f16 || dtype == DType::bf16) && device.architecture >= 80 &&
+         g.rows <= 65535 && g.heads <= 65535 && g.scale > 0;
+}
+
+// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise).
+template <class Body>
+void with_tensor_tiles(const AttentionGeometry& g, DType dtype, const Body& body) {
+  const auto with_size = [&](auto tag, auto drop) {
+    if (g.size == 32) return body(tag, std::integral_constant<int, 32>{}, drop);
+    if (g.size == 64) return body(tag, std::integral_constant<int, 64>{}, drop);
+    return body(tag, std::integral_constant<int, 128>{}, drop);
+  };
+  const auto with_drop = [&](auto tag) {
+    if (g.drop > 0) return with_size(tag, std::true_type{});
+    return with_size(tag, std::false_type{});
+  };
+  if (dtype == DType::f16) return with_drop(TypeTag<__half>{});
+  return with_drop(TypeTag<__nv_bfloat16>{});
+}
+
+// More than 48 KiB have to be asked for, once per kernel.
+template <class Function>
+void allow_shared(Function* kernel, size_t bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        "shared memory of attention");
+}
+
+}  // namespace thimble

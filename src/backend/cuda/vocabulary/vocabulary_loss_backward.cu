@@ -1,0 +1,78 @@
+// vocabulary_loss_backward: chunk by chunk, logits, their gradients, and a product of those with the
+// rows and with the weight.
+#include "backend/cuda/vocabulary/vocabulary_chunks.cuh"
+
+namespace thimble {
+namespace {
+
+class VocabularyLossBackward final : public Kernel {
+ public:
+  VocabularyLossBackward(const Signature& s, CudaDevice& device)
+      : chunks_(s, device),
+        row_bytes_(chunks_.vocabulary().width * size_of(s.inputs[0].dtype)),
+        to_h_(
+            device, chunks_.vocabulary(), [&](int64_t rows) { return h_shape(rows); },
+            s.inputs[0].dtype, s.inputs[0].dtype, (s.accumulate & 1u) != 0),
+        first_to_weight_(weight_product(s, device, (s.accumulate & 2u) != 0)) {
+    workspace = std::max({chunks_.product_scratch(), to_h_.scratch(), first_to_weight_.scratch()});
+    if (chunks_.count() > 1) {
+      to_weight_ = std::make_unique<ChunkProduct>(weight_product(s, device, true));
+      workspace = std::max(workspace, to_weight_->scratch());
+    }
+    workspace = workspace + chunks_.room(true);
+    name = "cublaslt, and own";
+  }
+
+  void run(const KernelArgs& args) override {
+    const bool takes_over = args.outputs.size() > 2;
+    std::byte* const scratch = args.workspace + chunks_.room(true).count;
+    float* const lse = takes_over ? args.outputs[kBackwardLse].as<float>() : nullptr;
+    for (int64_t i = 0; i < chunks_.count(); ++i) {
+      const int64_t rows = chunks_.rows(i), at = chunks_.first(i) * row_bytes_;
+      const void* const d =
+          chunks_.run(args, i, lse, takes_over, args.inputs[4].as<float>(), scratch);
+      (i == 0 ? first_to_weight_ : *to_weight_)
+          .run(rows, d, args.inputs[0].as<std::byte>() + at, args.outputs[1].data, scratch);
+      // From here on dh may overwrite the rows.
+      to_h_.run(rows, d, args.inputs[1].data, args.outputs[0].as<std::byte>() + at, scratch);
+    }
+    if (takes_over) chunks_.add_up(args, true, kBackwardSums);
+  }
+
+ private:
+  ProductShape h_shape(int64_t rows) const {
+    const Vocabulary& v = chunks_.vocabulary();
+    ProductShape shape = {.m = rows, .n = v.width, .k = v.classes};
+    shape.alignment = chunks_.row_alignment();
+    shape.pitch_a = chunks_.pitch();
+    return shape;
+  }
+  ChunkProduct weight_product(const Signature& s, CudaDevice& device, bool add) const {
+    const auto shape_of = [&](int64_t rows) {
+      const Vocabulary& v = chunks_.vocabulary();
+      ProductShape shape = {.m = v.classes, .n = v.width, .k = rows, .transpose_a = true};
+      shape.alignment = chunks_.row_alignment();
+      shape.pitch_a = chunks_.pitch();
+      return shape;
+    };
+    return {device, chunks_.vocabulary(), shape_of, s.inputs[0].dtype, s.inputs[0].dtype, add};
+  }
+
+  const VocabularyChunks chunks_;
+  const int64_t row_bytes_;  // of h
+  const ChunkProduct to_h_;
+  const ChunkProduct first_to_weight_;
+  std::unique_ptr<ChunkProduct> to_weight_;  // what is added to the first
+};
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  if (!on_device(s.inputs[0].dtype) || s.inputs[0].elements() == 0) return nullptr;
+  return std::make_unique<VocabularyLossBackward>(s, device);
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_vocabulary_loss_backward;
+const CudaKernel cuda_vocabulary_loss_backward{"vocabulary_loss_backward", make};
+
+}  // namespace thimble

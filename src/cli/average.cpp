@@ -1,0 +1,50 @@
+// thimble average: the mean of a run's last checkpoints.
+#include "train/average.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/options.h"
+#include "train/checkpoint.h"
+
+namespace thimble {
+
+std::vector<std::string> last_weights(const std::string& run, int64_t count) {
+  const std::vector<std::string> folders = kept_checkpoints(run);
+  user_check(!folders.empty(), "there is no checkpoint in '{}'", run);
+  user_check(
+      std::ssize(folders) >= count,
+      "'{}' has {} checkpoints, not the {} asked for; train with --keep-checkpoints {} and a "
+      "--save-every that makes as many",
+      run, folders.size(), count, count);
+  std::vector<std::string> weights;
+  for (int64_t i = 0; i < count; ++i) {
+    weights.push_back(weights_of_checkpoint(folders[static_cast<size_t>(i)]));
+  }
+  return weights;
+}
+
+Command add_average(CLI::App& app) {
+  struct Flags {
+    std::string run, out;
+    int64_t last = 10;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("average", "The mean of a run's last checkpoints");
+  command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
+      ->type_name("")
+      ->required();
+  command->add_option("--last", flags->last, "How many checkpoints (10)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{10'000}));
+  command->add_option("--out", flags->out, "safetensors file to write")
+      ->type_name("FILE")
+      ->required();
+  return {command, [flags] {
+            average_weights(last_weights(flags->run, flags->last), flags->out);
+            fmt::print("{}: the mean of {} checkpoints\n", flags->out, flags->last);
+            return kOk;
+          }};
+}
+
+}  // namespace thimble

@@ -1,0 +1,318 @@
+// thimble data: from raw text and published files to what training reads.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/version.h"
+#include "data/get/get.h"
+#include "data/pair_set.h"
+#include "data/token_set.h"
+#include "text/bleu.h"
+#include "text/utf8.h"
+
+namespace thimble {
+namespace {
+
+// A subcommand of `data`: what to run when it was chosen.
+using Action = std::function<int()>;
+
+void tell(const std::string& sentence) { say("{}\n", sentence); }
+
+void add_preparation(CLI::App& command, PreparationOptions& options) {
+  command.add_flag("--tokenise,--tokenize", options.tokenise,
+                   "Words and punctuation apart, by Moses' rules");
+  command.add_flag("--lower", options.lower_case, "In lower case");
+}
+
+// Learns or applies: one file of codes, any number of texts.
+Action add_bpe(CLI::App& data) {
+  struct Flags {
+    PreparationOptions preparation;
+    std::vector<std::string> texts;
+    std::string codes, out;
+    int64_t merges = 10'000;
+    int64_t least = 2;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* bpe = data.add_subcommand("bpe", "Cut words into pieces: learn how, or do it");
+  bpe->require_subcommand(1);
+  CLI::App* learn =
+      bpe->add_subcommand("learn", "Learn merges from texts, jointly from all of them");
+  CLI::App* apply = bpe->add_subcommand("apply", "Cut the words of a text into pieces");
+  for (CLI::App* command : {learn, apply}) {
+    command->add_option("text", flags->texts, "Text files, a sentence a line")
+        ->type_name("")
+        ->required();
+    command->add_option("--out", flags->out, "File to write")->type_name("FILE")->required();
+    command->add_option("--language", flags->preparation.language, "For --tokenise: de, en, ...")
+        ->type_name("NAME");
+    add_preparation(*command, flags->preparation);
+  }
+  learn->add_option("--merges", flags->merges, "How many merges (10000)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
+  learn->add_option("--least", flags->least, "Only pairs that are there so often (2)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  apply->add_option("--codes", flags->codes, "Merges that `learn` wrote")
+      ->type_name("FILE")
+      ->required();
+  return [flags, bpe, learn]() -> int {
+    if (!bpe->parsed()) return -1;
+    if (learn->parsed()) {
+      const Preparation plain(flags->preparation);
+      WordCounts counts;
+      for (const std::string& path : flags->texts) {
+        for_each_line(
+            path, [&](int64_t, std::string_view line) { count_words(plain.words(line), counts); });
+      }
+      user_check(!counts.empty(), "there are no words in '{}'", flags->texts.front());
+      const std::vector<Merge> merges = learn_bpe(counts, flags->merges, flags->least);
+      write_file(flags->out, to_text(merges));
+      tell(fmt::format("{}: {} merges from {} words", flags->out, merges.size(), counts.size()));
+      return kOk;
+    }
+    const Preparation cut(flags->preparation,
+                          std::make_shared<const Bpe>(read_merges(flags->codes)));
+    AtomicFile file(flags->out);
+    for (const std::string& path : flags->texts) {
+      for_each_line(path, [&](int64_t, std::string_view line) {
+        file.write(cut.pieces(cut.words(line)) + "\n");
+      });
+    }
+    file.commit();
+    return kOk;
+  };
+}
+
+ParallelFiles parallel(const std::vector<std::string>& paths, const std::vector<int>& columns) {
+  ParallelFiles files;
+  if (!paths.empty()) files.source = paths[0];
+  if (paths.size() > 1) files.target = paths[1];
+  files.source_column = columns[0];
+  files.target_column = columns[1];
+  return files;
+}
+
+Action add_pairs(CLI::App& data) {
+  struct Flags {
+    PairOptions options;
+    PreparationOptions preparation;
+    std::vector<std::string> train, valid, test;
+    std::vector<int> columns = {1, 2};
+    std::vector<int> valid_columns;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* pairs = data.add_subcommand("pairs", "Translation pairs of raw text, for --data pairs");
+  const auto files = [&](const char* name, std::vector<std::string>& paths, const char* help) {
+    return pairs->add_option(name, paths, help)->type_name("FILE [FILE]")->expected(1, 2);
+  };
+  files("--train", flags->train, "Source and target, a sentence a line; or one file with columns")
+      ->required();
+  files("--valid", flags->valid, "Likewise, to test while training (every 23rd training pair)");
+  files("--test", flags->test, "Likewise, kept as test.pairs (none)");
+  pairs->add_option("--columns", flags->columns, "Of one file: source and target, from 1 (1,2)")
+      ->type_name("N,M")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::Range(1, 1000));
+  pairs
+      ->add_option("--valid-columns", flags->valid_columns,
+                   "The same of --valid and --test (as --columns)")
+      ->type_name("N,M")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::Range(1, 1000));
+  PairOptions& options = flags->options;
+  pairs->add_option("--out", options.out, "Folder to write")->type_name("FOLDER")->required();
+  pairs->add_option("--from", options.source.language, "Source language: de, en, ...")
+      ->type_name("NAME");
+  pairs->add_option("--to", options.target.language, "Target language")->type_name("NAME");
+  add_preparation(*pairs, flags->preparation);
+  auto* merges = pairs
+                     ->add_option("--merges", options.merges,
+                                  "Cut words into pieces by so many merges, learnt jointly (none)")
+                     ->type_name("N")
+                     ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
+  pairs->add_option("--codes", options.codes, "Or by the merges of this file")
+      ->type_name("FILE")
+      ->excludes(merges);
+  pairs->add_flag("--joint", options.joint, "One vocabulary for both languages");
+  pairs->add_option("--least-count", options.least_count, "Rarer pieces are unknown (1)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  pairs->add_option("--shortest", options.shortest, "Fewest words of a sentence (1)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  pairs->add_option("--longest", options.longest, "Most words of a sentence (175)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  pairs->add_option("--ratio", options.ratio, "Most words for one of the other; 0: any (1.5)")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  pairs->add_option("--valid-every", options.valid_every, "Without --valid: every Nth pair (23)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{2}, int64_t{1'000'000}));
+  return [flags, pairs]() -> int {
+    if (!pairs->parsed()) return -1;
+    PairOptions& chosen = flags->options;
+    const std::vector<int>& others =
+        flags->valid_columns.empty() ? flags->columns : flags->valid_columns;
+    chosen.train = parallel(flags->train, flags->columns);
+    chosen.valid = parallel(flags->valid, others);
+    chosen.test = parallel(flags->test, others);
+    for (PreparationOptions* side : {&chosen.source, &chosen.target}) {
+      side->tokenise = flags->preparation.tokenise;
+      side->lower_case = flags->preparation.lower_case;
+    }
+    chosen.say = tell;
+    make_pairs(chosen);
+    return kOk;
+  };
+}
+
+Action add_tokens(CLI::App& data) {
+  auto options = std::make_shared<TokenOptions>();
+  auto kind = std::make_shared<std::string>("bytes");
+  CLI::App* tokens = data.add_subcommand("tokens", "Text as a stream of tokens, for --data tokens");
+  tokens->add_option("text", options->texts, "Text files, one behind the other")
+      ->type_name("")
+      ->required();
+  tokens->add_option("--out", options->out, "Folder to write")->type_name("FOLDER")->required();
+  tokens->add_option("--by", *kind, "What a token is: bytes, characters or pieces (bytes)")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"bytes", "characters", "pieces"}));
+  tokens->add_option("--valid", options->valid, "Text to test with (the last tenth)")
+      ->type_name("FILE")
+      ->expected(1);
+  auto* merges =
+      tokens->add_option("--merges", options->merges, "pieces: cut words by so many merges (none)")
+          ->type_name("N")
+          ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
+  tokens->add_option("--codes", options->codes, "pieces: or by the merges of this file")
+      ->type_name("FILE")
+      ->excludes(merges);
+  tokens->add_option("--language", options->preparation.language, "For --tokenise: de, en, ...")
+      ->type_name("NAME");
+  add_preparation(*tokens, options->preparation);
+  tokens->add_flag("--raw", options->raw, "16-bit tokens without a header, as nanoGPT has them");
+  return [options, kind, tokens]() -> int {
+    if (!tokens->parsed()) return -1;
+    for (const TokenKind one : {TokenKind::bytes, TokenKind::characters, TokenKind::pieces}) {
+      if (name_of(one) == *kind) options->kind = one;
+    }
+    const bool cut = options->merges > 0 || !options->codes.empty() ||
+                     options->preparation.tokenise || options->preparation.lower_case;
+    user_check(!cut || options->kind == TokenKind::pieces,
+               "--merges, --codes, --tokenise and --lower are for --by pieces");
+    options->say = tell;
+    make_tokens(*options);
+    return kOk;
+  };
+}
+
+Action add_bleu(CLI::App& data) {
+  struct Flags {
+    BleuOptions options;
+    std::string translations, tokens = "13a";
+    std::vector<std::string> references;
+    bool json = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* bleu = data.add_subcommand("bleu", "BLEU of translations, as sacreBLEU has it");
+  bleu->add_option("translations", flags->translations, "A translation a line")
+      ->type_name("")
+      ->required();
+  bleu->add_option("references", flags->references, "References, one or more files")
+      ->type_name("")
+      ->required();
+  bleu->add_flag("--lower", flags->options.lower_case, "Both in lower case");
+  bleu->add_option("--tokens", flags->tokens, "13a, or none: as they are (13a)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"13a", "none"}));
+  bleu->add_flag("--json", flags->json, "One JSON object on stdout");
+  return [flags, bleu]() -> int {
+    if (!bleu->parsed()) return -1;
+    flags->options.tokenise = flags->tokens == "13a";
+    print_bleu(bleu_of_files(flags->translations, flags->references, flags->options),
+               flags->options, flags->references.size(), flags->json);
+    return kOk;
+  };
+}
+
+Action add_get(CLI::App& data) {
+  struct Flags {
+    GetOptions options;
+    std::string name;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* get = data.add_subcommand("get", "Fetch a data set from where it is published");
+  get->add_option("name", flags->name, "Which; without it, those there are")->type_name("");
+  get->add_option("--out", flags->options.out, "Folder to write (data/NAME)")->type_name("FOLDER");
+  get->add_option("--from", flags->options.from, "Take the files from this folder instead")
+      ->type_name("PATH");
+  get->add_option("--url", flags->options.url, "A mirror that has the files, by their names")
+      ->type_name("URL");
+  return [flags, get]() -> int {
+    if (!get->parsed()) return -1;
+    if (flags->name.empty()) {
+      for (const Place& place : all_places()) {
+        fmt::print("  {:<18}{} ({})\n", place.name, place.summary, place.terms);
+      }
+      return kOk;
+    }
+    const Place& place = find_place(flags->name);
+    GetOptions& options = flags->options;
+    if (options.out.empty()) options.out = "data/" + flags->name;
+    options.say = tell;
+    bool shown = false;
+    options.progress = [&shown](std::string_view file, int64_t arrived, int64_t bytes) {
+      shown = shown || arrived > 0;
+      say("\r{}: {}{}", file, to_string(Bytes(arrived)),
+          bytes > 0 ? fmt::format(" of {}", to_string(Bytes(bytes))) : "");
+      if (bytes > 0 && arrived == bytes) say("\n");
+    };
+    get_data(place, options);
+    std::string next(place.next);
+    for (size_t at; (at = next.find("{}")) != std::string::npos;) next.replace(at, 2, options.out);
+    fmt::print("{}: {} ({})\nnext: {}\n", options.out, place.summary, place.terms, next);
+    return kOk;
+  };
+}
+
+}  // namespace
+
+void print_bleu(const Bleu& bleu, const BleuOptions& options, size_t references, bool json) {
+  const std::string signature =
+      fmt::format("{}|version:thimble-{}", signature_of(options, references), version_number());
+  if (json) {
+    print_json({{"bleu", bleu.score},
+                {"signature", signature},
+                {"precisions", bleu.precisions},
+                {"brevity_penalty", bleu.brevity},
+                {"length", bleu.length},
+                {"reference_length", bleu.reference_length}});
+    return;
+  }
+  fmt::print("{}\n{}\n", to_string(bleu), signature);
+}
+
+Command add_data(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("data", "Make data sets of raw text, or fetch them");
+  command->require_subcommand(1);
+  const std::array<Action, 5> actions = {add_get(*command), add_pairs(*command),
+                                         add_tokens(*command), add_bpe(*command),
+                                         add_bleu(*command)};
+  return {command, [actions] {
+            for (const Action& action : actions) {
+              if (const int code = action(); code >= 0) return code;
+            }
+            return kCallersMistake;
+          }};
+}
+
+}  // namespace thimble

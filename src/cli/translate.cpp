@@ -1,0 +1,187 @@
+// thimble translate: text through a trained model, and how good it is.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "data/pair_set.h"
+#include "text/utf8.h"
+#include "train/average.h"
+#include "train/checkpoint.h"
+#include "train/translator.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  std::string run, input, output, weights, data_dir, device;
+  std::vector<std::string> references;
+  int64_t beam = 4;
+  double length_penalty = 1;
+  int64_t average = 1;
+  int threads = -1;
+  bool lower = false;
+  bool json = false;
+};
+
+// The recipe that the run was trained by, on the device asked for.
+Recipe recipe_of(const Flags& flags, const std::string& folder) {
+  Recipe recipe = recipe_from_json(recipe_of_checkpoint(folder), "'" + folder + "'");
+  if (!flags.device.empty()) recipe.device = flags.device;
+  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+  if (!flags.data_dir.empty()) recipe.data.folder = flags.data_dir;
+  return recipe;
+}
+
+PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
+  user_check(recipe.data.name == "pairs",
+             "the run was trained on --data {}, and what translates is trained on pairs",
+             recipe.data.name);
+  PairSet pairs = read_pair_set(recipe.data.folder);
+  const nlohmann::json data = data_of_checkpoint(folder);
+  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
+  user_check(trained.empty() || trained == pairs.digest,
+             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
+             "with --data-dir",
+             recipe.data.folder, folder);
+  return pairs;
+}
+
+// The sentences of the input as tokens with an end; of empty lines, nothing.
+std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pairs,
+                                         int64_t longest) {
+  std::vector<std::vector<int32_t>> sentences;
+  for_each_line(flags.input, [&](int64_t number, std::string_view line) {
+    std::vector<int32_t> tokens =
+        pairs.source_pieces.encode(pairs.source.pieces(pairs.source.words(line)));
+    if (!tokens.empty()) tokens.push_back(kEndToken);
+    user_check(std::ssize(tokens) <= longest,
+               "'{}', line {}: a sentence of {} tokens is longer than the {} that the run was "
+               "trained with; break it up",
+               flags.input, number, tokens.size(), longest);
+    sentences.push_back(std::move(tokens));
+  });
+  user_check(!sentences.empty(), "'{}' is empty: there is nothing to translate", flags.input);
+  return sentences;
+}
+
+// Averaged where that was asked for, in a file that goes away.
+void load_weights_of(const Flags& flags, const std::string& folder, Translator& translator) {
+  if (!flags.weights.empty()) return translator.load(flags.weights);
+  if (flags.average == 1) return translator.load(weights_of_checkpoint(folder));
+  namespace fs = std::filesystem;
+  const std::string mean = fmt::format("{}/.average-{}.partial", flags.run, getpid());
+  average_weights(last_weights(flags.run, flags.average), mean);
+  try {
+    translator.load(mean);
+  } catch (...) {
+    fs::remove(mean);
+    throw;
+  }
+  fs::remove(mean);
+}
+
+std::string translated(const Flags& flags, const PairSet& pairs, Translator& translator,
+                       const std::vector<std::vector<int32_t>>& sentences) {
+  std::vector<std::vector<int32_t>> full;
+  for (const auto& sentence : sentences) {
+    if (!sentence.empty()) full.push_back(sentence);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto results = translator.translate(full, [&](size_t done) {
+    if (!flags.json) say("\r{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+  });
+  if (!flags.json) say("\n");
+  std::string text;
+  size_t next = 0;
+  for (const auto& sentence : sentences) {
+    if (!sentence.empty()) {
+      text += pairs.target.text(pairs.target_pieces.decode(results[next++]));
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+int run(const Flags& flags) {
+  const auto folder = latest_checkpoint(flags.run);
+  user_check(folder.has_value(), "there is no checkpoint in '{}'", flags.run);
+  const Recipe recipe = recipe_of(flags, *folder);
+  const PairSet pairs = pairs_of(recipe, *folder);
+  auto planned = plan_or_explain(recipe, flags.json);
+  if (!planned) return kInfeasible;
+  const BeamOptions options = {.beam = flags.beam,
+                               .length_penalty = flags.length_penalty,
+                               .begin = kBeginToken,
+                               .end = kEndToken,
+                               .never = {kPadToken, kBeginToken}};
+  Translator translator(*planned, options);
+  const auto sentences = encode(flags, pairs, translator.longest());
+  load_weights_of(flags, *folder, translator);
+  const std::string text = translated(flags, pairs, translator, sentences);
+  if (!flags.output.empty()) write_file(flags.output, text);
+  if (flags.output.empty() && !flags.json) fmt::print("{}", text);
+  if (flags.references.empty()) return kOk;
+  const BleuOptions how = {.lower_case = flags.lower};
+  print_bleu(bleu_of_files(flags.output, flags.references, how), how, flags.references.size(),
+             flags.json);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_translate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("translate", "Translate text with a trained model");
+  command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
+      ->type_name("")
+      ->required();
+  command->add_option("--input", flags->input, "Raw text, a sentence a line")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--output", flags->output, "File to write (standard output)")
+      ->type_name("FILE");
+  command->add_option("--beam", flags->beam, "Beginnings that are gone on with (4)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  command
+      ->add_option("--length-penalty", flags->length_penalty,
+                   "A translation of n tokens counts its score / n^X (1)")
+      ->type_name("X")
+      ->check(CLI::Range(-100.0, 100.0));
+  auto* average =
+      command->add_option("--average", flags->average, "The mean of the last N checkpoints (1)")
+          ->type_name("N")
+          ->check(CLI::Range(int64_t{1}, int64_t{10'000}));
+  command->add_option("--weights", flags->weights, "Or weights that `thimble average` wrote")
+      ->type_name("FILE")
+      ->excludes(average);
+  command
+      ->add_option("--reference", flags->references,
+                   "With --output: files to print the BLEU against")
+      ->type_name("FILE");
+  command->add_flag("--lower", flags->lower, "With --reference: both in lower case");
+  command->add_option("--data-dir", flags->data_dir, "Folder of the vocabularies (the run's)")
+      ->type_name("FOLDER");
+  command->add_option("--device", flags->device, "cpu or cuda (the run's)")->type_name("NAME");
+  command->add_option("--threads", flags->threads, "Threads (the run's)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  return {command, [flags] {
+            user_check(flags->references.empty() || !flags->output.empty(),
+                       "--reference judges a file of translations; say where it goes with "
+                       "--output");
+            return run(*flags);
+          }};
+}
+
+}  // namespace thimble

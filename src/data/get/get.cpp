@@ -1,0 +1,135 @@
+#include "data/get/get.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/append_file.h"
+#include "data/get/fetch.h"
+#include "data/gunzip.h"
+
+namespace thimble {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of_url(std::string_view url) {
+  return std::string(url.substr(url.rfind('/') + 1));
+}
+
+// OUT/SHA256SUMS, as the program of that name has it.
+class Sums {
+ public:
+  explicit Sums(const std::string& folder) : path_(folder + "/SHA256SUMS") {
+    if (!exists(path_)) return;
+    const std::string text = read_text(path_, "a list of checksums", Bytes(1 << 20));
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      if (line.size() > 66) sums_[line.substr(66)] = line.substr(0, 64);
+      at = end + 1;
+    }
+  }
+
+  std::string of(const std::string& name) const {
+    const auto at = sums_.find(name);
+    return at == sums_.end() ? "" : at->second;
+  }
+
+  void set(const std::string& name, const std::string& sha256) {
+    if (of(name) == sha256) return;
+    sums_[name] = sha256;
+    std::string text;
+    for (const auto& [file, sum] : sums_) text += sum + "  " + file + "\n";
+    write_file(path_, text);
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, std::string> sums_;
+};
+
+void copy_file(const ReadFile& from, const std::string& to) {
+  AtomicFile file(to);
+  append_file(from, file);
+  file.commit();
+}
+
+void unpack_gzip(const std::string& path) {
+  const ReadFile packed(path);
+  user_check(packed.size() > 18, "'{}' is no gzip file; get it again", path);
+  // The last four bytes say how much it is.
+  uint32_t size = 0;
+  packed.read_at(packed.size() - 4, std::as_writable_bytes(std::span(&size, 1)));
+  const ReadFile plain =
+      gunzip(packed, 1, [&](std::span<const std::byte>) { return static_cast<int64_t>(size); });
+  copy_file(plain, path.substr(0, path.size() - 3));
+}
+
+void unpack(const std::string& path, Unpack how, const std::string& folder) {
+  if (how == Unpack::none) return;
+  if (how == Unpack::gzip) return unpack_gzip(path);
+  const std::vector<std::string> words =
+      how == Unpack::tar ? std::vector<std::string>{"tar", "-xf", path, "-C", folder}
+                         : std::vector<std::string>{"unzip", "-q", "-o", path, "-d", folder};
+  std::string said;
+  const int status = run_program(words, said);
+  user_check(status != 127, "there is no `{}` program to unpack '{}' with; install it", words[0],
+             path);
+  user_check(status == 0, "'{}' cannot be unpacked: {} ended with {}; get it again", path, words[0],
+             status);
+}
+
+std::string local_file(const std::string& from, const std::string& name, size_t files) {
+  std::error_code ignored;
+  if (fs::is_directory(from, ignored)) {
+    const std::string path = from + "/" + name;
+    user_check(exists(path), "there is no '{}' in '{}'", name, from);
+    return path;
+  }
+  user_check(exists(from), "there is no file or folder '{}'", from);
+  user_check(files == 1, "'{}' is one file, and the set has {}; name their folder", from, files);
+  return from;
+}
+
+}  // namespace
+
+void get_data(const Place& place, const GetOptions& options) {
+  ensure_directory(options.out);
+  Sums sums(options.out);
+  for (const PublishedFile& file : place.files) {
+    const std::string name = name_of_url(file.url);
+    const std::string path = options.out + "/" + name;
+    const std::string wanted = file.sha256.empty() ? sums.of(name) : std::string(file.sha256);
+    bool there = exists(path);
+    if (there) {
+      try {
+        check_file(path, file.bytes, wanted);
+      } catch (const UserError& error) {
+        options.say(fmt::format("{}", error.what()));
+        there = false;
+      }
+    }
+    if (there) {
+      options.say(fmt::format("{} is there already", path));
+    } else if (!options.from.empty()) {
+      const std::string local = local_file(options.from, name, place.files.size());
+      check_file(local, file.bytes, wanted);
+      copy_file(ReadFile(local), path);
+    } else {
+      const std::string url =
+          options.url.empty() ? std::string(file.url) : options.url + "/" + name;
+      fetch({url, path, file.bytes, wanted}, [&](int64_t arrived, int64_t bytes) {
+        if (options.progress) options.progress(name, arrived, bytes);
+      });
+    }
+    const std::string found = check_file(path, file.bytes, wanted);
+    if (file.sha256.empty()) sums.set(name, found);
+    unpack(path, file.unpack, options.out);
+  }
+}
+
+}  // namespace thimble

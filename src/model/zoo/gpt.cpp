@@ -1,0 +1,282 @@
+// gpt: blocks of causal attention and a perceptron, each behind a layer_norm and beside a shortcut
+// (GPT-2), on embedded tokens; every token predicts the next. gpt2-124m and its larger relatives are
+// the published ones, whose weights can be read and written as `transformers` has them.
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/layers.h"
+#include "recipe/field.h"
+
+namespace thimble {
+namespace {
+
+enum class Positions : uint8_t { learned, rotary };
+std::string_view name_of(Positions positions) {
+  return positions == Positions::learned ? "learned" : "rotary";
+}
+
+struct Gpt {
+  int64_t layers = 6;
+  int64_t heads = 6;
+  int64_t width = 384;
+  int64_t vocabulary = 0;  // 0: the data's
+  Positions positions = Positions::learned;
+  bool tied = true;
+  int64_t places = 0;  // learned positions; 0: the length that the model is made for
+};
+
+struct Preset {
+  std::string_view name;
+  int64_t layers, heads, width;
+};
+constexpr std::array<Preset, 4> kPresets = {{{"gpt2-124m", 12, 12, 768},
+                                             {"gpt2-355m", 24, 16, 1024},
+                                             {"gpt2-774m", 36, 20, 1280},
+                                             {"gpt2-1558m", 48, 25, 1600}}};
+constexpr int64_t kBytes = 256;  // the vocabulary where neither name nor data say
+
+const Preset* preset_of(std::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return &preset;
+  }
+  return nullptr;
+}
+
+bool matches(std::string_view name) {
+  if (name == "gpt" || preset_of(name) != nullptr) return true;
+  user_check(!name.starts_with("gpt2-"),
+             "'{}' is not a model: of GPT-2 there are gpt2-124m, gpt2-355m, gpt2-774m and "
+             "gpt2-1558m",
+             name);
+  return false;
+}
+
+// What the name says, before any setting.
+Gpt& settings_of(ModelOptions& options) {
+  const bool fresh = std::any_cast<Gpt>(&options.own) == nullptr;
+  Gpt& gpt = own_of<Gpt>(options);
+  const Preset* const preset = preset_of(options.name);
+  if (fresh && preset != nullptr) {
+    gpt = {.layers = preset->layers,
+           .heads = preset->heads,
+           .width = preset->width,
+           .vocabulary = 50257,
+           .places = 1024};
+  }
+  return gpt;
+}
+
+void fields(ModelOptions& options, Fields& list) {
+  Gpt& gpt = settings_of(options);
+  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+  list.whole("layers", gpt.layers, {.least = 1, .most = 10'000},
+             {.help = "layers", .matters = kAll});
+  list.whole("heads", gpt.heads, {.least = 1, .most = 10'000},
+             {.help = "heads of attention", .matters = kAll});
+  list.whole("width", gpt.width, {.least = 1, .most = kMostWidth},
+             {.help = "channels", .matters = kAll});
+  list.whole("vocabulary", gpt.vocabulary, {.least = 2, .most = kMostWidth, .open = 0},
+             {.help = "tokens there are", .usual = "the data's, else 256", .matters = kAll});
+  list.whole("length", options.length, {.least = 1, .most = 1'000'000, .open = 0},
+             {.help = "tokens of a row", .usual = "256; gpt2: 1024", .matters = kAll});
+  list.choice("positions", "kind of positions", 2, gpt.positions,
+              {.help = "learned or rotary", .matters = kAll});
+  list.on_off("tied", gpt.tied,
+              {.help = "embeddings also project onto the vocabulary", .matters = kAll});
+  list_dropout(options, list);
+}
+
+void complete(ModelOptions& options, bool) {
+  Gpt& gpt = settings_of(options);
+  if (options.length == 0) options.length = gpt.places > 0 ? gpt.places : 256;
+  if (gpt.places == 0) gpt.places = options.length;
+  user_check(gpt.width % gpt.heads == 0,
+             "a width of {} does not go into {} heads; choose a --width that is a multiple of it",
+             gpt.width, gpt.heads);
+  const bool rotary = gpt.positions == Positions::rotary;
+  user_check(!rotary || gpt.width / gpt.heads % 2 == 0,
+             "rotary positions turn pairs of channels, but a head has {}; choose another --heads "
+             "or --width",
+             gpt.width / gpt.heads);
+  user_check(rotary || options.length <= gpt.places,
+             "{} has {} learned positions, fewer than a --length of {}; choose --positions rotary "
+             "or a shorter one",
+             options.name, gpt.places, options.length);
+}
+
+int64_t vocabulary_of(const Gpt& gpt) { return gpt.vocabulary > 0 ? gpt.vocabulary : kBytes; }
+
+std::vector<RecordField> records(const ModelOptions& options) {
+  std::vector<RecordField> fields;
+  for (const char* name : {"tokens", "targets"}) {
+    fields.push_back({.name = name,
+                      .dtype = DType::i32,
+                      .shape = {options.length},
+                      .limit = vocabulary_of(own_of<Gpt>(options))});
+  }
+  return fields;
+}
+
+void adopt(std::span<const RecordField> data, ModelOptions& options) {
+  Gpt& gpt = settings_of(options);
+  const RecordField* const tokens = find_field(data, "tokens");
+  if (tokens != nullptr && gpt.vocabulary == 0) gpt.vocabulary = tokens->limit;
+}
+
+constexpr Intake kIntake = {records, adopt};
+
+class Network {
+ public:
+  explicit Network(const ModelOptions& options)
+      : options_(options), gpt_(own_of<Gpt>(options)), net_(options), b_(net_.build()) {}
+
+  Model build() {
+    Model& model = net_.model();
+    const TensorType ids = {{options_.batch, options_.length}, DType::i32};
+    const ValueId tokens = b_.input("tokens", ids);
+    const int64_t vocabulary = vocabulary_of(gpt_);
+    model.feeds = {{.value = tokens, .field = "tokens", .limit = vocabulary}};
+    const ValueId table = net_.weight("tokens.weight", {vocabulary, gpt_.width}, kSmall);
+    ValueId x = net_.dropout(with_positions(b_.op("embed", {table, tokens})));
+    for (int64_t layer = 0; layer < gpt_.layers; ++layer) x = block(layer, x);
+    x = net_.layer_norm("norm", x);
+    x = b_.op("reshape", {x}, {{"shape", std::vector<int64_t>{ids.elements(), gpt_.width}}});
+    const ValueId head =
+        gpt_.tied ? table : net_.weight("head.weight", {vocabulary, gpt_.width}, kSmall);
+    if (options_.generating) {
+      ask(x, head);
+    } else {
+      judge(x, head, ids);
+    }
+    model.foreign = foreign_names();
+    return std::move(model);
+  }
+
+ private:
+  static constexpr Init kSmall = {Init::Kind::normal, 0.02};
+
+  ValueId with_positions(ValueId x) {
+    if (gpt_.positions == Positions::rotary) return x;
+    ValueId places = net_.weight("positions.weight", {gpt_.places, gpt_.width}, kSmall);
+    if (options_.length < gpt_.places) {
+      places = b_.op("slice", {places},
+                     {{"axis", int64_t{0}}, {"begin", int64_t{0}}, {"end", options_.length}});
+    }
+    return b_.op("add", {x, places});
+  }
+
+  ValueId attention(ValueId x) {
+    // What goes into the shortcut starts smaller, so that its sum over all blocks does not grow.
+    const Builder::Scope scope(b_, "attention");
+    ValueId qkv = net_.linear("qkv", x, 3 * gpt_.width, "none", kSmall);
+    if (gpt_.positions == Positions::rotary) {
+      qkv = b_.op("rotary", {qkv}, {{"heads", 3 * gpt_.heads}, {"rotated", 2 * gpt_.heads}});
+    }
+    Attrs attrs = {{"heads", gpt_.heads}, {"causal", int64_t{1}}, {"packed", int64_t{1}}};
+    std::vector<ValueId> inputs = {qkv};
+    if (options_.training && options_.dropout > 0) {
+      attrs.set("dropout", options_.dropout);
+      attrs.set("stream", b_.next_random_stream());
+      inputs.push_back(net_.rng());
+    }
+    return net_.linear("out", b_.op("attention", inputs, attrs), gpt_.width, "none", smaller());
+  }
+
+  ValueId perceptron(ValueId x) {
+    const Builder::Scope scope(b_, "mlp");
+    x = net_.linear("in", x, 4 * gpt_.width, "none", kSmall);
+    x = b_.op("gelu", {x}, {{"approximate", std::string("tanh")}});
+    return net_.linear("out", x, gpt_.width, "none", smaller());
+  }
+
+  ValueId block(int64_t layer, ValueId x) {
+    const Builder::Scope scope(b_, fmt::format("block{}", layer));
+    x = b_.op("add", {x, net_.dropout(attention(net_.layer_norm("norm1", x)))});
+    return b_.op("add", {x, net_.dropout(perceptron(net_.layer_norm("norm2", x)))});
+  }
+
+  void judge(ValueId x, ValueId head, const TensorType& ids) {
+    Model& model = net_.model();
+    ValueId targets = b_.input("targets", ids);
+    model.feeds.push_back({.value = targets, .field = "targets", .limit = vocabulary_of(gpt_)});
+    targets = b_.op("reshape", {targets}, {{"shape", std::vector<int64_t>{ids.elements()}}});
+    model.weight_of_loss = b_.input("normalizer", {{1}, DType::f32});
+    model.loss_counts = "targets";
+    const std::vector<ValueId> results =
+        b_.apply("vocabulary_loss", {x, head, targets, model.weight_of_loss},
+                 {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
+                  {"ignore_index", int64_t{-1}}});
+    model.loss = results[0];
+    const ValueId correct = results[2], nll = results[3];
+    model.metrics = {{.name = "perplexity",
+                      .brief = "ppl",
+                      .sum = nll,
+                      .of_mean = [](double mean) { return std::exp(mean); }},
+                     {.name = "token_accuracy", .brief = "acc", .sum = correct, .share = true}};
+    model.graph.results = {model.loss, correct, nll};
+  }
+
+  // Logits of the token that follows each of the positions asked for.
+  void ask(ValueId x, ValueId head) {
+    Model& model = net_.model();
+    model.asked = b_.input("asked", {{options_.batch}, DType::i32});
+    const ValueId rows = b_.op("take_rows", {x, model.asked});
+    const ValueId logits = b_.op("matmul", {rows, head}, {{"transpose_b", int64_t{1}}});
+    model.outputs = {{"logits", logits}};
+    model.graph.results = {logits};
+  }
+
+  Init smaller() const {
+    return {Init::Kind::normal, 0.02 / std::sqrt(2 * static_cast<double>(gpt_.layers))};
+  }
+
+  // As transformers' GPT2LMHeadModel has them; with rotary positions there is no such model.
+  std::optional<ForeignNames> foreign_names() const {
+    if (gpt_.positions == Positions::rotary) return std::nullopt;
+    ForeignNames names = {.program = "transformers", .prefix = "transformer."};
+    const auto add = [&](std::string own, std::string theirs, bool turned = false) {
+      theirs = names.prefix + theirs;
+      names.tensors.push_back({own + ".weight", theirs + ".weight", turned});
+      if (own != "tokens" && own != "positions") {
+        names.tensors.push_back({own + ".bias", theirs + ".bias"});
+      }
+    };
+    add("tokens", "wte");
+    add("positions", "wpe");
+    for (int64_t layer = 0; layer < gpt_.layers; ++layer) {
+      const std::string own = fmt::format("block{}.", layer), theirs = fmt::format("h.{}.", layer);
+      add(own + "norm1", theirs + "ln_1");
+      add(own + "attention.qkv", theirs + "attn.c_attn", true);
+      add(own + "attention.out", theirs + "attn.c_proj", true);
+      add(own + "norm2", theirs + "ln_2");
+      add(own + "mlp.in", theirs + "mlp.c_fc", true);
+      add(own + "mlp.out", theirs + "mlp.c_proj", true);
+    }
+    add("norm", "ln_f");
+    if (!gpt_.tied) names.tensors.push_back({"head.weight", "lm_head.weight"});
+    return names;
+  }
+
+  const ModelOptions& options_;
+  const Gpt gpt_;
+  Layers net_;
+  Builder& b_;
+};
+
+Model build(const ModelOptions& options) { return Network(options).build(); }
+
+}  // namespace
+
+extern const ModelFamily family_gpt;
+const ModelFamily family_gpt{.pattern = "gpt, gpt2-124m",
+                             .summary = "GPT: causal attention over tokens, each predicts the next",
+                             .matches = matches,
+                             .batch = 8,
+                             .fields = fields,
+                             .build = build,
+                             .complete = complete,
+                             .intake = &kIntake,
+                             .data = "tokens"};
+
+}  // namespace thimble

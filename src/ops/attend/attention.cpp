@@ -1,0 +1,130 @@
+// attention(q [N,Tq,H*D], k, v [N,Tk,G*D] [, lengths i32 [N]] [, rng i64 [3]]) -> (y like q,
+// lse [N,H,Tq]); attrs of attention_geometry.h.
+//   y = dropout(softmax(scale * q k^T)) v, per head, over the keys that a query sees
+// lengths (padded = 1) say how many keys of a row are real; rng (dropout > 0) is that of dropout.
+// lse, the log-sum-exp of the scores, is saved for the gradient, which computes them again. A query
+// that sees no key gets zeros, and -inf for its lse.
+#include <limits>
+
+#include "graph/builder.h"
+#include "ops/attend/attention_scores.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  const size_t sources = attrs.integer("packed", 0) != 0 ? 1 : 3;
+  if (inputs.size() < sources) check_inputs("attention", inputs, sources);
+  const AttentionGeometry g = attention_geometry("attention", inputs, attrs);
+  check_attention_extras("attention", inputs.subspan(sources), g);
+  return {g.result(inputs[0].dtype), g.lse(inputs[0].dtype)};
+}
+
+// Reads q, k, v and two results, the smaller of which is enough to have the scores again.
+void gradient(GradientBuilder& g) {
+  if (!g.upstream().valid()) return;
+  const size_t sources = g.attrs().integer("packed", 0) != 0 ? 1 : 3;
+  std::vector<ValueId> reads(g.node().inputs.begin(), g.node().inputs.end());
+  reads.insert(reads.begin() + static_cast<int64_t>(sources),
+               {g.output(0), g.output(1), g.upstream()});
+  const std::vector<ValueId> d = g.build().apply("attention_backward", reads, g.attrs());
+  for (size_t i = 0; i < sources; ++i) {
+    if (g.wants(i)) g.give(i, d[i]);
+  }
+}
+
+template <class T>
+void attend(const AttentionScores<T>& scores, int64_t n, int64_t head, int64_t i, double* room,
+            T* y, Accumulator<T>* lse) {
+  const AttentionGeometry& g = scores.g;
+  const int64_t visible = scores.visible(n, i);
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t j = 0; j < visible; ++j) {
+    room[j] = scores.score(n, head, i, j);
+    largest = std::max(largest, room[j]);
+  }
+  for (int64_t j = 0; j < visible; ++j) {
+    room[j] = std::exp(room[j] - largest);
+    sum += room[j];
+    room[j] *= scores.kept(n, head, i, j);
+  }
+  lse[g.lse_at(n, i, head)] =
+      static_cast<Accumulator<T>>(visible == 0 ? largest : largest + std::log(sum));
+  for (int64_t d = 0; d < g.size; ++d) {
+    double result = 0;
+    for (int64_t j = 0; j < visible; ++j) {
+      result += room[j] * static_cast<double>(scores.parts.v[g.key_at(n, j, head) + d]);
+    }
+    store(y, g.result_at(n, i, head) + d,
+          static_cast<Accumulator<T>>(visible == 0 ? 0 : result / sum));
+  }
+}
+
+void reference(const KernelArgs& args) {
+  std::array<TensorType, 3> types;
+  for (size_t i = 0; i < args.inputs.size() && i < 3; ++i) types[i] = args.inputs[i].type;
+  const AttentionGeometry g = attention_geometry("attention", types, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const AttentionScores<T> scores(g, args, args.inputs.subspan(g.sources()));
+    for (int64_t n = 0; n < g.rows; ++n) {
+      for (int64_t head = 0; head < g.heads; ++head) {
+        for (int64_t i = 0; i < g.queries; ++i) {
+          attend(scores, n, head, i, reinterpret_cast<double*>(args.workspace),
+                 args.outputs[0].as<T>(), args.outputs[1].as<Accumulator<T>>());
+        }
+      }
+    }
+  });
+}
+
+Bytes reference_workspace(const Signature& s) {
+  const AttentionGeometry g = attention_geometry("attention", s.inputs, s.attrs);
+  return Bytes(g.keys * static_cast<int64_t>(sizeof(double)));
+}
+
+Work work(const Signature& s) {
+  return {2 * attention_geometry("attention", s.inputs, s.attrs).flops(), 0};
+}
+
+// y alone: the saved lse has no gradient.
+template <size_t kCase>
+ValueId attended(Builder& build, std::span<const ValueId> in) {
+  return build.op("attention", {in.begin(), in.end()}, kAttentionCases[kCase].attrs());
+}
+
+template <size_t... kCases>
+std::vector<Sample> samples_of(std::index_sequence<kCases...>) {
+  std::vector<Sample> result;
+  const auto add = [&](const AttentionCase& c, auto build) {
+    Sample sample = {.inputs = c.sources(), .attrs = c.attrs(), .build = build};
+    for (size_t i = 0; i < sample.inputs.size() && c.keys < 20; ++i) {
+      sample.differentiate.push_back(static_cast<int>(i));
+    }
+    c.add_extras(sample);
+    result.push_back(std::move(sample));
+  };
+  (add(kAttentionCases[kCases], attended<kCases>), ...);
+  return result;
+}
+
+std::vector<Sample> samples() {
+  return samples_of(std::make_index_sequence<std::size(kAttentionCases)>{});
+}
+
+}  // namespace
+
+extern const OpDef op_attention;
+const OpDef op_attention{
+    .name = "attention",
+    .summary = "softmax attention, causal, padded or over another sequence",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .reference_workspace = reference_workspace,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::costly,
+};
+
+}  // namespace thimble

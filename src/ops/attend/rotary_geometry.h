@@ -1,0 +1,41 @@
+// The geometry of rotary: x [rows, positions, heads * size].
+#pragma once
+
+#include <cmath>
+
+#include "ops/checks.h"
+
+namespace thimble {
+
+struct RotaryGeometry {
+  int64_t rows, positions, heads, rotated, size;
+  int64_t offset;
+  double base;
+  bool inverse;
+
+  // By what the angle of pair d grows from one position to the next.
+  double frequency(int64_t d) const {
+    return std::pow(base, -2 * static_cast<double>(d) / static_cast<double>(size));
+  }
+};
+
+inline RotaryGeometry rotary_geometry(const TensorType& x, const Attrs& attrs) {
+  check_floating_rank("rotary", "activations [N,T,C]", x, 3);
+  RotaryGeometry g{};
+  g.rows = x.shape[0];
+  g.positions = x.shape[1];
+  g.heads = attrs.integer("heads");
+  user_check(g.heads >= 1 && x.shape[2] % (2 * g.heads) == 0,
+             "[rotary] {} channels do not make {} heads of an even size", x.shape[2], g.heads);
+  g.size = x.shape[2] / g.heads;
+  g.rotated = attrs.integer("rotated", g.heads);
+  user_check(g.rotated >= 0 && g.rotated <= g.heads, "[rotary] {} of {} heads cannot be turned",
+             g.rotated, g.heads);
+  g.offset = attrs.integer("offset", 0);
+  g.base = attrs.real("base", 10000);
+  user_check(g.base > 0, "[rotary] wants a base above 0, got {}", g.base);
+  g.inverse = attrs.integer("inverse", 0) != 0;
+  return g;
+}
+
+}  // namespace thimble

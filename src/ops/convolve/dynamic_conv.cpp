@@ -1,0 +1,21 @@
+// dynamic_conv(x [N,T,C], w [N,T,H*K] [, lengths] [, rng]) -> y [N,T,C] (Wu et al. 2019): see
+// time_conv_geometry.h. Nothing is saved: the gradient softmaxes w again.
+#include "ops/convolve/time_conv.h"
+
+namespace thimble {
+
+using Op = TimeConvOp<false>;
+
+extern const OpDef op_dynamic_conv;
+const OpDef op_dynamic_conv{
+    .name = "dynamic_conv",
+    .summary = "a convolution over time whose kernels every position computes",
+    .infer = Op::infer,
+    .gradient = Op::gradient,
+    .reference = Op::reference,
+    .reference_workspace = Op::reference_workspace,
+    .work = Op::work,
+    .samples = Op::samples,
+};
+
+}  // namespace thimble

@@ -1,0 +1,50 @@
+// embed(table [V,C], tokens i32 [...]) -> [...,C]; attrs pad (-1: none; tokens of this number have
+// rows of zeros and give no gradient), scale (1). A token that is no row of the table is padding,
+// too; whoever fills tokens has checked them.
+#include "graph/builder.h"
+#include "ops/embed/row_lookup.h"
+#include "ops/reference.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
+  check_inputs("embed", inputs, 2);
+  check_floating_rank("embed", "table [V,C]", inputs[0], 2);
+  return {looked_up("embed", inputs[1], inputs[0].shape[1], inputs[0].dtype)};
+}
+
+void gradient(GradientBuilder& g) {
+  Attrs attrs = g.attrs();
+  attrs.set("rows", g.build().shape(g.input(0))[0]);
+  if (g.wants(0)) g.give(0, g.build().op("embed_backward", {g.input(1), g.upstream()}, attrs));
+}
+
+std::vector<Sample> samples() {
+  std::vector<Sample> result;
+  const auto add = [&](int64_t rows, int64_t width, Shape tokens, Attrs attrs, double lowest = 0) {
+    result.push_back({.inputs = {{{rows, width}}, {tokens, DType::i32}},
+                      .attrs = std::move(attrs),
+                      .fills = {{}, {Fill::Kind::labels, lowest, static_cast<double>(rows)}},
+                      .differentiate = {0}});
+  };
+  add(11, 7, {3, 5}, {});
+  add(5, 32, {2, 9}, {{"pad", int64_t{1}}, {"scale", 5.65685}});
+  add(40, 64, {6}, {{"scale", 8.0}});
+  add(3, 16, {2, 3, 4}, {}, -1);
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_embed;
+const OpDef op_embed{
+    .name = "embed",
+    .summary = "rows of a table by the numbers of tokens",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = look_up_rows,
+    .samples = samples,
+};
+
+}  // namespace thimble

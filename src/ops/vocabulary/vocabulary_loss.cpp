@@ -1,0 +1,94 @@
+// vocabulary_loss(h [R,C], weight [V,C], targets i32 [R], normalizer [1])
+//   -> (loss [1], lse [R], correct [1], nll [1])
+// attrs label_smoothing (0), ignore_index (-1), rows_at_once (0: the usual).
+// Cross-entropy of softmax(h weight') against targets, as softmax_cross_entropy has it. The logits
+// exist for rows_at_once rows at a time, in the workspace, and no longer. Over the rows that count:
+//   loss     normalizer * sum of (1 - smoothing) * -log p_target + smoothing / V * sum of -log p
+//   correct  how many have their largest logit at their target (of equal ones the first)
+//   nll      sum of -log p_target
+// lse is the log-sum-exp of each row. All but h, weight and targets have the statistics dtype. The
+// gradient makes the logits again, so that it can give all of these itself, to the same bits.
+#include "graph/builder.h"
+#include "ops/vocabulary/vocabulary.h"
+
+namespace thimble {
+namespace {
+
+std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
+  check_inputs("vocabulary_loss", inputs, 4);
+  const Vocabulary v = check_vocabulary("vocabulary_loss", inputs, attrs);
+  return v.results(statistics_dtype(inputs[0].dtype));
+}
+
+void gradient(GradientBuilder& g) {
+  if (!g.upstream().valid()) return;
+  const std::vector<ValueId> d =
+      g.build().apply("vocabulary_loss_backward",
+                      {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()}, g.attrs());
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (g.wants(i)) g.give(i, d[i]);
+  }
+}
+
+// The logits of a row.
+Bytes reference_workspace(const Signature& s) {
+  return TensorType{{s.inputs[1].shape[0]}, statistics_dtype(s.inputs[0].dtype)}.bytes();
+}
+
+void reference(const KernelArgs& args) {
+  const Vocabulary v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  const CrossEntropy settings(v.classes, *args.attrs);
+  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Real = Accumulator<T>;
+    VocabularySums sums;
+    for (int64_t r = 0; r < v.rows; ++r) {
+      const double lse = vocabulary_row(v, settings, args.inputs[0].as<T>() + r * v.width,
+                                        args.inputs[1].as<T>(), args.inputs[2].as<int32_t>()[r],
+                                        reinterpret_cast<Real*>(args.workspace), sums);
+      store(args.outputs[kLossLse].as<Real>(), r, static_cast<Real>(lse));
+    }
+    store_sums<Real>(sums, args, kLossSums);
+  });
+}
+
+Work work(const Signature& s) {
+  return {Vocabulary(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(), 0};
+}
+
+// The loss alone: what else there is has no gradient.
+template <size_t kCase>
+ValueId loss_of(Builder& build, std::span<const ValueId> in) {
+  return build.op("vocabulary_loss", {in.begin(), in.end()}, kVocabularyCases[kCase].attrs());
+}
+
+std::vector<Sample> samples() {
+  constexpr std::array builds = {loss_of<0>, loss_of<1>, loss_of<2>, loss_of<3>};
+  std::vector<Sample> result;
+  for (size_t i = 0; i < builds.size(); ++i) {
+    result.push_back(kVocabularyCases[i].sample());
+    result.back().differentiate = {0, 1};
+    result.back().build = builds[i];
+  }
+  result.push_back(result[1]);
+  result.back().accumulate = 0b1101;
+  return result;
+}
+
+}  // namespace
+
+extern const OpDef op_vocabulary_loss;
+const OpDef op_vocabulary_loss{
+    .name = "vocabulary_loss",
+    .summary = "projection onto a vocabulary and its cross-entropy, a few rows at a time",
+    .infer = infer,
+    .gradient = gradient,
+    .reference = reference,
+    .reference_workspace = reference_workspace,
+    .work = work,
+    .samples = samples,
+    .recompute = Recompute::costly,
+    .accumulates = 0b1101,
+};
+
+}  // namespace thimble

@@ -1,0 +1,16 @@
+// What the text code has to know of Unicode's characters. A character is a code point.
+#pragma once
+
+namespace thimble {
+
+bool is_alphabetic(char32_t c);
+bool is_number(char32_t c);        // any kind of digit or numeral
+bool is_alphanumeric(char32_t c);  // a letter or a decimal digit
+bool is_lowercase(char32_t c);
+bool is_currency(char32_t c);
+// What Python's str.split() splits at.
+bool is_space(char32_t c);
+// The one that it is in lower case; itself where it has none, or where that takes two.
+char32_t to_lower(char32_t c);
+
+}  // namespace thimble

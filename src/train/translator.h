@@ -1,0 +1,52 @@
+// Translates with a trained model, in the arena that it was trained in: for each length that the run
+// has, a variant of the model that says what follows a beginning.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+#include "train/beam_search.h"
+#include "train/bound_variant.h"
+
+namespace thimble {
+
+class Translator {
+ public:
+  // UserError where the model does not translate, or a beam does not fit the arena.
+  // REQUIRES: `planned` and `options` outlive it.
+  Translator(PlannedTraining& planned, const BeamOptions& options);
+
+  // From a file of a checkpoint's weights, or the mean of some.
+  void load(const std::string& path);
+
+  // Tokens that a sentence may have, with its end.
+  int64_t longest() const;
+  // The translation of each sentence, in their order; `progress` is told how many are done.
+  // REQUIRES: sentences have an end, and longest() tokens at most.
+  std::vector<std::vector<int32_t>> translate(
+      std::span<const std::vector<int32_t>> sentences,
+      const std::function<void(size_t done)>& progress = {});
+
+ private:
+  struct Task {
+    size_t sentence = 0;
+    Beam beam;
+  };
+  // The shortest variant with room for the sentence and its translation.
+  BoundVariant& variant_for(int64_t source, int64_t& longest);
+  void run_batch(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+                 std::vector<Task>& tasks);
+
+  PlannedTraining& planned_;
+  const BeamOptions& options_;
+  std::unique_ptr<Memory> arena_;
+  std::unique_ptr<BoundVariant> trained_;
+  std::vector<std::unique_ptr<Variant>> variants_;
+  std::vector<BoundVariant> bound_;  // shorter ones first
+  std::vector<float> logits_;
+};
+
+}  // namespace thimble

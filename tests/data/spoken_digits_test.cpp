@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "../file_support.h"
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/wav.h"
+
+namespace thimble {
+namespace {
+
+std::string wav(const std::vector<int16_t>& samples, uint32_t rate = 8000, uint16_t channels = 1) {
+  std::string text = "RIFF";
+  const auto add = [&](auto value) {
+    text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  add(static_cast<uint32_t>(36 + 2 * samples.size()));
+  text += "WAVEfmt ";
+  add(uint32_t{16});
+  add(uint16_t{1});
+  add(channels);
+  add(rate);
+  add(rate * 2 * channels);
+  add(static_cast<uint16_t>(2 * channels));
+  add(uint16_t{16});
+  text += "data";
+  add(static_cast<uint32_t>(2 * samples.size()));
+  text.append(reinterpret_cast<const char*>(samples.data()), 2 * samples.size());
+  return text;
+}
+
+class SpokenDigits : public testing::Test {
+ protected:
+  std::unique_ptr<Dataset> open(int64_t frames, int64_t features) {
+    return open_dataset(
+        "spoken_digits",
+        {.folder = folder_.path(),
+         .wanted = {{.name = "sequence", .dtype = DType::f32, .shape = {frames, features}}}});
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(SpokenDigits, FramesOfEqualLoudness) {
+  spill(folder_ / "3_ann_7.wav", wav({100, -100, 100, 100, 100, -100, 100}));
+  spill(folder_ / "9_ann_0.wav", wav({1000, 1000, -1000, 1000, 1000, 1000, 1000, 1000, 1000}));
+  spill(folder_ / "notes.txt", "not a recording");
+  const auto data = open(4, 2);
+  ASSERT_EQ(data->info().train_count, 1);
+  ASSERT_EQ(data->info().test_count, 1);
+  // As a column of a batch of two: frames apart.
+  std::vector<float> batch(4 * 2 * 2, -7);
+  int32_t label = -1;
+  const RecordPart parts[] = {{reinterpret_cast<std::byte*>(batch.data() + 2), 8, 16, 4},
+                              {reinterpret_cast<std::byte*>(&label), 4, 4, 1}};
+  data->read(Split::train, 0, parts);
+  EXPECT_EQ(label, 3);
+  EXPECT_EQ(batch, (std::vector<float>{-7, -7, 1, -1, -7, -7, 1, 1, -7, -7, 1, -1, -7, -7, 1, 0}));
+  data->read(Split::test, 0, parts);  // longer than there is room for
+  EXPECT_EQ(label, 9);
+  EXPECT_EQ(batch[14], 1);
+}
+
+TEST_F(SpokenDigits, FilesThatAreNone) {
+  EXPECT_TRUE(throws_saying<UserError>([&] { open(4, 2); }, "no recordings", "thimble data get"));
+  spill(folder_ / "3_ann_7.wav", wav({1, 2, 3}));
+  EXPECT_TRUE(throws_saying<UserError>([&] { open(4, 2); }, "too few"));
+  const auto refused = [&](const std::string& bytes, const char* why) {
+    spill(folder_ / "4_ann_0.wav", bytes);
+    EXPECT_TRUE(throws_saying<UserError>([&] { open(4, 2); }, "4_ann_0.wav", why));
+  };
+  refused("RIFF", "no .wav file");
+  refused(wav({1, 2, 3}, 16000), "8000 16-bit samples");
+  refused(wav({1, 2, 3}, 8000, 2), "one channel");
+  const std::string whole = wav({1, 2, 3});
+  refused(whole.substr(0, whole.size() - 1), "truncated");
+  refused(whole.substr(0, 40), "no samples");
+  refused(wav({}), "no samples");
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,106 @@
+#include "transform/take_over.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "autodiff/autodiff.h"
+#include "backend/backend.h"
+#include "graph/builder.h"
+#include "support/interpreter.h"
+
+namespace thimble {
+namespace {
+
+// A loss at each of three runs of time steps, the weight shared, and their sum.
+struct Losses {
+  Graph graph;
+  ValueId weight, loss, correct;
+  std::vector<ValueId> gradients;
+
+  explicit Losses(bool reads_correct = false) {
+    constexpr int64_t kRows = 10, kWidth = 6, kClasses = 9;
+    Builder b(graph);
+    const ValueId x = b.weight("x", {{kRows, kWidth}}, {Init::Kind::normal, 1});
+    weight = b.weight("weight", {{kClasses, kWidth}}, {Init::Kind::normal, 0.3});
+    const ValueId targets = b.input("targets", {{kRows}, DType::i32});
+    const ValueId normalizer = b.constant(0.125, {{1}});
+    std::vector<std::vector<ValueId>> made;
+    for (int run = 0; run < 3; ++run) {
+      const ValueId h = b.op("scale", {x}, {{"factor", 1.0 + run}});
+      made.push_back(b.apply("vocabulary_loss", {h, weight, targets, normalizer},
+                             {{"label_smoothing", 0.1}, {"rows_at_once", int64_t{4}}}));
+    }
+    // The last first, as the backward pass meets them.
+    loss = made[2][0], correct = made[2][2];
+    for (const size_t run : {size_t{1}, size_t{0}}) {
+      loss = b.op("add", {made[run][0], loss});
+      correct = b.op("add", {made[run][2], correct});
+    }
+    if (reads_correct) loss = b.op("mul", {loss, correct});
+    graph.results = {loss, correct};
+    const GradientRoot root = {loss, b.constant(1, {{1}})};
+    const ValueId wrt[] = {x, weight};
+    gradients = add_gradients(graph, {&root, 1}, wrt);
+  }
+
+  size_t count(std::string_view op) const {
+    return static_cast<size_t>(
+        std::ranges::count_if(graph.nodes, [&](const Node& node) { return node.op->name == op; }));
+  }
+
+  // The results and gradients of a step.
+  std::vector<Tensor> run(Backend* backend) const {
+    Interpreter interpreter(graph, backend, 5);
+    Tensor& targets = interpreter[graph.find("targets")];
+    for (int64_t i = 0; i < targets.elements(); ++i) targets.set(i, static_cast<double>(i % 9));
+    interpreter.run();
+    std::vector<Tensor> made;
+    for (const ValueId value : {loss, correct, gradients[0], gradients[1]}) {
+      made.push_back(interpreter[value]);
+    }
+    return made;
+  }
+};
+
+TEST(TakeOver, LossesAndGradientsKeepTheirBits) {
+  const Losses before;
+  Losses after;
+  take_over_forward(after.graph);
+  verify_graph(after.graph);
+  EXPECT_EQ(before.count("vocabulary_loss"), 3u);
+  EXPECT_EQ(after.count("vocabulary_loss"), 0u);
+  EXPECT_EQ(after.count("vocabulary_loss_backward"), 3u);
+  const auto cpu = make_backend("cpu", 2);
+  for (Backend* backend : {static_cast<Backend*>(nullptr), cpu.get()}) {
+    const std::vector<Tensor> expected = before.run(backend), got = after.run(backend);
+    EXPECT_GT(expected[0].get(0), 0);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << i;
+  }
+}
+
+// The sum of two losses needs no more than what has come so far: it stands right behind.
+TEST(TakeOver, SumsFollowWhatTheyRead) {
+  Losses after;
+  take_over_forward(after.graph);
+  const auto& nodes = after.graph.nodes;
+  std::vector<std::string_view> ops;
+  for (const Node& node : nodes) {
+    const bool told = node.op->takes_over ||
+                      (node.op->name == "add" && after.graph[node.outputs[0]].type.elements() == 1);
+    if (told) ops.push_back(node.op->name);
+    if (told) EXPECT_TRUE(node.backward);
+  }
+  const std::string_view loss = "vocabulary_loss_backward", add = "add";
+  EXPECT_EQ(ops, (std::vector{loss, loss, add, add, loss, add, add}));
+}
+
+// One that its gradients read has to be there before.
+TEST(TakeOver, AResultThatTheBackwardPassReadsStays) {
+  Losses after(true);
+  take_over_forward(after.graph);
+  EXPECT_EQ(after.count("vocabulary_loss"), 3u);
+}
+
+}  // namespace
+}  // namespace thimble

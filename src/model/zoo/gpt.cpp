@@ -152,7 +152,7 @@ class Network {
     const ValueId head =
         gpt_.tied ? table : net_.weight("head.weight", {vocabulary, gpt_.width}, kSmall);
     net_.model().foreign = foreign_names();
-    return net_.finish_tokens(x, head);
+    return net_.finish_tokens(x, head, gpt_.loss_rows);
   }
 
  private:

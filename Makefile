@@ -15,7 +15,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build build-tests run test test-isa test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality parity format check-format tidy clean
+        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,6 +33,8 @@ help:
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
+	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
+	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
 
@@ -125,6 +127,20 @@ bench-optimality:
 	@cmake --build $(BUILD) --target bench_optimality -j $(JOBS)
 	@$(BUILD)/bench/bench_optimality --check
 	@$(BUILD)/bench/bench_optimality --ilp-cache build/ilp_cache.json
+
+# The papers' experiments; a sitting that ends early (exit code 75) is gone on with by the next.
+PAPERS = python3 bench/papers/run.py --thimble $(BUILD)/thimble $(if $(ONLY),--only "$(ONLY)") \
+         $(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(PAIRS_DIR),--pairs-dir $(PAIRS_DIR)) \
+         $(if $(MINUTES),--minutes $(MINUTES))
+
+papers: build
+	@$(PAPERS); code=$$?; python3 bench/papers/page.py && exit $$code
+
+papers-quick: build
+	@rm -rf build/papers-quick
+	@$(PAPERS) --quick --device cpu --threads 2
+	@python3 bench/papers/page.py --quick --records build/papers-quick/records \
+	        --page build/papers-quick/papers.md
 
 parity: build
 	@tools/setup python3-torch

@@ -44,7 +44,7 @@ def run_thimble(arguments):
     with tempfile.TemporaryDirectory() as folder:
         command = [arguments.thimble, "train", "wrn-28-2", "--data", "generated", "--batch", "100",
                    "--steps", str(2 + arguments.steps), "--threads", str(arguments.threads),
-                   "--weight-decay", "5e-4", "--save-every", "0", "--eval-every", "0", "--no-eval",
+                   "--weight-decay", "5e-4", "--save-every", "0", "--no-eval",
                    "--times", "--out", folder, "--json"]
         out = subprocess.run(command, check=True, capture_output=True, text=True)
     result = json.loads(out.stdout)

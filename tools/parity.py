@@ -7,31 +7,16 @@ Fails (exit 1) when a loss differs by more than 1e-4, relatively.
 import argparse
 import json
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+from parity_files import read_safetensors  # noqa: E402
 from wrn_peer import WideResNet  # noqa: E402
-
-
-def read_safetensors(path):
-    data = pathlib.Path(path).read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        dtype = {"F32": np.float32, "U8": np.uint8, "I32": np.int32}[entry["dtype"]]
-        tensors[name] = np.frombuffer(data[begin:end], dtype).reshape(entry["shape"]).copy()
-    return tensors
 
 
 def load_into(net, tensors):

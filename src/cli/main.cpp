@@ -1,6 +1,8 @@
 // thimble: trains neural networks inside a memory budget that you choose.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -11,7 +13,6 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/version.h"
-#include "cli/waiting.h"
 
 namespace thimble {
 namespace {
@@ -62,6 +63,43 @@ std::string help_on(const std::vector<Command>& commands, const std::string& fir
   return "thimble --help";
 }
 
+// What is wrong with the first word that looks like a flag and is none of the command's; empty: there
+// is no such word.
+std::string unknown_flag(const std::vector<Command>& commands,
+                         const std::vector<std::string>& words) {
+  const auto flags_of = [](const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+    return names;
+  };
+  const auto has = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const auto chosen = std::ranges::find(
+      commands, words[0], [](const Command& command) { return command.app->get_name(); });
+  if (chosen == commands.end()) return "";
+  const std::vector<std::string> known = flags_of(*chosen->app);
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string flag = words[i].substr(0, words[i].find('='));
+    const size_t dashes = flag.find_first_not_of('-');
+    if (dashes == 0 || dashes == std::string::npos ||
+        std::isalpha(static_cast<unsigned char>(flag[dashes])) == 0)
+      continue;
+    const std::string name = flag.substr(dashes);
+    if (dashes == 2 && has(known, name)) continue;
+    if (dashes == 1 && name.size() == 1) continue;  // -h
+    for (const Command& other : commands) {
+      if (has(known, name) || !has(flags_of(*other.app), name)) continue;
+      return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", words[0], name,
+                         other.app->get_name());
+    }
+    return no_such_setting(flag, known);
+  }
+  return "";
+}
+
 // `--resume auto` in two words, as recipes and people write it: a flag takes its value behind "=".
 void join_resume_value(std::vector<std::string>& arguments) {
   for (size_t at = 0; at + 1 < arguments.size(); ++at) {
@@ -81,13 +119,15 @@ int run(int argc, char** argv) {
       "Version, commit, compiler and backends");
   const std::vector<Command> commands = {add_train(app),     add_plan(app),    add_profile(app),
                                          add_calibrate(app), add_verify(app),  add_list(app),
-                                         add_data(app),      add_average(app), add_translate(app)};
+                                         add_data(app),      add_average(app), add_translate(app),
+                                         add_sample(app),    add_export(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
     say(std::string_view(app.help()));
     return kCallersMistake;
   }
+  const std::vector<std::string> typed = arguments;
   const std::string help = help_on(commands, arguments[0]);
   try {
     join_resume_value(arguments);
@@ -96,7 +136,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    say("thimble: {}; see `{}`\n", error.what(), help);
+    const std::string unknown = unknown_flag(commands, typed);
+    say("thimble: {}; see `{}`\n", unknown.empty() ? error.what() : unknown, help);
     return kCallersMistake;
   }
   for (const Command& command : commands) {
@@ -134,7 +175,6 @@ int run_and_explain(int argc, char** argv) {
 }  // namespace thimble
 
 int main(int argc, char** argv) {
-  thimble::bound_waiting(argv);
   thimble::prepare_process();
   const int code = thimble::run_and_explain(argc, argv);
   const std::string fault = thimble::undelivered_output();

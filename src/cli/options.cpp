@@ -167,13 +167,10 @@ Resolved resolve(const Asked& asked, bool needs_data) {
   // An image size that was asked for is made, where no data set was.
   const bool made = model.image.rank() > 0 && family.data == "digits";
   if (data.name.empty()) data.name = made ? "generated" : family.data;
-  DataRequest request = {
-      .folder = data.folder, .wanted = family.intake->fields(usual), .seed = resolved.recipe.seed};
-  if (family.data == "sequences") {
-    request.train_count = data.sequences;
-    request.test_count = std::max<int64_t>(1, data.sequences / 10);
-  }
-  resolved.dataset = open_dataset(data.name, request);
+  resolved.dataset = open_dataset(data.name, {.folder = data.folder,
+                                              .wanted = family.intake->fields(usual),
+                                              .seed = resolved.recipe.seed,
+                                              .settings = data.settings});
   const DatasetInfo& info = resolved.dataset->info();
   family.intake->adopt(info.fields, model);
   check_said_of_data(asked, model, info.name);

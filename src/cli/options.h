@@ -94,5 +94,7 @@ Command add_list(CLI::App& app);
 Command add_data(CLI::App& app);
 Command add_average(CLI::App& app);
 Command add_translate(CLI::App& app);
+Command add_sample(CLI::App& app);
+Command add_export(CLI::App& app);
 
 }  // namespace thimble

@@ -41,6 +41,16 @@ int64_t Dataset::length(Split, int64_t, size_t field) const {
   return shape.rank() == 0 ? 1 : shape[0];
 }
 
+const DatasetDef* find_dataset(std::string_view named, std::string_view usual) {
+  const auto find = [](std::string_view name) -> const DatasetDef* {
+    const auto found = std::ranges::find(all_datasets(), name, &DatasetDef::name);
+    return found == all_datasets().end() ? nullptr : *found;
+  };
+  const DatasetDef* const set = find(named.empty() ? usual : named);
+  const bool gives_way = set != nullptr && !usual.empty() && set->gives_way_to == usual;
+  return gives_way ? find(usual) : set;
+}
+
 std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request) {
   std::vector<std::string_view> names;
   for (const DatasetDef* set : all_datasets()) {

@@ -4,7 +4,9 @@
 // from Dataset (examples/train_mlp.cpp).
 #pragma once
 
+#include <any>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +17,8 @@
 #include "base/record.h"
 
 namespace thimble {
+
+class Fields;
 
 enum class Split : uint8_t { train, test };
 
@@ -63,6 +67,9 @@ class Dataset {
   virtual void read(Split split, int64_t index, std::span<const RecordPart> parts) const = 0;
 };
 
+// What can be chosen about data sets, by their names: each a struct of the set's own file.
+using DataSettings = std::map<std::string, std::any, std::less<>>;
+
 // What is known when a data set is opened.
 struct DataRequest {
   std::string folder = {};  // of its files
@@ -71,6 +78,15 @@ struct DataRequest {
   std::optional<int64_t> train_count = {};  // likewise, of sets made on the spot
   std::optional<int64_t> test_count = {};
   uint64_t seed = 0;  // of the run
+  DataSettings settings = {};
+
+  // Those of one set; usual ones where nothing was chosen.
+  template <class Own>
+  Own own_of(std::string_view set) const {
+    const auto found = settings.find(set);
+    const Own* own = found == settings.end() ? nullptr : std::any_cast<Own>(&found->second);
+    return own == nullptr ? Own() : *own;
+  }
 };
 
 struct DatasetDef {
@@ -79,10 +95,17 @@ struct DatasetDef {
   // Checked in full. Throws UserError on unsound files, naming the one.
   std::unique_ptr<Dataset> (*open)(const DataRequest& request) = nullptr;
   std::string_view where_to_get = {};  // the files of a set that needs a folder
+  // Lists what can be chosen about it; `own` is its part of DataSettings, made where it is empty.
+  void (*fields)(std::any& own, Fields& fields) = nullptr;
+  std::string_view gives_way_to = {};  // a set that is opened in its place for models made for that
 };
 
 // The generated table of src/data/sets, in name order.
 std::span<const DatasetDef* const> all_datasets();
+
+// The set that a model is fed from whose usual one is `usual`; `named` may be empty. Null: there is
+// none of that name.
+const DatasetDef* find_dataset(std::string_view named, std::string_view usual);
 
 // Opens a data set by its name. UserError on an unknown one (listing the known ones), or a missing
 // folder (saying where to get the files).

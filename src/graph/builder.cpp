@@ -1,20 +1,14 @@
 #include "graph/builder.h"
 
 #include "base/error.h"
+#include "graph/limits.h"
 #include "graph/updates.h"
 
 namespace thimble {
-namespace {
-
-// Values of a graph, at most: some times as many as steps that are planned in minutes have. A step
-// beyond is refused while it is being built, before it fills the memory.
-constexpr size_t kMostValues = size_t{1} << 20;
-
-}  // namespace
 
 ValueId Builder::add_value(std::string name, TensorType type, Role role, Init init) {
   user_check(
-      graph_.values.size() < kMostValues,
+      static_cast<int64_t>(graph_.values.size()) < kMostValues,
       "a step of more than {} tensors (at '{}') is beyond the planner; choose fewer layers or a "
       "shorter --length, or let a node take more of the sequence (--steps-at-once)",
       kMostValues, name);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "execute/costs.h"
 #include "pipeline/pipeline.h"
@@ -51,6 +53,19 @@ std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& tra
                beam, shape.length, to_string(training.plan().arena));
   }
   return all;
+}
+
+std::vector<std::unique_ptr<Variant>> plan_sampling(const PlannedTraining& training) {
+  std::vector<std::unique_ptr<Variant>> all;
+  const int64_t longest = training.full().model.options.length;
+  constexpr int64_t kShortest = 32;
+  for (int64_t length = kShortest;; length *= 2) {
+    const VariantShape shape = {
+        .rows = 1, .length = std::min(length, longest), .purpose = Purpose::generation};
+    all.push_back(plan_between(training, shape, 1));
+    internal_check(all.back() != nullptr, "one row does not fit where training does");
+    if (length >= longest) return all;
+  }
 }
 
 }  // namespace thimble

@@ -43,4 +43,7 @@ std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& tra
 std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& training,
                                                       int64_t beam);
 
+// One row that is gone on with, planned likewise, for lengths that double up to the model's.
+std::vector<std::unique_ptr<Variant>> plan_sampling(const PlannedTraining& training);
+
 }  // namespace thimble

@@ -434,4 +434,9 @@ std::string nearest_name(std::string_view wrong, std::span<const std::string> na
   return best;
 }
 
+std::string no_such_setting(std::string_view typed, std::span<const std::string> names) {
+  const std::string_view name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  return fmt::format("there is no {}; the nearest is --{}", typed, nearest_name(name, names));
+}
+
 }  // namespace thimble

@@ -162,6 +162,8 @@ const Field* find_field(std::span<const Field> fields, std::string_view name);
 
 // The one of `names` that `wrong` is the fewest letters away from.
 std::string nearest_name(std::string_view wrong, std::span<const std::string> names);
+// What is said of a setting, spelt `typed` ("--bacth"), that none of `names` is.
+std::string no_such_setting(std::string_view typed, std::span<const std::string> names);
 
 // The readers that fields use. `who` begins the sentence: "--batch".
 int64_t read_whole(const nlohmann::json& value, const WholeRange& range, std::string_view who);

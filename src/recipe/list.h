@@ -7,9 +7,14 @@
 
 namespace thimble {
 
-// Lists every field of the recipe; `list_own` those of its model, in their place. `sequences`: the
-// model reads such.
-void list_fields(Recipe& recipe, Fields& fields, bool sequences,
+// What the model's family reads, where there is one.
+struct ReadByModel {
+  bool images = true;
+  std::string_view usual_data = {};  // the data set that it is trained on where none is named
+};
+
+// Lists every field of the recipe; `list_own` those of its model, in their place.
+void list_fields(Recipe& recipe, Fields& fields, const ReadByModel& reads,
                  const std::function<void(Fields&)>& list_own);
 
 }  // namespace thimble

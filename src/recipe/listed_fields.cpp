@@ -78,7 +78,7 @@ std::vector<ListedField> listed_fields() {
   Recipe usual;
   size_t place = 0;  // of the models' own
   Fields common;
-  list_fields(usual, common, false, [&](Fields& fields) { place = fields.count(); });
+  list_fields(usual, common, {}, [&](Fields& fields) { place = fields.count(); });
   for (const Field& field : std::move(common).take()) {
     all.push_back({frozen(field), {}, field.about().help, usual_of(field)});
   }

@@ -1,5 +1,5 @@
 // Everything that a run can be told: what to train, on what, how, and for how long. One list
-// (fields.cpp) says what each field is; flags, files, checkpoints, names of measured times, the rows
+// (fields/) says what each field is; flags, files, checkpoints, names of measured times, the rows
 // of `profile` and the reference all come from it.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "data/dataset.h"
 #include "model/model.h"
 #include "recipe/field.h"
 #include "recipe/schedule.h"
@@ -22,12 +23,12 @@ namespace thimble {
 
 // Which records, and what becomes of them on their way.
 struct DataSpec {
-  std::string name;          // of a data set; empty: the model's usual
-  std::string folder;        // of its files
-  bool augment = false;      // random crops and mirror images
-  bool flip = true;          // augment: mirror images, too
-  int crop_pad = 4;          // augment
-  int64_t sequences = 6400;  // generated ones, of an epoch; a tenth as many are tested on
+  std::string name;            // of a data set; empty: the model's usual
+  std::string folder;          // of its files
+  bool augment = false;        // random crops and mirror images
+  bool flip = true;            // augment: mirror images, too
+  int crop_pad = 4;            // augment
+  DataSettings settings = {};  // what sets list of themselves
 };
 
 // How long, and how fast. Amounts are in epochs or steps.

@@ -33,7 +33,7 @@ std::string having(const std::vector<std::string>& models) {
     user_error("{} has no --{} ({}); leave --{} out", recipe.model.name, name,
                having(listed.models), name);
   }
-  user_error("there is no --{}; the nearest is --{}", name, nearest_name(name, names_of(fields)));
+  user_error("{}", no_such_setting("--" + name, names_of(fields)));
 }
 
 std::string file_key(std::string_view name) {

@@ -1,6 +1,7 @@
 #include "transform/take_over.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "graph/order.h"
 
@@ -53,13 +54,18 @@ class Order {
   explicit Order(const Graph& graph)
       : graph_(graph), readers_(readers_of(graph)), listed_(graph.nodes.size(), false) {}
 
-  void add(NodeId id) {
-    if (listed_[id.at()] || !is_ready(graph_[id])) return;
-    listed_[id.at()] = true;
-    order_.push_back(id);
-    for (const ValueId output : graph_[id].outputs) {
-      for (const NodeId reader : readers_[output.at()]) {
-        if (reader < id) add(reader);
+  void add(NodeId first) {
+    std::vector<NodeId> next = {first};  // the last of them first: chains are as long as sequences
+    while (!next.empty()) {
+      const NodeId id = next.back();
+      next.pop_back();
+      if (listed_[id.at()] || !is_ready(graph_[id])) continue;
+      listed_[id.at()] = true;
+      order_.push_back(id);
+      for (const ValueId output : std::views::reverse(graph_[id].outputs)) {
+        for (const NodeId reader : std::views::reverse(readers_[output.at()])) {
+          if (reader < id) next.push_back(reader);
+        }
       }
     }
   }

@@ -101,8 +101,57 @@ void add_blocks(std::vector<Case>& result) {
   }
 }
 
+// Sentences of a translator: convolutions over time, embeddings, and what projects onto words.
+void add_sequences(std::vector<Case>& result) {
+  const TensorType lengths = {{7}, DType::i32}, key = {{3}, DType::i64};
+  const Fill real = {Fill::Kind::labels, 0, 30}, keys = {Fill::Kind::labels, 0, 1000};
+  const TensorType x = f32({7, 29, 256});
+  for (const bool shared : {false, true}) {
+    const std::string op = shared ? "light_conv" : "dynamic_conv";
+    const TensorType kernels = f32(shared ? Shape{4, 31} : Shape{7, 29, 124});
+    const Attrs attrs = {{"heads", int64_t{4}},
+                         {"kernel", int64_t{31}},
+                         {"padded", int64_t{1}},
+                         {"dropout", 0.1},
+                         {"stream", int64_t{3}}};
+    result.push_back(
+        {op,
+         {.inputs = {x, kernels, lengths, key}, .attrs = attrs, .fills = {{}, {}, real, keys}}});
+    result.push_back({op + "_backward",
+                      {.inputs = {x, kernels, x, lengths, key},
+                       .attrs = attrs,
+                       .fills = {{}, {}, {}, real, keys},
+                       .accumulate = 3}});
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      result.push_back(in_sixteen_bits(result[result.size() - 2], dtype));
+      result.push_back(in_sixteen_bits(result[result.size() - 2], dtype));
+    }
+  }
+  const TensorType tokens = {{40, 33}, DType::i32};
+  const Fill words = {Fill::Kind::labels, 0, 1000};
+  result.push_back({"embed", {.inputs = {f32({1000, 96}), tokens}, .fills = {{}, words}}});
+  result.push_back({"embed_backward",
+                    {.inputs = {tokens, f32({40, 33, 96})},
+                     .attrs = {{"rows", int64_t{1000}}, {"scale", 9.8}},
+                     .fills = {words},
+                     .accumulate = 1}});
+  Case loss = {
+      "vocabulary_loss_backward",
+      {.inputs = {f32({300, 64}), f32({1037, 64}), {{300}, DType::i32}, f32({1}), f32({1})},
+       .attrs = {{"label_smoothing", 0.1}, {"takes_over", int64_t{1}}},
+       .fills = {{},
+                 {Fill::Kind::uniform, -0.5, 0.5},
+                 {Fill::Kind::labels, -1, 1037},
+                 {Fill::Kind::uniform, 0.1, 0.2},
+                 {Fill::Kind::uniform, 0.5, 2}},
+       .accumulate = 2}};
+  result.push_back(loss);
+  result.push_back(in_sixteen_bits(loss, DType::bf16));
+}
+
 std::vector<Case> cases() {
   std::vector<Case> result;
+  add_sequences(result);
   for (const char* op : {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"}) {
     for (const uint32_t accumulate : {0u, 1u}) {
       result.push_back(conv(op, {8, 32, 32, 16}, {32, 3, 3, 16}, 1, accumulate));

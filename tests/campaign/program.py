@@ -66,14 +66,17 @@ class Program:
         base["OMP_WAIT_POLICY"] = "passive"  # others work on this machine, too
         return base | (more or {})
 
-    def start(self, words, *, env=None, limits=None, memory=4096 * MIB, **popen):
-        """The running process. `memory`: of address space; None: not limited."""
+    def start(self, words, *, env=None, limits=None, memory=4096 * MIB, enter=None, **popen):
+        """The running process. `memory`: of address space; None: not limited. `enter`: what it does
+        before all else."""
         limits = {resource.RLIMIT_CORE: 0} | (limits or {})
         if memory is not None:
             limits[resource.RLIMIT_AS] = memory
 
         def in_child():
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nothing outlives us
+            if enter is not None:
+                enter()
             for what, most in limits.items():
                 resource.setrlimit(what, (most, most))
 

@@ -20,6 +20,7 @@ PARTS = {
     "kills": ("kill_loop", {"count": 100, "seconds": 600.0}, {"count": 5, "seconds": 20.0}),
     "budgets": ("budgets", {"count": 28, "budgets": 10, "seconds": 600.0},
                 {"count": 4, "budgets": 4, "seconds": 6.0}),
+    "limit": ("hard_limit", {"count": 3, "seconds": 600.0}, {"count": 1, "seconds": 10.0}),
     "environment": ("environment", {"count": 8, "seconds": 600.0}, {"count": 1, "seconds": 30.0}),
 }
 SEEDED = {"files", "flags", "kills", "budgets"}

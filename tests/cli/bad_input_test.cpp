@@ -204,7 +204,7 @@ TEST_F(BadInput, SizesBeyondTheKernelsIntegers) {
 }
 
 TEST_F(BadInput, StepsBeyondThePlanner) {
-  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1000000",
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than 1048576",
                  "--length", "--steps-at-once");
   expect_refused({"plan", "resnet:[1000,1,1,1]", "--recompute", "*#*", "--device", "null"}, "calls",
                  "--keep");
@@ -472,12 +472,22 @@ TEST_F(BadInput, Recipes) {
   refused("model = \"mlp\"\nbatch = 1e2\n", path, "--batch", "a whole number");
 }
 
+TEST_F(BadInput, AMisspeltFlag) {
+  expect_refused({"plan", "mlp", "--bacth", "3"}, "there is no --bacth; the nearest is --batch");
+  expect_refused({"plan", "--bacth=3", "mlp"}, "there is no --bacth; the nearest is --batch");
+  expect_refused({"train", "mlp", "--overwirte"}, "the nearest is --overwrite");
+  expect_refused({"plan", "mlp", "-memory", "3"}, "there is no -memory; the nearest is --memory");
+  expect_refused({"list", "--jsno"}, "there is no --jsno; the nearest is --json");
+  expect_refused({"plan", "mlp", "--epochs", "3"}, "`thimble plan` has no --epochs",
+                 "`thimble train` has it");
+}
+
 // What is typed has an effect, or is refused.
 TEST_F(BadInput, WhatCannotHaveAnEffect) {
   const char* const kSays = "says nothing";
   expect_refused(train({"--data", "digits", "--image", "16,16,1"}), "--image", kSays, "digits");
   expect_refused(train({"--classes", "4"}), "--classes", kSays, "digits");
-  expect_refused({"plan", "lstm", "--image", "8,8,1"}, "--image", kSays, "sequences");
+  expect_refused({"plan", "lstm", "--image", "8,8,1"}, "--image", kSays, "no images");
   expect_refused({"plan", "wrn-10-1", "--hidden", "8"}, "wrn-10-1 has no --hidden", "resnet");
   expect_refused({"plan", "mlp", "--optimizer", "adam", "--momentum", "0.9"}, "--momentum", kSays,
                  "adam");
@@ -486,7 +496,10 @@ TEST_F(BadInput, WhatCannotHaveAnEffect) {
   expect_refused(train({"--factor", "0.2"}), "--factor", kSays, "--schedule step");
   expect_refused(train({"--warmup-start", "0.2"}), "--warmup-start", kSays, "--warmup");
   expect_refused(train({"--crop-pad", "2"}), "--crop-pad", kSays, "--augment");
-  expect_refused(train({"--sequences", "20"}), "--sequences", kSays, "images");
+  expect_refused(train({"--sequences", "20"}), "--sequences", kSays, "'digits'");
+  expect_refused({"train", "wrn-10-1", "--data", "generated", "--sequences", "20"}, "--sequences",
+                 kSays, "'generated'");
+  expect_refused({"plan", "lstm", "--augment"}, "--augment", "`thimble train` has it");
   expect_refused(train({"--no-eval", "--eval-every", "2"}), "--eval-every", kSays, "--no-eval");
   expect_refused(train({"--loss-scale-floor", "1"}), "--loss-scale-floor", kSays);
   expect_refused(train({"--losses"}), "--losses", kSays, "--json");

@@ -126,6 +126,9 @@ const std::vector<Net>& other_nets() {
       {"mlp", {"mlp", "--data=digits", "--hidden=128"}},
       {"lstm", {"lstm", "--layers=1", "--hidden=64", "--length=4"}},
       {"lstm_runs", {"lstm", "--layers=1", "--hidden=64", "--length=4", "--steps-at-once=3"}},
+      {"lstm_text",
+       {"lstm", "--layers=1", "--hidden=64", "--length=6", "--steps-at-once=4", "--reads=tokens",
+        "--predicts=targets", "--data=copy"}},
       {"unet", {"unet", "--data=digits", "--layers=1", "--hidden=8"}},
       {"wrn", {"wrn-10-1", "--data=digits"}},
   };
@@ -171,6 +174,7 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       // There are no such layers.
       {"lstm", "dropout"},
       {"lstm_runs", "dropout"},
+      {"lstm_text", "dropout"},
       // There is no momentum to leave out.
       {"adam", "no_momentum"},
       {"adafactor", "no_momentum"},
@@ -190,6 +194,8 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"lstm", "norm_carried"},
       {"lstm_runs", "norm_group"},
       {"lstm_runs", "norm_carried"},
+      {"lstm_text", "norm_group"},
+      {"lstm_text", "norm_carried"},
   };
   return pairs;
 }

@@ -68,8 +68,14 @@ dnnl::primitive_attr dnnl_attributes(bool add);
 DnnlCall dnnl_reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                       const dnnl::memory::desc& to, bool add);
 
-// The first implementation of `operation` that takes no memory of its own (the gemm based ones call
-// malloc), unless only the plain loops are left then. next_impl() reads the operation and the hint
+// Whether an implementation takes memory of its own at every call: those on top of the library's
+// gemm, which calls malloc.
+inline bool draws_memory(const dnnl::primitive_desc_base& pd) {
+  return std::string_view(pd.impl_info_str()).find("gemm") != std::string_view::npos;
+}
+
+// The first implementation of `operation` that draws no memory, unless only the plain loops are left
+// then. next_impl() reads the operation and the hint
 // (the forward primitive, for backward ones) where they lie, so both have to outlive the search: the
 // caller holds them.
 template <class Primitive, class... Hint>
@@ -81,13 +87,11 @@ typename Primitive::primitive_desc pick_implementation(const typename Primitive:
     return typename Primitive::primitive_desc(operation, attributes, engine, hint...);
   };
   auto pick = make();
-  const auto has = [&](std::string_view word) {
-    return std::string_view(pick.impl_info_str()).find(word) != std::string_view::npos;
-  };
-  while (has("gemm")) {
+  while (draws_memory(pick)) {
     if (!pick.next_impl()) return make();
   }
-  return has("ref") ? make() : pick;
+  const bool plain = std::string_view(pick.impl_info_str()).find("ref") != std::string_view::npos;
+  return plain ? make() : pick;
 }
 
 // A new K, or null when oneDNN cannot do what it needs.

@@ -27,23 +27,6 @@ struct Limit {
   std::string reason;
 };
 
-// Of `wanted` threads, how many the system gives, this one among them. OpenMP ends the process where
-// it cannot have one, so they are tried first.
-int startable(int wanted) {
-  std::latch done(1);
-  std::vector<std::thread> threads;
-  try {
-    while (static_cast<int>(threads.size()) + 1 < wanted) {
-      threads.emplace_back([&] { done.wait(); });
-    }
-  } catch (const std::system_error&) {
-  } catch (const std::bad_alloc&) {
-  }
-  done.count_down();
-  for (std::thread& thread : threads) thread.join();
-  return static_cast<int>(threads.size()) + 1;
-}
-
 void set_team(int size) {
   omp_set_dynamic(0);
   if (omp_get_max_active_levels() < 1) omp_set_max_active_levels(1);
@@ -85,6 +68,21 @@ int default_size() {
 
 }  // namespace
 
+int startable(int wanted) {
+  std::latch done(1);
+  std::vector<std::thread> threads;
+  try {
+    while (static_cast<int>(threads.size()) + 1 < wanted) {
+      threads.emplace_back([&] { done.wait(); });
+    }
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
+  }
+  done.count_down();
+  for (std::thread& thread : threads) thread.join();
+  return static_cast<int>(threads.size()) + 1;
+}
+
 Team::Team(int asked) {
   const int wanted = asked > 0 ? asked : default_size();
   size_ = wanted;
@@ -95,12 +93,16 @@ Team::Team(int asked) {
     size_ = team.threads;
     reason = team.reason;
   }
+  waiting_ = std::make_unique<Waiting>(size_);
   if (size_ == wanted) return;
   const std::string said =
       fmt::format("thimble: on {} of {} threads, since {}\n", size_, wanted, reason);
   std::fputs(said.c_str(), stderr);
 }
 
-void Team::enter() const { set_team(size_); }
+void Team::enter() const {
+  set_team(size_);
+  waiting_->look();
+}
 
 }  // namespace thimble

@@ -3,7 +3,15 @@
 // counted before any kernel is made for it, and its size is what every kernel goes by.
 #pragma once
 
+#include <memory>
+
+#include "backend/cpu/waiting.h"
+
 namespace thimble {
+
+// Of `wanted` threads, how many the system gives, this one among them. OpenMP ends the process where
+// it cannot have one, so they are tried first.
+int startable(int wanted);
 
 class Team {
  public:
@@ -13,11 +21,12 @@ class Team {
 
   int size() const { return size_; }
   // Makes it the team of what the calling thread runs: OpenMP keeps its settings per thread, and
-  // another backend may have set them.
+  // another backend may have set them. Between steps: it is when its threads' waiting is looked at.
   void enter() const;
 
  private:
   int size_;
+  std::unique_ptr<Waiting> waiting_;
 };
 
 }  // namespace thimble

@@ -49,6 +49,9 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 extern const DatasetDef data_generated;
 const DatasetDef data_generated{
-    "generated", "made on the spot, in the size and classes the model wants; needs no files", open};
+    .name = "generated",
+    .summary = "made on the spot, in the size and classes the model wants; needs no files",
+    .open = open,
+    .gives_way_to = "sequences"};
 
 }  // namespace thimble

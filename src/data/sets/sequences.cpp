@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/generated.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
@@ -11,6 +12,19 @@ namespace {
 constexpr std::string_view kSequence = "sequence";
 constexpr std::string_view kLabel = "label";
 constexpr std::string_view kTargets = "targets";
+
+struct Own {
+  int64_t records = 6400;  // of an epoch; a tenth as many are tested on
+};
+
+void fields(std::any& own, Fields& list) {
+  if (std::any_cast<Own>(&own) == nullptr) own = Own();
+  list.whole("sequences", std::any_cast<Own&>(own).records, {.least = 1, .most = INT32_MAX},
+             {.help = "Generated sequences of an epoch",
+              .more = "`lstm`: generated sequences of an epoch; a tenth as many are tested on",
+              .matters = matters::bits,
+              .training = true});
+}
 
 class Sequences final : public Dataset {
  public:
@@ -71,15 +85,19 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
   const RecordField* const targets = find_field(request.wanted, kTargets);
   if (const RecordField* label = find_field(request.wanted, kLabel)) spec.classes = label->limit;
   if (targets != nullptr) spec.classes = targets->limit;
-  return std::make_unique<Sequences>(spec, targets != nullptr, request.train_count.value_or(6400),
-                                     request.test_count.value_or(640), request.seed);
+  const int64_t records = request.own_of<Own>("sequences").records;
+  return std::make_unique<Sequences>(
+      spec, targets != nullptr, request.train_count.value_or(records),
+      request.test_count.value_or(std::max<int64_t>(1, records / 10)), request.seed);
 }
 
 }  // namespace
 
 extern const DatasetDef data_sequences;
 const DatasetDef data_sequences{
-    "sequences", "made on the spot, in the length and classes the model wants; needs no files",
-    open};
+    .name = "sequences",
+    .summary = "made on the spot, in the length and classes the model wants; needs no files",
+    .open = open,
+    .fields = fields};
 
 }  // namespace thimble

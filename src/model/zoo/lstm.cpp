@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "graph/limits.h"
 #include "model/layers.h"
 #include "recipe/field.h"
 
@@ -92,12 +93,12 @@ void complete(ModelOptions& options, bool on_gpu) {
   if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
   lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
   if (lstm.embedding == 0) lstm.embedding = lstm.hidden;
-  constexpr int64_t kMostNodes = 1'000'000;  // beyond, the graph itself would not fit in memory
+  constexpr int64_t kOfANode = 3;  // states and gates, at least
   const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
-  user_check(lstm.layers * runs <= kMostNodes,
-             "an lstm of {} layers by {} time steps has more than {} nodes; choose fewer --layers, "
-             "a shorter --length or more --steps-at-once",
-             lstm.layers, options.length, kMostNodes);
+  user_check(lstm.layers * runs <= kMostValues / kOfANode,
+             "an lstm of {} layers by {} time steps has more than {} tensors; choose fewer "
+             "--layers, a shorter --length or more --steps-at-once",
+             lstm.layers, options.length, kMostValues);
 }
 
 std::vector<RecordField> records(const ModelOptions& options) {

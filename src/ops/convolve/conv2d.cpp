@@ -2,6 +2,7 @@
 #include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"
+#include "ops/samples.h"
 
 namespace thimble {
 namespace {
@@ -57,9 +58,7 @@ std::vector<Sample> samples() {
   for (const ConvCase& c : conv_cases()) {
     result.push_back({.inputs = {{c.x}, {c.w}}, .attrs = c.attrs(), .differentiate = {0, 1}});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
 }
 
 }  // namespace

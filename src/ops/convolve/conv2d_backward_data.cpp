@@ -11,8 +11,7 @@ ConvGeometry geometry_of(const TensorType& w, const TensorType& dy, const Attrs&
   const Shape x = {dy.shape[0], attrs.integer("in_h"), attrs.integer("in_w"),
                    w.shape[3] * attrs.integer("groups", 1)};
   const ConvGeometry g = conv_geometry("conv2d_backward_data", x, w.shape, attrs);
-  user_check(g.y() == dy.shape, "[conv2d_backward_data] the gradient is {}, not {}",
-             to_string(dy.shape), to_string(g.y()));
+  check_conv_gradient("conv2d_backward_data", g, dy.shape);
   return g;
 }
 
@@ -61,19 +60,6 @@ Work work(const Signature& s) {
   return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0};
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  for (const ConvCase& c : conv_cases()) {
-    Attrs attrs = c.attrs();
-    attrs.set("in_h", c.x[1]).set("in_w", c.x[2]);
-    const Shape dy = conv_geometry("conv2d", c.x, c.w, attrs).y();
-    result.push_back({.inputs = {{c.w}, {dy}}, .attrs = attrs});
-  }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
-}
-
 }  // namespace
 
 extern const OpDef op_conv2d_backward_data;
@@ -83,7 +69,7 @@ const OpDef op_conv2d_backward_data{
     .infer = infer,
     .reference = reference,
     .work = work,
-    .samples = samples,
+    .samples = [] { return conv_backward_samples(true); },
     .recompute = Recompute::costly,
     .accumulates = 1,
 };

@@ -11,8 +11,7 @@ ConvGeometry geometry_of(const TensorType& x, const TensorType& dy, const Attrs&
   const Shape w = {dy.shape[3], attrs.integer("kernel_h"), attrs.integer("kernel_w"),
                    x.shape[3] / attrs.integer("groups", 1)};
   const ConvGeometry g = conv_geometry("conv2d_backward_weights", x.shape, w, attrs);
-  user_check(g.y() == dy.shape, "[conv2d_backward_weights] the gradient is {}, not {}",
-             to_string(dy.shape), to_string(g.y()));
+  check_conv_gradient("conv2d_backward_weights", g, dy.shape);
   return g;
 }
 
@@ -58,19 +57,6 @@ Work work(const Signature& s) {
   return {geometry_of(s.inputs[0], s.inputs[1], s.attrs).flops(), 0};
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  for (const ConvCase& c : conv_cases()) {
-    Attrs attrs = c.attrs();
-    attrs.set("kernel_h", c.w[1]).set("kernel_w", c.w[2]);
-    const Shape dy = conv_geometry("conv2d", c.x, c.w, attrs).y();
-    result.push_back({.inputs = {{c.x}, {dy}}, .attrs = attrs});
-  }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
-}
-
 }  // namespace
 
 extern const OpDef op_conv2d_backward_weights;
@@ -80,7 +66,7 @@ const OpDef op_conv2d_backward_weights{
     .infer = infer,
     .reference = reference,
     .work = work,
-    .samples = samples,
+    .samples = [] { return conv_backward_samples(false); },
     .recompute = Recompute::costly,
     .accumulates = 1,
 };

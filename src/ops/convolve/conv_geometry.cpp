@@ -1,6 +1,7 @@
 #include "ops/convolve/conv_geometry.h"
 
 #include "base/error.h"
+#include "ops/samples.h"
 
 namespace thimble {
 
@@ -26,6 +27,23 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w,
   g.out_h = span_h / g.stride + 1;
   g.out_w = span_w / g.stride + 1;
   return g;
+}
+
+std::vector<Sample> conv_backward_samples(bool of_data) {
+  std::vector<Sample> result;
+  for (const ConvCase& c : conv_cases()) {
+    Attrs attrs = c.attrs();
+    const Shape& missing = of_data ? c.x : c.w;
+    attrs.set(of_data ? "in_h" : "kernel_h", missing[1]);
+    attrs.set(of_data ? "in_w" : "kernel_w", missing[2]);
+    const Shape dy = conv_geometry("conv2d", c.x, c.w, attrs).y();
+    result.push_back({.inputs = {{of_data ? c.w : c.x}, {dy}}, .attrs = attrs});
+  }
+  return and_added(std::move(result));
+}
+
+void check_conv_gradient(std::string_view op, const ConvGeometry& g, const Shape& dy) {
+  user_check(g.y() == dy, "[{}] the gradient is {}, not {}", op, to_string(dy), to_string(g.y()));
 }
 
 const std::array<ConvCase, 6>& conv_cases() {

@@ -67,6 +67,11 @@ void for_each_tap(const ConvGeometry& g, int64_t oh, int64_t ow, Body&& body) {
   }
 }
 
+// What a gradient of conv2d is checked on: {w, dy} -> dx, or {x, dy} -> dw.
+std::vector<Sample> conv_backward_samples(bool of_data);
+// Throws UserError naming `op` unless dy is what the geometry makes.
+void check_conv_gradient(std::string_view op, const ConvGeometry& g, const Shape& dy);
+
 // The cases all three ops are checked on: strides, paddings, groups, odd channel counts.
 struct ConvCase {
   Shape x, w;

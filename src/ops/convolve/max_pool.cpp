@@ -47,18 +47,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) {
-  return {pool_geometry("max_pool", s.inputs[0].shape, s.attrs).flops(), 0};
-}
-
-std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  for (const PoolCase& c : pool_cases()) {
-    result.push_back({.inputs = {{c.x}}, .attrs = c.attrs(), .differentiate = {0}});
-  }
-  return result;
-}
-
 }  // namespace
 
 extern const OpDef op_max_pool;
@@ -68,8 +56,8 @@ const OpDef op_max_pool{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
-    .samples = samples,
+    .work = pool_work,
+    .samples = pool_samples,
     .recompute = Recompute::cheap,
 };
 

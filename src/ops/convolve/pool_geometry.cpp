@@ -1,5 +1,7 @@
 #include "ops/convolve/pool_geometry.h"
 
+#include "ops/samples.h"
+
 namespace thimble {
 
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, const Attrs& attrs) {
@@ -34,6 +36,36 @@ Attrs pool_backward_attrs(const Shape& x, const Attrs& attrs) {
   Attrs result = attrs;
   result.set("in_h", x[1]).set("in_w", x[2]);
   return result;
+}
+
+Work pool_work(const Signature& s) {
+  return {pool_geometry(s.op->name, s.inputs[0].shape, s.attrs).flops(), 0};
+}
+
+Work pool_backward_work(const Signature& s) {
+  return {pool_backward_geometry(s.op->name, s.inputs.back().shape, s.attrs).flops(), 0};
+}
+
+std::vector<Sample> pool_samples() {
+  std::vector<Sample> result;
+  for (const PoolCase& c : pool_cases()) {
+    result.push_back({.inputs = {{c.x}}, .attrs = c.attrs(), .differentiate = {0}});
+  }
+  return result;
+}
+
+std::vector<Sample> pool_backward_samples(bool indexed) {
+  std::vector<Sample> result;
+  for (const PoolCase& c : pool_cases()) {
+    const Shape dy = pool_geometry("a pool", c.x, c.attrs()).y();
+    Sample sample = {.inputs = {{dy}}, .attrs = pool_backward_attrs(c.x, c.attrs())};
+    if (indexed) {
+      sample.inputs = {{dy, DType::u8}, {dy}};
+      sample.fills = {{Fill::Kind::labels, 0, static_cast<double>(c.kernel * c.kernel)}};
+    }
+    result.push_back(std::move(sample));
+  }
+  return and_added(std::move(result));
 }
 
 const std::vector<PoolCase>& pool_cases() {

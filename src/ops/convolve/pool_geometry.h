@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "graph/op.h"
+#include "ops/reference.h"
 
 namespace thimble {
 
@@ -71,6 +71,34 @@ void for_each_window(const PoolGeometry& g, int64_t ih, int64_t iw, Body&& body)
     }
   }
 }
+
+// dx of a pooling op: of each window that sees an element, and for which takes(element of y, position)
+// holds, one part in `parts` of its dy. Gathers, so that nothing is summed in a stored
+// dtype. dy is the last input.
+template <class Takes>
+void run_pool_backward(const KernelArgs& args, const PoolGeometry& g, int64_t parts,
+                       Takes&& takes) {
+  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* dy = args.inputs.back().as<T>();
+    T* dx = args.outputs[0].as<T>();
+    const auto share = 1 / static_cast<Accumulator<T>>(parts);
+    for_each_pixel(g.x(), [&](int64_t n, int64_t ih, int64_t iw, int64_t c) {
+      Accumulator<T> sum = 0;
+      for_each_window(g, ih, iw, [&](int64_t oh, int64_t ow, int64_t position) {
+        const int64_t at = g.y_at(n, oh, ow, c);
+        if (takes(at, position)) sum += widen(dy[at]);
+      });
+      store(dx, g.x_at(n, ih, iw, c), sum * share, args.adds_into(0));
+    });
+  });
+}
+
+Work pool_work(const Signature& s);
+Work pool_backward_work(const Signature& s);
+std::vector<Sample> pool_samples();
+// `indexed`: with the places of maxima in front of dy.
+std::vector<Sample> pool_backward_samples(bool indexed);
 
 // The cases all pooling ops are checked on: overlapping, padded, disjoint and ragged windows.
 struct PoolCase {

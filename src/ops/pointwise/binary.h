@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/builder.h"
+#include "ops/fixed_name.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -29,6 +30,21 @@ void run_binary(const KernelArgs& args, Combine combine) {
       store(y, at, combine(widen(a[from[0]]), widen(b[from[1]])), args.adds_into(0));
     });
   });
+}
+
+// The whole record of y = Combine(a, b).
+template <FixedName kName, class Combine>
+OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Combine) {
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer = [](std::span<const TensorType> inputs,
+                      const Attrs&) { return infer_binary(kName.view(), inputs); },
+          .gradient = gradient,
+          .reference = [](const KernelArgs& args) { run_binary(args, Combine()); },
+          .work = binary_work,
+          .samples = binary_samples,
+          .in_place = {{0, 0}, {0, 1}},
+          .accumulates = 1};
 }
 
 }  // namespace thimble

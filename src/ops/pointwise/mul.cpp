@@ -4,10 +4,6 @@
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  return infer_binary("mul", inputs);
-}
-
 // The gradient of one factor reads the other only.
 void gradient(GradientBuilder& g) {
   for (size_t i = 0; i < 2; ++i) {
@@ -17,24 +13,10 @@ void gradient(GradientBuilder& g) {
   }
 }
 
-void reference(const KernelArgs& args) {
-  run_binary(args, [](auto a, auto b) { return a * b; });
-}
-
 }  // namespace
 
 extern const OpDef op_mul;
-const OpDef op_mul{
-    .name = "mul",
-    .summary = "product of two tensors, element by element",
-    .infer = infer,
-    .gradient = gradient,
-    .reference = reference,
-    .work = binary_work,
-    .samples = binary_samples,
-    .recompute = Recompute::cheap,
-    .in_place = {{0, 0}, {0, 1}},
-    .accumulates = 1,
-};
+const OpDef op_mul = binary_op<"mul">("product of two tensors, element by element", gradient,
+                                      [](auto a, auto b) { return a * b; });
 
 }  // namespace thimble

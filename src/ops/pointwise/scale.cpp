@@ -17,12 +17,7 @@ void reference(const KernelArgs& args) {
   run_unary(args, [factor](auto x) { return static_cast<decltype(x)>(factor) * x; });
 }
 
-std::vector<Sample> samples() {
-  std::vector<Sample> result = unary_samples({{"factor", -0.75}});
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
-}
+std::vector<Sample> samples() { return and_added(unary_samples({{"factor", -0.75}})); }
 
 }  // namespace
 

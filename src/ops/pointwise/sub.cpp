@@ -4,10 +4,6 @@
 namespace thimble {
 namespace {
 
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  return infer_binary("sub", inputs);
-}
-
 // The sum over repeated axes comes before the sign, on the smaller tensor.
 void gradient(GradientBuilder& g) {
   if (g.wants(0)) {
@@ -19,24 +15,10 @@ void gradient(GradientBuilder& g) {
   }
 }
 
-void reference(const KernelArgs& args) {
-  run_binary(args, [](auto a, auto b) { return a - b; });
-}
-
 }  // namespace
 
 extern const OpDef op_sub;
-const OpDef op_sub{
-    .name = "sub",
-    .summary = "difference of two tensors",
-    .infer = infer,
-    .gradient = gradient,
-    .reference = reference,
-    .work = binary_work,
-    .samples = binary_samples,
-    .recompute = Recompute::cheap,
-    .in_place = {{0, 0}, {0, 1}},
-    .accumulates = 1,
-};
+const OpDef op_sub =
+    binary_op<"sub">("difference of two tensors", gradient, [](auto a, auto b) { return a - b; });
 
 }  // namespace thimble

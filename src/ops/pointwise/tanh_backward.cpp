@@ -2,33 +2,13 @@
 #include "ops/pointwise/unary.h"
 
 namespace thimble {
-namespace {
-
-std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  return infer_unary_backward("tanh_backward", inputs);
-}
-
-void reference(const KernelArgs& args) {
-  run_unary_backward(args, [](auto y, auto dy) { return dy * (1 - y * y); });
-}
-
-std::vector<Sample> samples() { return unary_backward_samples({Fill::Kind::uniform, -1, 1}); }
-
-}  // namespace
 
 extern const OpDef op_tanh_backward;
-const OpDef op_tanh_backward{
-    .name = "tanh_backward",
-    .summary = "gradient of tanh",
-    .infer = infer,
-    .reference = reference,
-    .work = unary_work<3>,
-    .samples = samples,
-    .recompute = Recompute::cheap,
-    .in_place = {{0, 1}, {0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 0 ? Reading::curved : Reading::linear; },
-    .accumulates = 1,
-};
+const OpDef op_tanh_backward = unary_backward_op<"tanh_backward", 3, Reading::curved>(
+    "gradient of tanh",
+    [] {
+      return unary_backward_samples({Fill::Kind::uniform, -1, 1});
+    },
+    [](auto y, auto dy) { return dy * (1 - y * y); });
 
 }  // namespace thimble

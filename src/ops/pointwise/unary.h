@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "graph/builder.h"
+#include "ops/fixed_name.h"
+#include "ops/samples.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -75,9 +77,41 @@ inline std::vector<Sample> unary_backward_samples(Fill y, const Attrs& attrs = {
   for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{37}, Shape{3, 64}}) {
     result.push_back({.inputs = {{shape}, {shape}}, .attrs = attrs, .fills = {y}});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
+}
+
+// The whole record of y = Map(x), whose gradient is the op NAME_backward.
+template <FixedName kName, int kFlopsPerElement, class Map>
+OpDef unary_op(std::string_view summary, Map) {
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer = [](std::span<const TensorType> inputs,
+                      const Attrs&) { return infer_unary(kName.view(), inputs); },
+          .gradient =
+              [](GradientBuilder& g) {
+                give_unary_gradient(g, std::string(kName.view()) + "_backward");
+              },
+          .reference = [](const KernelArgs& args) { run_unary(args, Map()); },
+          .work = unary_work<kFlopsPerElement>,
+          .samples = [] { return unary_samples(); },
+          .in_place = {{0, 0}}};
+}
+
+// That of a gradient dx = Map(y, dy) which reads y as kReading says. `samples` as
+// unary_backward_samples makes them.
+template <FixedName kName, int kFlopsPerElement, Reading kReading, class Map>
+OpDef unary_backward_op(std::string_view summary, std::vector<Sample> (*samples)(), Map) {
+  return {
+      .name = kName.view(),
+      .summary = summary,
+      .infer = [](std::span<const TensorType> inputs,
+                  const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
+      .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
+      .work = unary_work<kFlopsPerElement>,
+      .samples = samples,
+      .in_place = {{0, 1}, {0, 0}},
+      .reading = [](const Attrs&, size_t input) { return input == 0 ? kReading : Reading::linear; },
+      .accumulates = 1};
 }
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
 // conv2d_backward_weights: the gradient is made in the primitive's layout, then copied (or added)
 // into ours. In 16 bits, slices of images are summed up in f32 and rounded once.
+#include "backend/cpu/convolve/convolution_call.h"
 #include "backend/cpu/convolve/image_slices.h"
 #include "backend/cpu/convolve/packed_weights.h"
 #include "backend/cpu/cpu_kernel.h"
@@ -22,35 +23,26 @@ class Conv2dBackwardWeights final : public Kernel {
         staged_(is_sixteen_bit(s.outputs[0].dtype)) {
     const Convolution c = convolution_of(s.inputs[0], s.outputs[0], s.inputs[1], s.attrs);
     slice_ = slice_images(c, s.inputs[0].dtype);
-    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     channels_ = c.out_c;
-    Convolution block = c;
+    Convolution block = c.of(slice_);
     // Twice: the sum so far, and what a slice adds.
     block.out_c = block_ = block_channels(c.out_c, 2 * c.bytes_per_output(), c, s.inputs[0].dtype);
-    const auto hint = forward_hint(engine, block, slice_);
-    const auto pd = pick_implementation<dnnl::convolution_backward_weights>(
-        {dnnl::algorithm::convolution_direct, c.x(slice_), block.any_weights(), block.y(slice_),
-         c.strides(), c.pads(), c.pads()},
-        dnnl_attributes(false), engine, hint);
-    const dnnl::memory::desc layout = pd.diff_weights_desc();
+    convolve_ = ConvolutionCall(ConvolutionPart::backward_weights, block);
+    const dnnl::memory::desc& layout = convolve_.weights();
     WorkspaceParts parts;
     if (staged_) {
       gradient_ = PackedWeights(c, block, s.outputs[0].dtype, layout, false);
       packed_count_ = static_cast<int64_t>(layout.get_size() / sizeof(float));
       if (slice_ < batch_) sum_at_ = parts.take(layout.get_size());
     } else if (add_ || layout != c.weights()) {
+      const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
       unpack_ = dnnl_reorder(engine, layout, c.weights(), add_);
     }
     if (staged_ || unpack_) packed_at_ = parts.take(layout.get_size());
     x_ = ImageSlices(s.inputs[0], slice_, c.in_c, parts);
     dy_ = ImageSlices(s.inputs[1], slice_, block_, parts);
-    scratch_at_ = parts.take(pd.scratchpad_desc().get_size());
-    convolve_ = DnnlCall(engine, dnnl::convolution_backward_weights(pd),
-                         {{DNNL_ARG_SRC, pd.src_desc()},
-                          {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
-                          {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
-                          {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
-    name = std::string("onednn ") + pd.impl_info_str();
+    scratch_at_ = parts.take(convolve_.scratch_bytes());
+    name = convolve_.name();
     workspace = parts.total();
   }
 
@@ -61,7 +53,7 @@ class Conv2dBackwardWeights final : public Kernel {
     }
     void* gradient = args.outputs[0].data;
     void* packed = unpack_ ? args.workspace + packed_at_ : gradient;
-    convolve_.run({args.inputs[0].data, args.inputs[1].data, packed, args.workspace + scratch_at_});
+    convolve_.run(args.inputs[0].data, args.inputs[1].data, packed, args.workspace + scratch_at_);
     if (unpack_) unpack_.run({packed, gradient});
   }
 
@@ -74,7 +66,7 @@ class Conv2dBackwardWeights final : public Kernel {
     for (int64_t n = 0; n < batch_; n += slice_) {
       const float* x = x_.read(args.inputs[0], {n, 0}, room);
       const float* dy = dy_.read(args.inputs[1], {n, o}, room);
-      convolve_.run({x, dy, n == 0 ? sum : part, room + scratch_at_});
+      convolve_.run(x, dy, n == 0 ? sum : part, room + scratch_at_);
       if (n == 0) continue;
       Parts(packed_count_, 1).run([&](int, int64_t begin, int64_t end) {
         add_range(part, sum, begin, end);
@@ -88,7 +80,8 @@ class Conv2dBackwardWeights final : public Kernel {
   int64_t slice_ = 0, channels_ = 0, block_ = 0, packed_count_ = 0;
   PackedWeights gradient_;
   ImageSlices x_, dy_;
-  DnnlCall convolve_, unpack_;
+  ConvolutionCall convolve_;
+  DnnlCall unpack_;
   int64_t packed_at_ = 0, sum_at_ = 0, scratch_at_ = 0;
 };
 

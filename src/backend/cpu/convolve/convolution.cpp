@@ -15,12 +15,24 @@ Desc weights_as(const Convolution& c, Tag plain, Tag grouped) {
 
 }  // namespace
 
-Desc Convolution::x(int64_t images) const {
-  return Desc({images, in_c, in_h, in_w}, kFloat, Tag::nhwc);
+Convolution Convolution::of(int64_t images) const {
+  Convolution c = *this;
+  c.batch = images;
+  return c;
 }
-Desc Convolution::y(int64_t images) const {
-  return Desc({images, out_c, out_h, out_w}, kFloat, Tag::nhwc);
+
+Convolution Convolution::turned() const {
+  Convolution c = *this;
+  std::swap(c.in_h, c.out_h);
+  std::swap(c.in_w, c.out_w);
+  std::swap(c.in_c, c.out_c);
+  c.pad_h = kernel_h - 1 - pad_h;
+  c.pad_w = kernel_w - 1 - pad_w;
+  return c;
 }
+
+Desc Convolution::x() const { return Desc({batch, in_c, in_h, in_w}, kFloat, Tag::nhwc); }
+Desc Convolution::y() const { return Desc({batch, out_c, out_h, out_w}, kFloat, Tag::nhwc); }
 Desc Convolution::weights() const { return weights_as(*this, Tag::ohwi, Tag::gohwi); }
 Desc Convolution::any_weights() const { return weights_as(*this, Tag::any, Tag::any); }
 
@@ -38,15 +50,9 @@ Convolution convolution_of(const TensorType& x, const TensorType& w, const Tenso
           .kernel_h = w.shape[1],
           .kernel_w = w.shape[2],
           .stride = attrs.integer("stride", 1),
-          .pad = attrs.integer("pad", 0),
+          .pad_h = attrs.integer("pad", 0),
+          .pad_w = attrs.integer("pad", 0),
           .groups = attrs.integer("groups", 1)};
-}
-
-dnnl::convolution_forward::primitive_desc forward_hint(const dnnl::engine& engine,
-                                                       const Convolution& c, int64_t images) {
-  return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, c.x(images),
-           c.any_weights(), c.y(images), c.strides(), c.pads(), c.pads()},
-          engine};
 }
 
 }  // namespace thimble

@@ -1,6 +1,5 @@
-// What conv2d and its two gradients share on oneDNN: activations stay channels-last, weights are
-// brought from [O,kH,kW,C/groups] into the layout a primitive likes best at every call
-// (packed_weights.h).
+// What conv2d and its two gradients share: activations stay channels-last, weights are brought from
+// [O,kH,kW,C/groups] into the layout a primitive likes best at every call (packed_weights.h).
 #pragma once
 
 #include "backend/cpu/dnnl.h"
@@ -11,23 +10,26 @@ struct Convolution {
   int64_t batch, in_h, in_w, in_c;
   int64_t out_h, out_w, out_c;
   int64_t kernel_h, kernel_w;
-  int64_t stride, pad, groups;
+  int64_t stride, pad_h, pad_w, groups;
 
-  // x [N,H,W,C] and y [N,H',W',O] as oneDNN sees them, for the first `images` of the batch.
-  dnnl::memory::desc x(int64_t images) const;
-  dnnl::memory::desc y(int64_t images) const;
+  // Of the first `images` of the batch.
+  Convolution of(int64_t images) const;
+  // REQUIRES: stride 1. The one whose x is this one's dy and whose y is its dx, with the weights
+  // turned by 180 degrees and inputs and outputs exchanged.
+  Convolution turned() const;
+
+  // x [N,H,W,C] and y [N,H',W',O] as oneDNN sees them.
+  dnnl::memory::desc x() const;
+  dnnl::memory::desc y() const;
   // Our layout of the weights, and "any layout".
   dnnl::memory::desc weights() const;
   dnnl::memory::desc any_weights() const;
 
   dnnl::memory::dims strides() const { return {stride, stride}; }
-  dnnl::memory::dims pads() const { return {pad, pad}; }
+  dnnl::memory::dims pads() const { return {pad_h, pad_w}; }
   // Packed weights, in f32.
   int64_t bytes_per_output() const {
     return kernel_h * kernel_w * (in_c / groups) * static_cast<int64_t>(sizeof(float));
-  }
-  int64_t bytes_per_input() const {
-    return kernel_h * kernel_w * out_c * static_cast<int64_t>(sizeof(float));
   }
   size_t weight_count() const {
     return static_cast<size_t>(out_c * kernel_h * kernel_w * (in_c / groups));
@@ -36,9 +38,5 @@ struct Convolution {
 
 Convolution convolution_of(const TensorType& x, const TensorType& w, const TensorType& y,
                            const Attrs& attrs);
-
-// The forward primitive that the backward ones want to see before they are made.
-dnnl::convolution_forward::primitive_desc forward_hint(const dnnl::engine& engine,
-                                                       const Convolution& c, int64_t images);
 
 }  // namespace thimble

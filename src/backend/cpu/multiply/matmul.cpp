@@ -17,7 +17,7 @@ DnnlProductShape product_shape(const Signature& s) {
 class Matmul final : public Kernel {
  public:
   explicit Matmul(const Signature& s) : product_(product_shape(s)) {
-    name = "onednn " + product_.implementation();
+    name = product_.name();
     workspace = Bytes(static_cast<int64_t>(product_.scratch_bytes()));
   }
   void run(const KernelArgs& args) override {
@@ -57,7 +57,7 @@ class StagedMatmul final : public Kernel {
     part.add = true;
     if (along_k_ && slice_ < all_.k) next_ = Product(part);
     scratch_ = parts.take(std::max(first_.scratch_bytes(), next_.scratch_bytes()));
-    name = "onednn " + first_.implementation() + ", staged";
+    name = first_.name() + ", staged";
     workspace = parts.total();
   }
 

@@ -1,7 +1,9 @@
-// A matrix product y [M,N] = op(a) op(b), or added, on oneDNN.
+// A matrix product y [M,N] = op(a) op(b), or added: oneDNN's where it works in memory that it is given,
+// else our own.
 #pragma once
 
 #include "backend/cpu/dnnl.h"
+#include "backend/cpu/multiply/packed_product.h"
 
 namespace thimble {
 
@@ -20,15 +22,19 @@ class Product {
   explicit Product(const DnnlProductShape& shape);
 
   size_t scratch_bytes() const { return scratch_bytes_; }
-  const std::string& implementation() const { return implementation_; }
-  void run(const void* a, const void* b, void* y, std::byte* scratch) {
-    multiply_.run({a, b, y, scratch});
-  }
+  // What runs it: "onednn brg:avx512_core".
+  const std::string& name() const { return name_; }
+  void run(const void* a, const void* b, void* y, std::byte* scratch);
 
  private:
+  DnnlProductShape shape_ = {};
   DnnlCall multiply_;
+  PackedProduct own_;
   size_t scratch_bytes_ = 0;
-  std::string implementation_;
+  std::string name_;
 };
+
+// The kernel of our own products that goes with the instructions that oneDNN uses.
+const MicroKernel& micro_kernel_beside_library();
 
 }  // namespace thimble

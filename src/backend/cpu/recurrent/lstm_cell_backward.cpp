@@ -31,7 +31,7 @@ class LstmCellBackward final : public Kernel {
     WorkspaceParts parts;
     d_gates_at_ = parts.take(static_cast<size_t>(batch_ * rows) * sizeof(float));
     scratch_at_ = parts.take(scratch);
-    name = "onednn " + to_h_.implementation();
+    name = to_h_.name();
     workspace = parts.total();
   }
 

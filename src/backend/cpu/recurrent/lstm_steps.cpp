@@ -21,7 +21,7 @@ class LstmSteps final : public Kernel {
     from_x_ = Product({.m = steps_ * batch_, .n = 4 * hidden_, .k = inputs, .transpose_b = true});
     from_h_ =
         Product({.m = batch_, .n = 4 * hidden_, .k = hidden_, .transpose_b = true, .add = true});
-    name = "onednn " + from_h_.implementation();
+    name = from_h_.name();
     workspace =
         Bytes(static_cast<int64_t>(std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes())));
   }

@@ -44,7 +44,7 @@ class LstmStepsBackward final : public Kernel {
     dh_at_ = parts.take(state_bytes);
     dc_at_ = parts.take(state_bytes);
     scratch_at_ = parts.take(scratch);
-    name = "onednn " + to_h_.implementation();
+    name = to_h_.name();
     workspace = parts.total();
   }
 

@@ -30,19 +30,14 @@ class Expand final : public Kernel {
     name = "own";
   }
   void run(const KernelArgs& args) override {
-    parts_.run(args.outputs[0].as<float>(),
-               args.inputs[0].as<float>() + *args.inputs[1].as<const int64_t>(),
-               args.inputs[2].as<const uint8_t>());
+    run_packed(parts_, args.outputs[0], args.inputs[0], args);
   }
 
  private:
   const PackedParts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.outputs[0].dtype == DType::f32 && s.outputs[0].elements() > 0;
-  return fits ? std::make_unique<Expand>(s) : nullptr;
-}
+std::unique_ptr<Kernel> make(const Signature& s) { return make_packed<Expand>(s, s.outputs[0]); }
 
 }  // namespace
 

@@ -36,22 +36,18 @@ class Gather final : public Kernel {
     name = "own";
   }
   void run(const KernelArgs& args) override {
-    float* pool = args.outputs[0].as<float>();
+    const TensorRef& pool = args.outputs[0];
     if (!args.adds_into(0)) {
-      std::memset(pool, 0, static_cast<size_t>(args.outputs[0].type.bytes().count));
+      std::memset(pool.data, 0, static_cast<size_t>(pool.type.bytes().count));
     }
-    parts_.run(args.inputs[0].as<float>(), pool + *args.inputs[1].as<const int64_t>(),
-               args.inputs[2].as<const uint8_t>());
+    run_packed(parts_, args.inputs[0], pool, args);
   }
 
  private:
   const PackedParts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
-  return fits ? std::make_unique<Gather>(s) : nullptr;
-}
+std::unique_ptr<Kernel> make(const Signature& s) { return make_packed<Gather>(s, s.inputs[0]); }
 
 }  // namespace
 

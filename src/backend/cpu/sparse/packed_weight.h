@@ -53,4 +53,18 @@ class PackedParts {
   const Parts parts_;
 };
 
+// The dense tensor, its place in the pool and its mask, on every thread a part.
+inline void run_packed(const PackedParts& parts, const TensorRef& dense, const TensorRef& pool,
+                       const KernelArgs& args) {
+  parts.run(dense.as<float>(), pool.as<float>() + *args.inputs[1].as<const int64_t>(),
+            args.inputs[2].as<const uint8_t>());
+}
+
+// A kernel for f32, or null.
+template <class K>
+std::unique_ptr<Kernel> make_packed(const Signature& s, const TensorType& dense) {
+  const bool fits = dense.dtype == DType::f32 && dense.elements() > 0;
+  return fits ? std::make_unique<K>(s) : nullptr;
+}
+
 }  // namespace thimble

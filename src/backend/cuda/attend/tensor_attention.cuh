@@ -188,11 +188,11 @@ __global__ void __launch_bounds__(kTensorThreads)
 #endif
 }
 
-// Whether tensor cores take it.
+// Whether tensor cores take it. The largest score is looked for before scaling.
 inline bool suits_tensor_cores(const AttentionGeometry& g, DType dtype, const CudaDevice& device) {
   const bool size = g.size == 32 || g.size == 64 || g.size == 128;
   return size && (dtype == DType::f16 || dtype == DType::bf16) && device.architecture >= 80 &&
-         g.rows <= 65535 && g.heads <= 65535;
+         g.rows <= 65535 && g.heads <= 65535 && g.scale > 0;
 }
 
 // Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise).

@@ -1,0 +1,31 @@
+// One of the three products of a convolution, on f32 images: oneDNN's where it works in memory that
+// it is given, else our own (patch_product.h).
+#pragma once
+
+#include "backend/cpu/convolve/patch_product.h"
+
+namespace thimble {
+
+class ConvolutionCall {
+ public:
+  ConvolutionCall() = default;
+  // `add`: forward only. Throws dnnl::error when the library cannot do it.
+  ConvolutionCall(ConvolutionPart part, const Convolution& c, bool add = false);
+
+  // The layout that weights, or their gradient, have in it.
+  const dnnl::memory::desc& weights() const { return weights_; }
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  // What runs it, and `how`: "onednn turned forward jit:avx2".
+  std::string name(std::string_view how = "") const { return who_ + std::string(how) + what_; }
+  // x, w -> y; dy, w -> dx; x, dy -> dw.
+  void run(const void* first, const void* second, void* result, std::byte* scratch);
+
+ private:
+  DnnlCall call_;
+  PatchProduct own_;
+  dnnl::memory::desc weights_;
+  size_t scratch_bytes_ = 0;
+  std::string who_, what_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,37 @@
+// How long OpenMP's threads wait for each other with their eyes open. They spin for milliseconds, which
+// is the fastest way where nobody else wants the processors. Where somebody does, each spins away the
+// time that the others of its team need, and a step takes hundreds of times as long. OpenMP reads its
+// settings before main(), but while there are more of its threads than processors, it spins for about a
+// microsecond only and then sleeps. So while others are seen, threads are kept that do nothing but be
+// counted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace thimble {
+
+class Waiting {
+ public:
+  // Of teams of this size. Leaves everything as it is where the caller has chosen (GOMP_SPINCOUNT,
+  // OMP_WAIT_POLICY).
+  explicit Waiting(int team);
+  ~Waiting();
+
+  // Between steps: looks whether others took processors away from this process, and has the next
+  // waits be short or long. REQUIRES: one thread at a time, outside of parallel regions.
+  void look();
+  bool is_short() const { return crowd_ != nullptr; }
+
+ private:
+  class Crowd;
+  using Clock = std::chrono::steady_clock;
+
+  int needed_ = 0;  // threads that make it a crowd; 0: nothing is to be decided
+  Clock::time_point since_;
+  int64_t interruptions_ = 0;
+  std::unique_ptr<Crowd> crowd_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,60 @@
+// thimble export: the weights of a run as one file for other programs.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "train/trained_model.h"
+#include "train/weights_file.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  std::string run, file, names = "thimble", weights;
+};
+
+int run(const Flags& flags) {
+  const std::string checkpoint = checkpoint_in(flags.run);
+  Recipe recipe = recipe_in(checkpoint);
+  recipe.device = "cpu";
+  auto planned = plan_or_explain(recipe, false);
+  if (!planned) return kInfeasible;
+  TrainedModel trained(*planned);
+  if (flags.weights.empty()) {
+    trained.load_checkpoint(checkpoint);
+  } else {
+    trained.load_file(flags.weights);
+  }
+  const std::optional<ForeignNames>& foreign = trained.model().foreign;
+  const bool own = flags.names == "thimble";
+  user_check(own || (foreign && foreign->program == flags.names),
+             "{} has no names by which {} knows it; choose --names {}", recipe.model.name,
+             flags.names, foreign ? "thimble or " + foreign->program : "thimble");
+  save_weights(flags.file, trained.program(), own ? std::nullopt : foreign);
+  say("{}: {} by the names of {}\n", flags.file, recipe.model.name, flags.names);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_export(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("export", "Write the weights of a run for other programs (safetensors)");
+  command
+      ->add_option("run", flags->run,
+                   "Folder of the run (--out of `thimble train`), or a checkpoint")
+      ->type_name("")
+      ->required();
+  command->add_option("file", flags->file, "File to write")->type_name("")->required();
+  command
+      ->add_option("--names", flags->names,
+                   "Whose names and layouts: thimble, or transformers (of gpt) (thimble)")
+      ->type_name("NAME");
+  command->add_option("--weights", flags->weights, "Other weights than the checkpoint's")
+      ->type_name("FILE");
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

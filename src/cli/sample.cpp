@@ -1,0 +1,117 @@
+// thimble sample: goes on with a text, by a trained model.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "data/token_text.h"
+#include "train/sampler.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  std::string run, prompt = "\n", weights, data_dir, device;
+  int64_t length = 256;
+  SampleOptions how;
+  int threads = -1;
+  bool numbers = false;
+  bool json = false;
+};
+
+std::vector<int32_t> read_numbers(const std::string& text) {
+  std::vector<int32_t> tokens;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    if (*at == ',' || *at == ' ') {
+      ++at;
+      continue;
+    }
+    int32_t token = 0;
+    const auto [next, error] = std::from_chars(at, end, token);
+    user_check(error == std::errc(), "--prompt with --numbers is whole numbers, not '{}'", text);
+    tokens.push_back(token);
+    at = next;
+  }
+  return tokens;
+}
+
+std::string numbers_text(std::span<const int32_t> tokens) {
+  return fmt::format("{}", fmt::join(tokens, " "));
+}
+
+int run(const Flags& flags) {
+  const std::string checkpoint = checkpoint_in(flags.run);
+  Recipe recipe = recipe_in(checkpoint);
+  if (!flags.device.empty()) recipe.device = flags.device;
+  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+  const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
+  const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
+  const std::vector<int32_t> prompt =
+      text == nullptr ? read_numbers(flags.prompt) : text->encode(flags.prompt);
+  auto planned = plan_or_explain(recipe, flags.json);
+  if (!planned) return kInfeasible;
+  TrainedModel trained(*planned);
+  Sampler sampler(trained);
+  if (flags.weights.empty()) {
+    trained.load_checkpoint(checkpoint);
+  } else {
+    trained.load_file(flags.weights);
+  }
+  const std::vector<int32_t> made = sampler.go_on(prompt, flags.length, flags.how);
+  const std::string said = text == nullptr ? numbers_text(made) : text->decode(made);
+  if (flags.json) {
+    print_json({{"prompt", flags.prompt},
+                {"tokens", made},
+                {"text", text == nullptr ? "" : said},
+                {"arena_bytes", planned->plan().arena.count}});
+    return kOk;
+  }
+  fmt::print("{}{}{}\n", flags.prompt, text == nullptr ? " " : "", said);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_sample(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
+  command
+      ->add_option("run", flags->run,
+                   "Folder of the run (--out of `thimble train`), or a checkpoint")
+      ->type_name("")
+      ->required();
+  command->add_option("--prompt", flags->prompt, "What to go on with (a line break)")
+      ->type_name("TEXT");
+  command->add_option("--length", flags->length, "Tokens to make (256)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
+  command
+      ->add_option("--temperature", flags->how.temperature,
+                   "What logits are divided by; 0: always the likeliest token (1)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 1000.0));
+  command->add_option("--top-k", flags->how.top_k, "Only the likeliest N tokens; 0: all (0)")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  command->add_option("--seed", flags->how.seed, "Seed of the choice (1)")->type_name("N");
+  command->add_flag("--numbers", flags->numbers,
+                    "Tokens as numbers, in the prompt and what follows");
+  command
+      ->add_option("--weights", flags->weights, "Other weights than the checkpoint's (safetensors)")
+      ->type_name("FILE");
+  command->add_option("--data-dir", flags->data_dir, "Folder of the vocabulary (the run's)")
+      ->type_name("FOLDER");
+  command->add_option("--device", flags->device, "cpu or cuda (the run's)")->type_name("NAME");
+  command->add_option("--threads", flags->threads, "Threads (the run's)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

@@ -1,0 +1,27 @@
+// Text as the tokens of a data set that `thimble data tokens` made, and back: for what a language
+// model is asked, and says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thimble {
+
+class TokenText {
+ public:
+  // By tokens.json and the files beside it. UserError where the folder says nothing of what its
+  // tokens are.
+  static std::unique_ptr<TokenText> read(const std::string& folder);
+  virtual ~TokenText() = default;
+
+  // UserError for text that has no tokens here.
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  // Of tokens that follow each other, whatever was there before: what people read.
+  virtual std::string decode(std::span<const int32_t> tokens) const = 0;
+};
+
+}  // namespace thimble

@@ -1,0 +1,131 @@
+// How much memory a step may take, and what it may do for it.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "plan/policy.h"
+#include "recipe/fields/groups.h"
+#include "transform/codec.h"
+
+namespace thimble {
+namespace {
+
+using nlohmann::json;
+
+}  // namespace
+
+void list_memory(Recipe& recipe, Fields& fields) {
+  fields.group("Memory");
+  std::optional<Bytes>& memory = recipe.memory;
+  Fields budget;
+  budget.group("Memory");
+  budget.budget("memory", memory, kLeastMemory,
+                {.help = "Budget of the arena: 64MiB, 1.5GB, ..., or least",
+                 .more = "budget of the arena: `64MiB` (1024s), `6.5MB` (1000s) or plain bytes; "
+                         "`least`: as little as the planner can do with",
+                 .usual = "none",
+                 .technique = "recomputation"});
+  const Field plain = std::move(std::move(budget).take().front());
+  fields.add({"memory", plain.kind(), plain.group(), [plain] { return plain.get(); },
+              [plain, &recipe](const json& value) {
+                plain.set(value);
+                recipe.planner = recipe.memory ? "optimal" : "keep_all";
+              },
+              plain.about()});
+  fields.spelt(
+      "planner", [&recipe] { return recipe.planner; },
+      [&recipe](const std::string& name) {
+        choose_policy(name);
+        recipe.planner = name;
+      },
+      {.help = "How to meet it, from `thimble list planners`",
+       .more = "`keep_all`, `drop_cheap`, `sqrt_segments`, `chen_budget`, `mirror`, "
+               "`log_recursive` (`log_recursive:3` cuts at three places at once), or `optimal`: "
+               "the fastest found that fits `--memory`; to compare with, `none`, `inplace` and "
+               "`sharing` (= `keep_all`), which compute everything once",
+       .usual = "optimal; without --memory: keep_all",
+       .technique = "recomputation"});
+  fields.texts("keep", recipe.marks.keep,
+               {.help = "Results always kept, by node name (shell pattern)",
+                .more = "results that every planner must keep, by node name (`'*bn2*'`); may be "
+                        "repeated or joined by commas; a pattern that matches nothing, or two that "
+                        "contradict, is refused",
+                .usual = "none",
+                .matters = matters::time,
+                .technique = "recomputation"});
+  fields.texts("recompute", recipe.marks.recompute,
+               {.help = "Results always computed again, by node name",
+                .usual = "none",
+                .matters = matters::time,
+                .technique = "recomputation"});
+  fields.toggle("fold", recipe.optimizer.fold,
+                {.help = "sgd: add gradients straight into the momentum",
+                 .more = "`--optimizer sgd` only: gradients are added straight into the momentum, "
+                         "so that no gradient tensor exists",
+                 .matters = kAll,
+                 .technique = "fold"});
+  fields.choice("allow", "tier", 3, recipe.allow,
+                {.help = "What may become of the numbers: exact, equivalent or approximate",
+                 .more = "what a step may do to the numbers, see [tiers](#tiers-and-microbatches); "
+                         "beyond it, exit 2",
+                 .placeholder = "TIER"});
+  CodecSpec& codec = recipe.codec;
+  fields.spelt(
+      "codec", [&codec] { return to_string(codec); },
+      [&codec](const std::string& name) {
+        CodecSpec spec = parse_codec_spec(name);
+        spec.only = codec.only;
+        codec = std::move(spec);
+      },
+      {.help =
+           fmt::format("How activations are kept: none, {}; or auto[:NAME], chosen for --memory "
+                       "tensor by tensor, NAME at most (auto: int4)",
+                       codec_names()),
+       .more = fmt::format("how activations from 1,024 numbers on are kept for the backward pass: "
+                           "{}; or `auto`, see [codecs](#codecs)",
+                           codec_names()),
+       .matters = kAll,
+       .technique = "codec",
+       .timed = codec.automatic ? "none" : ""});
+  fields.texts("codec-only", codec.only,
+               {.help = "Results that --codec applies to",
+                .more = "only results of these nodes; may be repeated or joined by commas",
+                .usual = "all large ones",
+                .matters = kAll,
+                .technique = "codec",
+                .idle = codec.codec == nullptr ? "without --codec" : ""});
+  fields.add({"codec-chosen",
+              Field::Kind::record,
+              "Memory",
+              [&codec] {
+                if (!codec.chosen) return json();
+                json chosen = json::object();
+                for (const ValueCodec& entry : *codec.chosen) {
+                  chosen[entry.value] = name_of(entry.codec);
+                }
+                return chosen;
+              },
+              [&codec](const json& value) {
+                codec.chosen.reset();
+                if (value.is_null()) return;
+                user_check(value.is_object(), "--codec-chosen is a table of values and codecs");
+                codec.chosen.emplace();
+                for (const auto& [name, entry] : value.items()) {
+                  codec.chosen->push_back({name, parse_codec(read_text(entry, "--codec-chosen"))});
+                }
+              },
+              {.help = "What --codec auto chose",
+               .matters = matters::bits,
+               .technique = "codec",
+               .flag = false}});
+  fields.text("costs", recipe.costs,
+              {.help = "Kernel times: auto (of `thimble calibrate`, where it measured), modelled, "
+                       "or a file of it",
+               .more = "kernel times to predict with: `auto`, those of "
+                       "[`thimble calibrate`](#thimble-calibrate) where it measured; `modelled`, "
+                       "none of them; or a file that it wrote",
+               .usual = "auto",
+               .placeholder = "FILE"});
+}
+
+}  // namespace thimble

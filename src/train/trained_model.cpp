@@ -1,0 +1,40 @@
+#include "train/trained_model.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "recipe/settings.h"
+#include "train/checkpoint.h"
+#include "train/initialize.h"
+#include "train/weights_file.h"
+
+namespace thimble {
+
+std::string checkpoint_in(const std::string& folder) {
+  if (exists(folder + "/state.json")) return folder;
+  const auto latest = latest_checkpoint(folder);
+  user_check(latest.has_value(),
+             "there is no checkpoint in '{}'; name the --out of a run, or a checkpoint in it",
+             folder);
+  return *latest;
+}
+
+Recipe recipe_in(const std::string& checkpoint) {
+  return recipe_from_json(recipe_of_checkpoint(checkpoint), "'" + checkpoint + "'");
+}
+
+TrainedModel::TrainedModel(PlannedTraining& planned)
+    : planned_(planned), arena_(planned.backend->allocate(planned.plan().arena)) {
+  trained_ =
+      std::make_unique<BoundVariant>(planned.full(), planned.full(), *planned.backend, *arena_);
+  initialize(program(), planned.recipe.seed);
+}
+
+void TrainedModel::load_checkpoint(const std::string& checkpoint) {
+  load_checkpoint_weights(weights_of_checkpoint(checkpoint), program());
+}
+
+std::string TrainedModel::load_file(const std::string& path) {
+  return load_weights(path, program(), model().foreign);
+}
+
+}  // namespace thimble

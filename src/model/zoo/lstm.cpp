@@ -34,6 +34,7 @@ struct Lstm {
   Predicts predicts = Predicts::label;
   int64_t features = kFeatures;
   int64_t embedding = 0;  // 0: as many as units
+  int64_t memory = 0;     // time steps; 0: as the weights have it
 };
 
 bool matches(std::string_view name) { return name == "lstm"; }
@@ -64,6 +65,13 @@ void list_ends(Lstm& lstm, Fields& list) {
               .usual = "as many as units",
               .matters = matters_if(lstm.embedding != 0),
               .idle = tokens ? "" : "without --reads tokens"});
+  list.whole(
+      "memory-steps", lstm.memory, {.least = 2, .most = 1'000'000, .open = 0},
+      {.help = "time steps that cells remember from the start",
+       .more = "time steps that cells remember from the start: forget gates begin that far open, "
+               "input gates that far shut (Tallec & Ollivier 2018), for tasks with long waits",
+       .usual = "none",
+       .matters = matters_if(lstm.memory != 0)});
 }
 
 void fields(ModelOptions& options, Fields& list) {
@@ -184,9 +192,21 @@ class Network {
   Cell make_cell(int64_t layer, int64_t in) {
     const Builder::Scope scope(b_, fmt::format("layer{}", layer + 1));
     const ValueId zero = b_.constant(0, {{options_.batch, own_.hidden}, options_.storage});
-    return {net_.weight("input.weight", {4 * own_.hidden, in}, init()),
-            net_.weight("recurrent.weight", {4 * own_.hidden, own_.hidden}, init()),
-            net_.weight("bias", {4 * own_.hidden}, init()), zero, zero};
+    Cell cell = {net_.weight("input.weight", {4 * own_.hidden, in}, init()),
+                 net_.weight("recurrent.weight", {4 * own_.hidden, own_.hidden}, init()),
+                 net_.weight("bias", {4 * own_.hidden}, init()), zero, zero};
+    if (own_.memory > 0) cell.bias = b_.op("add", {cell.bias, lasting()});
+    return cell;
+  }
+
+  // What makes cells last: input gates shut and forget gates open but for one part in `memory`.
+  ValueId lasting() {
+    const double logit = std::log(static_cast<double>(own_.memory));
+    std::vector<ValueId> gates;
+    for (const double start : {-logit, logit, 0.0, 0.0}) {
+      gates.push_back(b_.constant(start, {{own_.hidden}, options_.storage}));
+    }
+    return b_.op("concat", gates, {{"axis", int64_t{0}}});
   }
 
   // Time steps [begin, end) of i32 [N,T]: [N] of one step, else [K,N].

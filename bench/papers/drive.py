@@ -37,6 +37,8 @@ def main(names, usage):
     parser.add_argument("--only", default="", help="experiments (S1-a) or names of cells, joined "
                                                    "by ;")
     parser.add_argument("--planned", action="store_true", help="only what needs no training")
+    parser.add_argument("--again", action="store_true",
+                        help="plan again what is planned; replace figures that are others now")
     parser.add_argument("--list", action="store_true", help="print what has no figures yet")
     parser.add_argument("--seeds", help="of trainings, joined by commas: others than usual")
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
@@ -85,6 +87,7 @@ def main(names, usage):
     sitting = Sitting(program.Thimble(args.thimble, args.device, args.threads), records, args.work,
                       args.minutes, {"cifar10": args.data_dir, "multi30k": args.pairs_dir},
                       args.calibrate, lambda text: print(text, flush=True), save)
+    sitting.again = args.again
     try:
         done = all([sitting.run([cell for cell in wanted if cell.experiment == name])
                     for name in dict.fromkeys(cell.experiment for cell in wanted)])

@@ -27,12 +27,13 @@ BASELINE = 399_018_984  # bytes on paper, as the literature counts: S2-a
 LITERATURE = {"dense": "94.70 % (Mostafa and Wang 2019, mean of 5)",
               "combined": "60.7x at -0.4 % (Sohoni et al. 2019)", "small": "not stated"}
 ROWS = {"dense": "dense, fp32", "combined": "combined, within 6.5 MB", "small": "within 5.0 MB"}
+# Without microbatches, whose gradients would all have to be there at once, and without a loss scale
+# that waits for all of them.
+HALF = ("--precision", "fp16", "--loss-scale", "1024")
 TRANSLATED = {
     "translation, dense": (),
-    "translation, combined": ("--microbatch-tokens", "1000", "--precision", "fp16", "--memory",
-                              "least"),
-    "translation, small": ("--microbatch-tokens", "1000", "--precision", "fp16", "--state-bits",
-                           "8", "--memory", "least")}
+    "translation, combined": (*HALF, "--state-bits", "8", "--memory", "least"),
+    "translation, small": ("--optimizer", "adafactor", *HALF, "--memory", "least")}
 
 
 def cells(quick=False):
@@ -46,9 +47,16 @@ def cells(quick=False):
         Cell("S2-g", "dense", "train", (RECIPE,), seeds=(1, 2, 3), needs=GPU),
         Cell("S2-g", "combined", "train", (SPARSE, *COMBINED), seeds=(1, 2), needs=GPU),
         Cell("S2-g", "small", "train", (SPARSE, *SMALL), seeds=(1,), needs=GPU, ladder=densities),
+        *(plan("S2-g", f"{name}, planned", (*planned_translator(flags), *flags))
+          for name, flags in TRANSLATED.items()),
         *(Cell("S2-g", name, "train", (*TRANSLATION.trained, *flags), seeds=(1, 2, 3),
                needs=TRANSLATION.needs, translates=True)
           for name, flags in TRANSLATED.items())]
+
+
+def planned_translator(flags):
+    """The published net; its optimizer is Adam where the flags name none."""
+    return TRANSLATION.planned[:1] if "--optimizer" in flags else TRANSLATION.planned
 
 
 def planned(name, words, **more):
@@ -100,11 +108,30 @@ def page(book, quick=False):
                 "test accuracy", "of dense",
                 "step, tier", "literature", "command"], rows), ""]
     lines += shas(book)
-    rows = [[name.split(", ")[1], book.score("S2-g", name, TRANSLATION),
-             book.say("S2-g", name, lambda f: f"{f['measured_arena_bytes']:,}"),
-             book.command("S2-g", name)] for name in TRANSLATED]
-    return lines + ["", "**DynamicConv, German to English** (the paper: 8.7x at -0.15 BLEU)", "",
-                    *table(["", "score", "measured on a GPU", "command"], rows)]
+    return lines + translated(book)
+
+
+def translated(book):
+    profile = book.figures("S2-a", TRANSLATION.title)
+    baseline = profile["techniques"]["baseline"]["total_bytes"] if profile else 0
+    rows = []
+    for name in TRANSLATED:
+        planned = book.figures("S2-g", f"{name}, planned")
+        times = f"{baseline / planned['arena_bytes']:.1f}x" if planned and baseline else NOT_RUN
+        paper = "" if name.endswith("dense") else "8.7x at -0.15 BLEU"
+        if paper and planned and baseline / planned["arena_bytes"] < 8.7:
+            fixed = planned["bytes"]["weights"] + planned["bytes"]["optimizer"]
+            paper += (f"; not reached: weights and Adam's moments are {megabytes(fixed)}, the rest "
+                      "is what a layer works on")
+        rows.append([name.split(", ")[1],
+                     book.say("S2-g", f"{name}, planned", lambda f: f"{f['arena_bytes']:,}"), times,
+                     book.score("S2-g", name, TRANSLATION), paper,
+                     book.command("S2-g", f"{name}, planned"), book.command("S2-g", name)])
+    return ["", "**DynamicConv, German to English**. Planned: `dynamicconv-iwslt`, 32 rows of 125 "
+            "tokens, Adam, without scratch, against the baseline of S2-a. Trained: a smaller net on "
+            "Multi30k, BLEU of test_2016_flickr, lower case, mean of the last 10 checkpoints.", "",
+            *table(["", "planned", "ratio", "BLEU", "literature", "planned by", "trained by"],
+                   rows)]
 
 
 def against(book, name):

@@ -50,6 +50,15 @@ class Records:
         self.all.append(record)
         self._keys.add(key(record))
 
+    def replace(self, record):
+        """In place of the one with its key: for figures that follow from the program alone."""
+        path = os.path.join(self.folder, record["experiment"] + ".jsonl")
+        lines = [record if key(r) == key(record) else r for r in read(path)]
+        with open(path + ".partial", "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        os.replace(path + ".partial", path)
+        self.all = [record if key(r) == key(record) else r for r in self.all]
+
     def merge(self, folder):
         """Adds what another folder has and this one has not."""
         for record in Records(folder).all:

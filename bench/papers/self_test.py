@@ -77,6 +77,19 @@ class Drivers(unittest.TestCase):
         self.assertEqual([r["experiment"] for r in Records(sitting.records.folder).all],
                          ["T-a", "T-b"])
 
+    def test_plans_again_what_a_new_program_may_plan_otherwise(self):
+        sitting = self.sitting("again")
+        cell = Cell("T-a", "planned", "plan", ("mlp", "--device", "null"))
+        sitting.run([cell])
+        right = sitting.records.all[0]
+        wrong = {**right, "figures": {**right["figures"], "arena_bytes": 1}}
+        sitting.records.replace(wrong)
+        sitting.again = True
+        sitting.run([cell])
+        found = Records(sitting.records.folder).all
+        self.assertEqual([r["figures"]["arena_bytes"] for r in found],
+                         [right["figures"]["arena_bytes"]])
+
     def test_takes_the_first_rung_with_a_plan(self):
         sitting = self.sitting("ladder")
         sitting.run([Cell("T-a", "small", "plan", ("mlp", "--device", "null"),

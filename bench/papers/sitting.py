@@ -42,6 +42,10 @@ AVERAGED = "10"  # checkpoints of a translator
 DATA = {"cifar10": "--data-dir", "multi30k": "--pairs-dir"}
 
 
+# What follows from command and program alone.
+SETTLED = ("arena_bytes", "bytes", "flops", "extra_flops_ratio", "min_bytes", "failed", "techniques")
+
+
 class TimeIsUp(Exception):
     pass
 
@@ -58,6 +62,7 @@ class Sitting:
         self.say = say
         self.after = after  # every training that was finished
         self.deadline = time.monotonic() + 60 * minutes - SAVING if minutes else None
+        self.again = False  # plan once more what has a record, and replace what is other now
         self.stopped = False
         self.child = None
         self.not_run = []  # (cell, seed, why)
@@ -109,10 +114,14 @@ class Sitting:
             self.not_run.append((cell, seed, why))
             return
         text = cells_.command(cell.verb, words, cell.schedule)
-        if self.records.has(cell.experiment, text, seed):
+        known = self.records.has(cell.experiment, text, seed)
+        if known and not (self.again and cell.verb != "train"):
             return
         if self.time_is_up():
             raise TimeIsUp
+        if known:
+            self.compare(cell, words, text)
+            return
         self.say(f"{cell.experiment}  {cell.name}" + (f", seed {seed}" if seed is not None else "")
                  + f"\n  {text}")
         twin = self.records.twin(text, seed)
@@ -130,13 +139,25 @@ class Sitting:
         else:
             answer = self.ask(cell, words)
         self.say("  " + summary(answer))
-        self.records.add({
+        self.records.add(self.record(cell, text, seed, answer))
+        if cell.verb == "train":
+            self.after()
+
+    def record(self, cell, text, seed, answer):
+        return {
             "experiment": cell.experiment, "cell": cell.name, "command": text, "seed": seed,
             "date": today(), "machine": self.thimble.machine(), "version": self.thimble.version(),
             "figures": {name: answer[name] for name in
-                        [*FIGURES, "seconds", "sittings", "failed"] if name in answer}})
-        if cell.verb == "train":
-            self.after()
+                        [*FIGURES, "seconds", "sittings", "failed"] if name in answer}}
+
+    def compare(self, cell, words, text):
+        """Plans again what has a record, and replaces it where the program plans otherwise now."""
+        record = self.record(cell, text, None, self.ask(cell, words))
+        old = self.records.of(cell.experiment, cell.name)[0]["figures"]
+        ours = record["figures"]
+        if any(ours.get(name) != old.get(name) for name in SETTLED):
+            self.say(f"{cell.experiment}  {cell.name}: was {summary(old)}; is {summary(ours)}")
+            self.records.replace(record)
 
     def settle(self, cell):
         """The words of a cell on this device, or why there are none."""

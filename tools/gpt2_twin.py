@@ -32,7 +32,7 @@ def config_of(model, length):
         places = length
     return GPT2Config(vocab_size=sizes["vocabulary"], n_positions=places, n_embd=sizes["width"],
                       n_layer=sizes["layers"], n_head=sizes["heads"], resid_pdrop=0, embd_pdrop=0,
-                      attn_pdrop=0)
+                      attn_pdrop=0, bos_token_id=None, eos_token_id=None)
 
 
 def read_batch(path):

@@ -102,8 +102,8 @@ struct Profile {
 Profile run_steps(int steps, const PlannedTraining& planned, const Feeder& feeder) {
   const Plan& plan = planned.plan();
   const int64_t batch = planned.microbatches.batch;
-  user_check(batch <= feeder.train_count(), "a batch of {} is more than the {} training records",
-             batch, feeder.train_count());
+  user_check(feeder.bucket(0) != nullptr || batch <= feeder.train_count(),
+             "a batch of {} is more than the {} training records", batch, feeder.train_count());
 
   Profile profile;
   const Bytes before = resident_now();

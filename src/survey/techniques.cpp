@@ -50,6 +50,11 @@ std::string precision_name(const Recipe& recipe) {
   return name;
 }
 
+std::string microbatch_name(const Recipe& asked) {
+  return asked.tokens > 0 ? fmt::format("microbatch of {} tokens", asked.microbatch_tokens)
+                          : fmt::format("microbatch {}", asked.microbatch);
+}
+
 std::string recomputation_name(const Recipe& recipe) {
   return recipe.planner == "optimal" ? "recomputation" : "recomputation, " + recipe.planner;
 }
@@ -58,7 +63,7 @@ std::string recomputation_name(const Recipe& recipe) {
 std::vector<Technique> techniques_of(const Recipe& asked) {
   const OptimizerSpec& optimizer = asked.optimizer;
   std::vector<Technique> all = {{"precision", precision_name(asked)},
-                                {"microbatch", fmt::format("microbatch {}", asked.microbatch)},
+                                {"microbatch", microbatch_name(asked)},
                                 {"sparsity", fmt::format("density {:g}, {}", asked.sparsity.density,
                                                          name_of(asked.sparsity.method))},
                                 {"fold", "gradients folded into momentum"},
@@ -118,7 +123,11 @@ TechniqueRow plan_row(std::string name, Recipe recipe) {
 Recipe example_of(const Recipe& recipe, int64_t batch) {
   Recipe example = recipe;
   example.model.storage = DType::bf16;
-  example.microbatch = std::max<int64_t>(1, batch / 10);
+  if (recipe.tokens > 0) {
+    example.microbatch_tokens = std::max<int64_t>(1, recipe.tokens / 10);
+  } else {
+    example.microbatch = std::max<int64_t>(1, batch / 10);
+  }
   if (rule_of(example.optimizer).op.empty()) example.sparsity.density = 0.3;
   if (rule_of(example.optimizer).momentum && example.optimizer.momentum > 0) {
     example.optimizer.name = "sgd";  // which folds
@@ -145,7 +154,7 @@ TechniqueReport compare_techniques(const Recipe& recipe, const PlannedTraining& 
   const Recipe besides = second_example_of(recipe);
   const Recipe base = plain(together);
   TechniqueReport report;
-  report.baseline = terms_on_paper(make_step_graphs(base).front().model.graph);
+  report.baseline = terms_on_paper(make_graph(base, step_shapes(base).front()).model.graph);
   report.rows.push_back(plan_row("fp32, everything kept", base));
 
   Recipe combined = base;

@@ -108,7 +108,7 @@ int64_t padded(const std::vector<int64_t>& records, const std::vector<int64_t>& 
 TEST(Buckets, LengthsLeaveTheFewestPaddedPositions) {
   const std::vector<int64_t> records = {1, 1, 2, 3, 3, 3, 3, 7, 8, 8, 9, 9, 9, 10};
   const OfLengths data(records, {11});
-  for (int64_t most = 1; most <= 4; ++most) {
+  for (int64_t most = 3; most <= 5; ++most) {  // any length may be chosen then
     int64_t best = INT64_MAX;
     for (unsigned chosen = 0; chosen < 1u << 10; ++chosen) {
       std::vector<int64_t> lengths;

@@ -89,7 +89,7 @@ TEST(Copy, SymbolsComeAgainBehindTheSign) {
         EXPECT_EQ(tokens[t], 0);
       }
       if (t < answer) {
-        EXPECT_EQ(targets[t], -1);
+        EXPECT_EQ(targets[t], 0);
       }
     }
   }
@@ -103,7 +103,7 @@ TEST(Copy, AShortOneHasFewerSymbols) {
   std::vector<int32_t> tokens(5), targets(5);
   const RecordPart parts[] = {part(tokens, 1), part(targets, 1)};
   data->read(Split::test, 0, parts);
-  EXPECT_EQ(targets, (std::vector<int32_t>{-1, -1, -1, tokens[0], tokens[1]}));
+  EXPECT_EQ(targets, (std::vector<int32_t>{0, 0, 0, tokens[0], tokens[1]}));
   EXPECT_THROW(open("copy", {.name = "tokens", .shape = {2}}), UserError);
 }
 

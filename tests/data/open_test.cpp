@@ -26,7 +26,7 @@ TEST(OpenDataset, EveryListedNameIsKnown) {
 
 TEST(OpenDataset, ListsTheKnownNames) {
   EXPECT_TRUE(throws_saying<UserError>([] { open_dataset("cifar11"); },
-                                       "'cifar11' is not a data set; known: cifar10, digits, "));
+                                       "'cifar11' is not a data set; known: adding, cifar10, copy, digits, "));
 }
 
 TEST(OpenDataset, SaysWhereToGetAMissingSet) {

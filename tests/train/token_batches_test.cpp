@@ -1,4 +1,7 @@
 // Batches by padded tokens: a variant for each length, rows by its length, an order by the seed.
+#include <map>
+
+#include "../file_support.h"
 #include "plan/verify/verify_shared_arena.h"
 #include "support/runs.h"
 #include "train/checkpoint.h"

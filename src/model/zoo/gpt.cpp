@@ -132,25 +132,18 @@ class Network {
       : options_(options), gpt_(own_of<Gpt>(options)), net_(options), b_(net_.build()) {}
 
   Model build() {
-    Model& model = net_.model();
-    const TensorType ids = {{options_.batch, options_.length}, DType::i32};
-    const ValueId tokens = b_.input("tokens", ids);
     const int64_t vocabulary = vocabulary_of(gpt_);
-    model.feeds = {{.value = tokens, .field = "tokens", .limit = vocabulary}};
+    const ValueId tokens = net_.tokens("tokens", vocabulary);
     const ValueId table = net_.weight("tokens.weight", {vocabulary, gpt_.width}, kSmall);
     ValueId x = net_.dropout(with_positions(b_.op("embed", {table, tokens})));
     for (int64_t layer = 0; layer < gpt_.layers; ++layer) x = block(layer, x);
     x = net_.layer_norm("norm", x);
-    x = b_.op("reshape", {x}, {{"shape", std::vector<int64_t>{ids.elements(), gpt_.width}}});
+    const int64_t rows = options_.batch * options_.length;
+    x = b_.op("reshape", {x}, {{"shape", std::vector<int64_t>{rows, gpt_.width}}});
     const ValueId head =
         gpt_.tied ? table : net_.weight("head.weight", {vocabulary, gpt_.width}, kSmall);
-    if (options_.generating) {
-      ask(x, head);
-    } else {
-      judge(x, head, ids);
-    }
-    model.foreign = foreign_names();
-    return std::move(model);
+    net_.model().foreign = foreign_names();
+    return net_.finish_tokens(x, head);
   }
 
  private:
@@ -194,37 +187,6 @@ class Network {
     const Builder::Scope scope(b_, fmt::format("block{}", layer));
     x = b_.op("add", {x, net_.dropout(attention(net_.layer_norm("norm1", x)))});
     return b_.op("add", {x, net_.dropout(perceptron(net_.layer_norm("norm2", x)))});
-  }
-
-  void judge(ValueId x, ValueId head, const TensorType& ids) {
-    Model& model = net_.model();
-    ValueId targets = b_.input("targets", ids);
-    model.feeds.push_back({.value = targets, .field = "targets", .limit = vocabulary_of(gpt_)});
-    targets = b_.op("reshape", {targets}, {{"shape", std::vector<int64_t>{ids.elements()}}});
-    model.weight_of_loss = b_.input("normalizer", {{1}, DType::f32});
-    model.loss_counts = "targets";
-    const std::vector<ValueId> results =
-        b_.apply("vocabulary_loss", {x, head, targets, model.weight_of_loss},
-                 {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
-                  {"ignore_index", int64_t{-1}}});
-    model.loss = results[0];
-    const ValueId correct = results[2], nll = results[3];
-    model.metrics = {{.name = "perplexity",
-                      .brief = "ppl",
-                      .sum = nll,
-                      .of_mean = [](double mean) { return std::exp(mean); }},
-                     {.name = "token_accuracy", .brief = "acc", .sum = correct, .share = true}};
-    model.graph.results = {model.loss, correct, nll};
-  }
-
-  // Logits of the token that follows each of the positions asked for.
-  void ask(ValueId x, ValueId head) {
-    Model& model = net_.model();
-    model.asked = b_.input("asked", {{options_.batch}, DType::i32});
-    const ValueId rows = b_.op("take_rows", {x, model.asked});
-    const ValueId logits = b_.op("matmul", {rows, head}, {{"transpose_b", int64_t{1}}});
-    model.outputs = {{"logits", logits}};
-    model.graph.results = {logits};
   }
 
   Init smaller() const {

@@ -4,18 +4,8 @@
 
 namespace thimble {
 
-using Op = TimeConvOp<false>;
-
 extern const OpDef op_dynamic_conv;
-const OpDef op_dynamic_conv{
-    .name = "dynamic_conv",
-    .summary = "a convolution over time whose kernels every position computes",
-    .infer = Op::infer,
-    .gradient = Op::gradient,
-    .reference = Op::reference,
-    .reference_workspace = Op::reference_workspace,
-    .work = Op::work,
-    .samples = Op::samples,
-};
+const OpDef op_dynamic_conv = time_conv_op(
+    "dynamic_conv", "a convolution over time whose kernels every position computes", false);
 
 }  // namespace thimble

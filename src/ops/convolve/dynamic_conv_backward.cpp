@@ -4,20 +4,8 @@
 
 namespace thimble {
 
-using Op = TimeConvOp<false>;
-
 extern const OpDef op_dynamic_conv_backward;
-const OpDef op_dynamic_conv_backward{
-    .name = "dynamic_conv_backward",
-    .summary = "gradient of dynamic_conv",
-    .infer = Op::infer_backward,
-    .reference = Op::reference_backward,
-    .reference_workspace = Op::reference_backward_workspace,
-    .work = Op::work_backward,
-    .samples = Op::samples_backward,
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 1 ? Reading::curved : Reading::linear; },
-    .accumulates = 3,
-};
+const OpDef op_dynamic_conv_backward =
+    time_conv_backward_op("dynamic_conv_backward", "gradient of dynamic_conv", false);
 
 }  // namespace thimble

@@ -5,18 +5,8 @@
 
 namespace thimble {
 
-using Op = TimeConvOp<true>;
-
 extern const OpDef op_light_conv;
-const OpDef op_light_conv{
-    .name = "light_conv",
-    .summary = "a convolution over time with softmaxed kernels that channels share",
-    .infer = Op::infer,
-    .gradient = Op::gradient,
-    .reference = Op::reference,
-    .reference_workspace = Op::reference_workspace,
-    .work = Op::work,
-    .samples = Op::samples,
-};
+const OpDef op_light_conv = time_conv_op(
+    "light_conv", "a convolution over time with softmaxed kernels that channels share", true);
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/builder.h"
 #include "ops/checks.h"
 #include "ops/pointwise/dropout_mask.h"
 #include "ops/reference.h"
@@ -95,7 +96,27 @@ std::vector<Sample> samples_of(bool shared) {
   return result;
 }
 
-}  // namespace
+// Shape rules, gradient, plain kernels and samples of both ops.
+template <bool kShared>
+struct TimeConvOp {
+  static constexpr std::string_view kName = kShared ? "light_conv" : "dynamic_conv";
+  static constexpr std::string_view kBackward =
+      kShared ? "light_conv_backward" : "dynamic_conv_backward";
+
+  static std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs);
+  static void gradient(GradientBuilder& g);
+  static void reference(const KernelArgs& args);
+  static Bytes reference_workspace(const Signature& signature);
+  static Work work(const Signature& signature);
+  static std::vector<Sample> samples() { return samples_of(kShared); }
+
+  static std::vector<TensorType> infer_backward(std::span<const TensorType> inputs,
+                                                const Attrs& attrs);
+  static void reference_backward(const KernelArgs& args);
+  static Bytes reference_backward_workspace(const Signature& signature);
+  static Work work_backward(const Signature& signature);
+  static std::vector<Sample> samples_backward();
+};
 
 template <bool kShared>
 std::vector<TensorType> TimeConvOp<kShared>::infer(std::span<const TensorType> inputs,
@@ -155,11 +176,6 @@ Bytes TimeConvOp<kShared>::reference_workspace(const Signature& s) {
 template <bool kShared>
 Work TimeConvOp<kShared>::work(const Signature& s) {
   return {TimeConv(s.inputs[0].shape, kShared, s.attrs).flops(), 0};
-}
-
-template <bool kShared>
-std::vector<Sample> TimeConvOp<kShared>::samples() {
-  return samples_of(kShared);
 }
 
 template <bool kShared>
@@ -258,7 +274,42 @@ std::vector<Sample> TimeConvOp<kShared>::samples_backward() {
   return result;
 }
 
-template struct TimeConvOp<false>;
-template struct TimeConvOp<true>;
+template <bool kShared>
+OpDef forward_record(std::string_view name, std::string_view summary) {
+  using Op = TimeConvOp<kShared>;
+  return {.name = name,
+          .summary = summary,
+          .infer = Op::infer,
+          .gradient = Op::gradient,
+          .reference = Op::reference,
+          .reference_workspace = Op::reference_workspace,
+          .work = Op::work,
+          .samples = Op::samples};
+}
+
+template <bool kShared>
+OpDef backward_record(std::string_view name, std::string_view summary) {
+  using Op = TimeConvOp<kShared>;
+  return {.name = name,
+          .summary = summary,
+          .infer = Op::infer_backward,
+          .reference = Op::reference_backward,
+          .reference_workspace = Op::reference_backward_workspace,
+          .work = Op::work_backward,
+          .samples = Op::samples_backward,
+          .reading = [](const Attrs&,
+                        size_t input) { return input == 1 ? Reading::curved : Reading::linear; },
+          .accumulates = 3};
+}
+
+}  // namespace
+
+OpDef time_conv_op(std::string_view name, std::string_view summary, bool shared) {
+  return shared ? forward_record<true>(name, summary) : forward_record<false>(name, summary);
+}
+
+OpDef time_conv_backward_op(std::string_view name, std::string_view summary, bool shared) {
+  return shared ? backward_record<true>(name, summary) : backward_record<false>(name, summary);
+}
 
 }  // namespace thimble

@@ -24,7 +24,7 @@ class ChunkProduct {
   ChunkProduct() = default;
 
   size_t scratch_bytes() const { return std::max(full_.scratch_bytes(), rest_.scratch_bytes()); }
-  const std::string& implementation() const { return full_.implementation(); }
+  const std::string& name() const { return full_.name(); }
   void run(int64_t rows, const void* a, const void* b, void* y, std::byte* scratch) {
     (rows == rows_ ? full_ : rest_).run(a, b, y, scratch);
   }
@@ -53,7 +53,7 @@ class VocabularyChunks {
 
   int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
   size_t scratch_bytes() const { return to_logits_.scratch_bytes(); }
-  const std::string& implementation() const { return to_logits_.implementation(); }
+  const std::string& name() const { return to_logits_.name(); }
 
   // The weight in f32.
   const float* weight(const KernelArgs& args) const;

@@ -8,7 +8,7 @@ class VocabularyLoss final : public Kernel {
  public:
   explicit VocabularyLoss(const Signature& s) : chunks_(s, rooms_) {
     scratch_at_ = rooms_.take(chunks_.scratch_bytes());
-    name = "onednn " + chunks_.implementation();
+    name = chunks_.name();
     workspace = rooms_.total();
   }
 

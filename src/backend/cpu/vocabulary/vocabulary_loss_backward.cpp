@@ -27,7 +27,7 @@ class VocabularyLossBackward final : public Kernel {
     scratch_at_ =
         rooms_.take(std::max({chunks_.scratch_bytes(), to_h_.scratch_bytes(),
                               first_to_weight_.scratch_bytes(), to_weight_.scratch_bytes()}));
-    name = "onednn " + chunks_.implementation();
+    name = chunks_.name();
     workspace = rooms_.total();
   }
 

@@ -72,8 +72,9 @@ double total_seconds(TrainingStep& training) {
 std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   std::map<std::string_view, KindTime> kinds;
   for (const TrainingStep::Part& part : training.parts()) {
+    if (part.trace.call_seconds.empty()) continue;  // of another length than the step was
     const Graph& graph = part.model().graph;
-    const bool whole = &part == &training.parts().front();
+    const bool whole = &part == &training.result();
     for (size_t s = 0; s < part.plan().calls.size(); ++s) {
       const NodeId id = part.plan().calls[s].node;
       const bool each = graph[id].phase == Phase::each;

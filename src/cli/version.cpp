@@ -9,7 +9,7 @@ namespace thimble {
 
 std::string version_number() {
   const std::string_view id = build_id();
-  return std::string(id.substr(0, id.find_first_of(", ")));
+  return std::string(id.substr(0, id.find_first_of("+, ")));
 }
 
 std::string version_text(const char* commit) {

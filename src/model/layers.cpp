@@ -139,12 +139,14 @@ ValueId Layers::weight_of_loss() {
   return model_.weight_of_loss;
 }
 
-std::vector<ValueId> Layers::token_loss(ValueId x, ValueId weight, ValueId targets) {
+std::vector<ValueId> Layers::token_loss(ValueId x, ValueId weight, ValueId targets,
+                                        int64_t rows_at_once) {
   targets = builder_.op("reshape", {targets},
                         {{"shape", std::vector<int64_t>{builder_.type(targets).elements()}}});
   return builder_.apply("vocabulary_loss", {x, weight, targets, weight_of_loss()},
                         {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
-                         {"ignore_index", int64_t{-1}}});
+                         {"ignore_index", int64_t{-1}},
+                         {"rows_at_once", rows_at_once}});
 }
 
 Model Layers::finish_token_losses(ValueId loss, ValueId correct, ValueId nll) {
@@ -159,10 +161,10 @@ Model Layers::finish_token_losses(ValueId loss, ValueId correct, ValueId nll) {
   return std::move(model_);
 }
 
-Model Layers::finish_tokens(ValueId x, ValueId weight) {
+Model Layers::finish_tokens(ValueId x, ValueId weight, int64_t rows_at_once) {
   if (!options_.generating) {
     const ValueId targets = tokens("targets", builder_.shape(weight)[0]);
-    const std::vector<ValueId> made = token_loss(x, weight, targets);
+    const std::vector<ValueId> made = token_loss(x, weight, targets, rows_at_once);
     return finish_token_losses(made[0], made[2], made[3]);
   }
   model_.asked = builder_.input("asked", {{options_.batch}, DType::i32});

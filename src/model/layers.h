@@ -39,11 +39,12 @@ class Layers {
   ValueId tokens(std::string_view field, int64_t limit);
   // Closes a model that predicts 'targets', the field of that name: rows x [N*T, C] and a weight
   // [classes, C] that projects them -> loss, perplexity, accuracy of tokens. When generating, logits
-  // of the rows that are asked for.
-  Model finish_tokens(ValueId x, ValueId weight);
+  // of the rows that are asked for. Logits exist for `rows_at_once` rows at a time (0: the usual).
+  Model finish_tokens(ValueId x, ValueId weight, int64_t rows_at_once = 0);
   // That in parts, for losses that are made bit by bit: what vocabulary_loss makes of some rows and
   // their targets, i32 of as many elements; and the end, of all their sums.
-  std::vector<ValueId> token_loss(ValueId x, ValueId weight, ValueId targets);
+  std::vector<ValueId> token_loss(ValueId x, ValueId weight, ValueId targets,
+                                  int64_t rows_at_once = 0);
   Model finish_token_losses(ValueId loss, ValueId correct, ValueId nll);
   // The input that holds one over what the loss of a step is a mean over.
   ValueId weight_of_loss();

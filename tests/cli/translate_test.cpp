@@ -95,6 +95,15 @@ TEST_F(Translate, HowManyAtATimeDoesNotMatter) {
   }
 }
 
+TEST_F(Translate, ProfilesOfBatchesByTokens) {
+  const Outcome profile = thimble_says(
+      {"profile", "dynamicconv:width=32,inner=32,heads=2,encoder=1,decoder=1", "--data", "pairs",
+       "--data-dir", *folder_ / "set", "--tokens", "60", "--threads", "1", "--json"});
+  ASSERT_EQ(profile.code, 0) << profile.err;
+  EXPECT_LE(profile.json()["measured_arena_bytes"], profile.json()["arena_bytes"]);
+  EXPECT_GT(profile.json()["buckets"].size(), 1u);
+}
+
 TEST_F(Translate, TheMeanOfCheckpoints) {
   spill(own_ / "in", "zwei Katzen\nein Hund\n");
   const Outcome mean =
@@ -128,9 +137,25 @@ TEST_F(Translate, WhatCannotBe) {
   spill(own_ / "set/source.dict", slurp(own_ / "set/source.dict") + "Maus 1\n");
   expect_mistake(thimble_says(words(own_ / "good") + Words{"--data-dir", own_ / "set"}),
                  "not those that", "--data-dir");
-  // And data of another vocabulary.
-  expect_mistake(thimble_says({"data", "pairs", "--train", *folder_ / "a.de", "--out", own_ / "x"}),
-                 "column 2");
+  // And data of another vocabulary: as many pairs, cut otherwise.
+  ASSERT_EQ(thimble_says({"data", "pairs", "--train", *folder_ / "a.de", *folder_ / "a.en",
+                          "--valid-every", "7", "--merges", "3", "--out", own_ / "other"})
+                .code,
+            0);
+  const Outcome resumed =
+      thimble_says({"train",       "dynamicconv:width=32,inner=32,heads=2,encoder=1,decoder=1",
+                    "--data",      "pairs",
+                    "--data-dir",  own_ / "other",
+                    "--tokens",    "60",
+                    "--steps",     "130",
+                    "--optimizer", "adam",
+                    "--lr",        "5e-3",
+                    "--schedule",  "constant",
+                    "--threads",   "1",
+                    "--out",       *folder_ / "run",
+                    "--resume"});
+  expect_mistake(resumed, "this run has");
+  EXPECT_EQ(latest_step(*folder_ / "run"), 120);
 }
 
 }  // namespace

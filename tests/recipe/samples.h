@@ -39,6 +39,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"vocabulary", {"17"}},
       {"positions", {"rotary"}},
       {"tied", {"off"}},
+      {"loss-rows", {"5"}},
       {"dropout", {"0.25"}},
       {"norm", {"group", "carried"}},
       {"norm-momentum", {"0.2"}},

@@ -55,8 +55,8 @@ Recipe small_recipe(const std::string& more = "") {
   return recipe;
 }
 
-struct Run {
-  explicit Run(const Recipe& recipe)
+struct GptRun {
+  explicit GptRun(const Recipe& recipe)
       : planned(std::get<PlannedTraining>(plan_training(recipe))), feeder(data, {}) {}
 
   Sentence data;
@@ -130,7 +130,7 @@ TEST(Gpt, MatricesDecayAndNothingElse) {
 // A file as transformers has it: [in, out], names with or without what stands in front of all.
 TEST(Gpt, ReadsAndWritesWeightsAsTransformersHasThem) {
   const TemporaryFolder folder;
-  Run run(small_recipe());
+  GptRun run(small_recipe());
   Trainer trainer(run.planned, run.feeder);
   Program& program = trainer.program();
   const std::optional<ForeignNames>& names = run.planned.full().model.foreign;
@@ -165,12 +165,12 @@ TEST(Gpt, ReadsAndWritesWeightsAsTransformersHasThem) {
   Recipe other = small_recipe();
   other.seed = 99;
   for (const char* path : {"theirs", "bare"}) {
-    Run again(other);
+    GptRun again(other);
     Trainer reader(again.planned, again.feeder, {.weights = folder / path});
     EXPECT_EQ(weights_sha256(reader.program()), weights_sha256(program)) << path;
   }
   // Of another model: nothing is read.
-  Run narrow(small_recipe(",width=8"));
+  GptRun narrow(small_recipe(",width=8"));
   EXPECT_THROW(Trainer(narrow.planned, narrow.feeder, {.weights = folder / "theirs"}), UserError);
 }
 
@@ -179,7 +179,7 @@ TEST(Gpt, GoesOnWithATextItKnows) {
   Recipe recipe = small_recipe();
   recipe.schedule.steps = 60;
   recipe.evaluate = false;
-  Run run(recipe);
+  GptRun run(recipe);
   Trainer trainer(run.planned, run.feeder, {.out = folder / "run"});
   const TrainResult result = trainer.run([](const Progress&) {});
   EXPECT_LT(result.losses.back(), 0.1);

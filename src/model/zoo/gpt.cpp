@@ -23,7 +23,8 @@ struct Gpt {
   int64_t vocabulary = 0;  // 0: the data's
   Positions positions = Positions::learned;
   bool tied = true;
-  int64_t places = 0;  // learned positions; 0: the length that the model is made for
+  int64_t loss_rows = 0;  // 0: the op's own
+  int64_t places = 0;     // learned positions; 0: the length that the model is made for
 };
 
 struct Preset {
@@ -84,11 +85,19 @@ void fields(ModelOptions& options, Fields& list) {
               {.help = "learned or rotary", .matters = kAll});
   list.on_off("tied", gpt.tied,
               {.help = "embeddings also project onto the vocabulary", .matters = kAll});
+  list.whole("loss-rows", gpt.loss_rows, {.least = 1, .most = 1 << 30, .open = 0},
+             {.help = "tokens whose logits exist at a time",
+              .more = "tokens whose logits exist at a time, in scratch; more are faster on a GPU, "
+                      "and sums over them are rounded less often",
+              .usual = "64, or a quarter of the width; on a GPU 1024",
+              .matters = kAll});
   list_dropout(options, list);
 }
 
-void complete(ModelOptions& options, bool) {
+// On a GPU, products with few rows would wait for the vocabulary's weight to pass by.
+void complete(ModelOptions& options, bool on_gpu) {
   Gpt& gpt = settings_of(options);
+  if (on_gpu && gpt.loss_rows == 0) gpt.loss_rows = 1024;
   if (options.length == 0) options.length = gpt.places > 0 ? gpt.places : 256;
   if (gpt.places == 0) gpt.places = options.length;
   user_check(gpt.width % gpt.heads == 0,
@@ -143,7 +152,7 @@ class Network {
     const ValueId head =
         gpt_.tied ? table : net_.weight("head.weight", {vocabulary, gpt_.width}, kSmall);
     net_.model().foreign = foreign_names();
-    return net_.finish_tokens(x, head);
+    return net_.finish_tokens(x, head, gpt_.loss_rows);
   }
 
  private:

@@ -88,6 +88,7 @@ const OpDef op_vocabulary_loss{
     .work = work,
     .samples = samples,
     .recompute = Recompute::costly,
+    .maps = 1u << 1,
     .accumulates = 0b1101,
 };
 

@@ -8,30 +8,21 @@
 namespace thimble {
 namespace {
 
-class Attention final : public Kernel {
+class Attention final : public TiledAttention {
  public:
-  explicit Attention(const Signature& s)
-      : g_(attention_geometry("attention", s.inputs, s.attrs)),
-        staged_(is_sixteen_bit(s.inputs[0].dtype)),
-        tiles_((g_.queries + kTile - 1) / kTile),
-        parts_(g_.rows * g_.heads * tiles_, kTile * g_.keys * g_.size) {
-    name = staged_ ? "own, staged" : "own";
-    workspace = Bytes(parts_.count() * room() * static_cast<int64_t>(sizeof(float)));
-  }
-
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int part, int64_t begin, int64_t end) {
-      float* const room = reinterpret_cast<float*>(args.workspace) + part * this->room();
-      for (int64_t unit = begin; unit < end; ++unit) {
-        attend(args, unit / tiles_ / g_.heads, unit / tiles_ % g_.heads, unit % tiles_ * kTile,
-               room);
-      }
-    });
+  Attention(const Signature& s, const AttentionGeometry& g)
+      : TiledAttention(s, g, g.rows * g.heads * tiles_of(g), kTile * g.keys * g.size) {
+    // Queries turned, results, scores, what is kept of them, and rows that are widened.
+    take_room((staged_ ? 3 : 2) * kTile * g.size + 2 * kTile * kTile);
   }
 
  private:
-  // Queries turned, results, scores, what is kept of them, and rows that are widened.
-  int64_t room() const { return (2 + (staged_ ? 1 : 0)) * kTile * g_.size + 2 * kTile * kTile; }
+  static int64_t tiles_of(const AttentionGeometry& g) { return (g.queries + kTile - 1) / kTile; }
+
+  void run_unit(const KernelArgs& args, int64_t unit, float* room) const override {
+    const int64_t tiles = tiles_of(g_);
+    attend(args, unit / tiles / g_.heads, unit / tiles % g_.heads, unit % tiles * kTile, room);
+  }
 
   void attend(const KernelArgs& args, int64_t n, int64_t head, int64_t query, float* room) const {
     const AttentionTensors from(g_, args.inputs);
@@ -74,21 +65,11 @@ class Attention final : public Kernel {
     store_rows(y, queries, g_.size, args.outputs[0], g_.result_at(n, query, head),
                g_.heads * g_.size);
   }
-
-  const AttentionGeometry g_;
-  const bool staged_;
-  const int64_t tiles_;
-  const Parts parts_;
 };
-
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const AttentionGeometry g = attention_geometry("attention", s.inputs, s.attrs);
-  return attends(s, g) ? std::make_unique<Attention>(s) : nullptr;
-}
 
 }  // namespace
 
 extern const CpuKernel cpu_attention;
-const CpuKernel cpu_attention{"attention", make};
+const CpuKernel cpu_attention{"attention", make_attention<Attention>};
 
 }  // namespace thimble

@@ -6,23 +6,11 @@
 namespace thimble {
 namespace {
 
-class AttentionBackward final : public Kernel {
+class AttentionBackward final : public TiledAttention {
  public:
-  explicit AttentionBackward(const Signature& s)
-      : g_(attention_geometry("attention_backward", s.inputs, s.attrs)),
-        staged_(is_sixteen_bit(s.inputs[0].dtype)),
-        parts_(g_.rows * g_.groups, g_.heads / g_.groups * g_.queries * g_.keys * g_.size) {
-    name = staged_ ? "own, staged" : "own";
-    workspace = Bytes(parts_.count() * room() * static_cast<int64_t>(sizeof(float)));
-  }
-
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int part, int64_t begin, int64_t end) {
-      float* const room = reinterpret_cast<float*>(args.workspace) + part * this->room();
-      for (int64_t unit = begin; unit < end; ++unit) {
-        run_group(args, unit / g_.groups, unit % g_.groups, room);
-      }
-    });
+  AttentionBackward(const Signature& s, const AttentionGeometry& g)
+      : TiledAttention(s, g, g.rows * g.groups, g.heads / g.groups * g.queries * g.keys * g.size) {
+    take_room(sum_floats() + 7 * tile_floats() + 3 * kTile * kTile);
   }
 
  private:
@@ -37,7 +25,6 @@ class AttentionBackward final : public Kernel {
 
   int64_t tile_floats() const { return kTile * g_.size; }
   int64_t sum_floats() const { return staged_ ? 2 * g_.keys * g_.size : 0; }
-  int64_t room() const { return sum_floats() + 7 * tile_floats() + 3 * kTile * kTile; }
   Rooms rooms_in(float* room) const {
     float* const square = room + 7 * tile_floats();
     const auto tile = [&](int64_t i) { return room + i * tile_floats(); };
@@ -45,7 +32,8 @@ class AttentionBackward final : public Kernel {
             tile(3), tile(4), tile(5), tile(6)};
   }
 
-  void run_group(const KernelArgs& args, int64_t n, int64_t group, float* room) const {
+  void run_unit(const KernelArgs& args, int64_t unit, float* room) const override {
+    const int64_t n = unit / g_.groups, group = unit % g_.groups;
     const AttentionTensors to(g_, args.outputs);
     const int64_t shared = g_.heads / g_.groups;
     const int64_t first = g_.key_at(n, 0, group * shared);
@@ -111,20 +99,11 @@ class AttentionBackward final : public Kernel {
     }
     store_rows(r.dq, queries, size, args.outputs[0], g_.query_at(n, query, head), g_.query_step);
   }
-
-  const AttentionGeometry g_;
-  const bool staged_;
-  const Parts parts_;
 };
-
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const AttentionGeometry g = attention_geometry("attention_backward", s.inputs, s.attrs);
-  return attends(s, g) ? std::make_unique<AttentionBackward>(s) : nullptr;
-}
 
 }  // namespace
 
 extern const CpuKernel cpu_attention_backward;
-const CpuKernel cpu_attention_backward{"attention_backward", make};
+const CpuKernel cpu_attention_backward{"attention_backward", make_attention<AttentionBackward>};
 
 }  // namespace thimble

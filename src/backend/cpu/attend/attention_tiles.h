@@ -90,9 +90,41 @@ struct AttentionTensors {
         first_v(g.packed ? (g.heads + g.groups) * g.size : 0) {}
 };
 
-// Tensors of one floating type that kernels know, and something to do.
-inline bool attends(const Signature& s, const AttentionGeometry& g) {
-  return is_stageable(s.inputs[0].dtype) && g.rows * g.queries * g.keys > 0;
+// A kernel whose units of work do not meet, each with room of its own in floats.
+class TiledAttention : public Kernel {
+ public:
+  void run(const KernelArgs& args) final {
+    parts_.run([&](int part, int64_t begin, int64_t end) {
+      float* const room = reinterpret_cast<float*>(args.workspace) + part * room_;
+      for (int64_t unit = begin; unit < end; ++unit) run_unit(args, unit, room);
+    });
+  }
+
+ protected:
+  TiledAttention(const Signature& s, const AttentionGeometry& g, int64_t units, int64_t cost)
+      : g_(g), staged_(is_sixteen_bit(s.inputs[0].dtype)), parts_(units, cost) {
+    name = staged_ ? "own, staged" : "own";
+  }
+  void take_room(int64_t floats) {
+    room_ = floats;
+    workspace = Bytes(parts_.count() * floats * static_cast<int64_t>(sizeof(float)));
+  }
+  virtual void run_unit(const KernelArgs& args, int64_t unit, float* room) const = 0;
+
+  const AttentionGeometry g_;
+  const bool staged_;
+
+ private:
+  const Parts parts_;
+  int64_t room_ = 0;
+};
+
+// Null unless tensors are of a type that kernels know, and there is something to do.
+template <class K>
+std::unique_ptr<Kernel> make_attention(const Signature& s) {
+  const AttentionGeometry g = attention_geometry(s.op->name, s.inputs, s.attrs);
+  const bool fits = is_stageable(s.inputs[0].dtype) && g.rows * g.queries * g.keys > 0;
+  return fits ? std::make_unique<K>(s, g) : nullptr;
 }
 
 // Fills the parts of a tile that depend on where it is, for queries [query, query + queries).

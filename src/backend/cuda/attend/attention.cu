@@ -1,5 +1,4 @@
 // attention: on tensor cores in 16 bits, where the head's size suits them; else a warp per query.
-#include "backend/cuda/attend/plain_attention.cuh"
 #include "backend/cuda/attend/tensor_attention.cuh"
 
 namespace thimble {
@@ -31,22 +30,16 @@ void attend_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDev
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const AttentionGeometry g = attention_geometry("attention", s.inputs, s.attrs);
-  const DType dtype = s.inputs[0].dtype;
-  const bool empty = g.rows * g.queries * g.keys == 0;
-  if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
-  if (!suits_tensor_cores(g, dtype, device)) {
-    return own_kernel([&device, g](const KernelArgs& args) { attend_plainly(g, args, device); });
-  }
-  std::unique_ptr<Kernel> kernel;
-  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
-    using T = typename decltype(tag)::type;
-    allow_shared(attend_tiles<T, size.value, drop.value>, attend_shared_bytes<size.value, T>());
-    kernel = own_kernel([&device, g](const KernelArgs& args) {
-      attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-    });
-  });
-  kernel->name = "own, tensor cores";
-  return kernel;
+  return make_attention(
+      g, s.inputs[0].dtype, device, {},
+      [&device, g](const KernelArgs& args) { attend_plainly(g, args, device); },
+      [&device, g](auto tag, auto size, auto drop) {
+        using T = typename decltype(tag)::type;
+        allow_shared(attend_tiles<T, size.value, drop.value>, attend_shared_bytes<size.value, T>());
+        return [&device, g](const KernelArgs& args) {
+          attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+        };
+      });
 }
 
 }  // namespace

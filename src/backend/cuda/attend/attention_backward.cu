@@ -1,6 +1,5 @@
 // attention_backward: on tensor cores in 16 bits, where the head's size suits them; else a warp per
 // query, then per key.
-#include "backend/cuda/attend/plain_attention.cuh"
 #include "backend/cuda/attend/tensor_attention_backward.cuh"
 
 namespace thimble {
@@ -45,27 +44,18 @@ void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, Cuda
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const AttentionGeometry g = attention_geometry("attention_backward", s.inputs, s.attrs);
-  const DType dtype = s.inputs[0].dtype;
-  const bool empty = g.rows * g.queries * g.keys == 0;
-  if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
-  if (!suits_tensor_cores(g, dtype, device)) {
-    return own_kernel([&device, g](const KernelArgs& args) { gradients_plainly(g, args, device); },
-                      delta_bytes(g));
-  }
-  std::unique_ptr<Kernel> kernel;
-  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
-    using T = typename decltype(tag)::type;
-    constexpr size_t kShared = gradient_shared_bytes<decltype(size)::value, T>();
-    allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared);
-    allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared);
-    kernel = own_kernel(
-        [&device, g](const KernelArgs& args) {
+  return make_attention(
+      g, s.inputs[0].dtype, device, delta_bytes(g),
+      [&device, g](const KernelArgs& args) { gradients_plainly(g, args, device); },
+      [&device, g](auto tag, auto size, auto drop) {
+        using T = typename decltype(tag)::type;
+        constexpr size_t kShared = gradient_shared_bytes<decltype(size)::value, T>();
+        allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared);
+        allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared);
+        return [&device, g](const KernelArgs& args) {
           gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-        },
-        delta_bytes(g));
-  });
-  kernel->name = "own, tensor cores";
-  return kernel;
+        };
+      });
 }
 
 }  // namespace

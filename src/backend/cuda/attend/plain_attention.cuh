@@ -56,6 +56,14 @@ __device__ inline int64_t warp_unit(int64_t count) {
   return unit < count ? unit : -1;
 }
 
+// A query of a head of one row of the batch, the unit's.
+struct QueryPlace {
+  int64_t i, head, n;
+
+  __device__ QueryPlace(const AttentionGeometry& g, int64_t unit)
+      : i(unit % g.queries), head(unit / g.queries % g.heads), n(unit / g.queries / g.heads) {}
+};
+
 template <class T, int kChannels>
 __global__ void __launch_bounds__(kPlainThreads)
     attend_rows(AttentionCall<T> call, T* y, float* lse) {
@@ -64,8 +72,7 @@ __global__ void __launch_bounds__(kPlainThreads)
   const int64_t unit = warp_unit(g.rows * g.heads * g.queries);
   if (unit < 0) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, size = static_cast<int>(g.size);
-  const int64_t i = unit % g.queries, head = unit / g.queries % g.heads;
-  const int64_t n = unit / g.queries / g.heads;
+  const auto [i, head, n] = QueryPlace(g, unit);
   float* const q = rows + threadIdx.x / 32 * size;
   stage_row(call.q + g.query_at(n, i, head), size, static_cast<float>(g.scale), q);
   const int64_t visible = g.visible(i, call.length(n));
@@ -101,8 +108,7 @@ __global__ void __launch_bounds__(kPlainThreads)
   const int64_t unit = warp_unit(g.rows * g.heads * g.queries);
   if (unit < 0) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, size = static_cast<int>(g.size);
-  const int64_t i = unit % g.queries, head = unit / g.queries % g.heads;
-  const int64_t n = unit / g.queries / g.heads;
+  const auto [i, head, n] = QueryPlace(g, unit);
   float* const q = rows + threadIdx.x / 32 * 2 * size;
   float* const dy = q + size;
   stage_row(call.q + g.query_at(n, i, head), size, static_cast<float>(g.scale), q);

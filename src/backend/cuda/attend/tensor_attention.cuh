@@ -3,7 +3,7 @@
 // probabilities stay in registers.
 #pragma once
 
-#include "backend/cuda/attend/attention_call.cuh"
+#include "backend/cuda/attend/plain_attention.cuh"
 #include "backend/cuda/attend/tensor_tiles.cuh"
 
 namespace thimble {
@@ -217,6 +217,22 @@ void allow_shared(Function* kernel, size_t bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes)),
         "shared memory of attention");
+}
+
+// The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else what
+// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says. Null: there is none.
+template <class Plain, class Tensor>
+std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, CudaDevice& device,
+                                       Bytes scratch, const Plain& plain, const Tensor& tensor) {
+  const bool empty = g.rows * g.queries * g.keys == 0;
+  if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
+  if (!suits_tensor_cores(g, dtype, device)) return own_kernel(plain, scratch);
+  std::unique_ptr<Kernel> kernel;
+  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
+    kernel = own_kernel(tensor(tag, size, drop), scratch);
+  });
+  kernel->name = "own, tensor cores";
+  return kernel;
 }
 
 }  // namespace thimble

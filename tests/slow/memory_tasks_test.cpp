@@ -28,7 +28,7 @@ TEST(MemoryTasks, AddingOver500StepsInAnEighthOfTheArena) {
   const int64_t eighth = kept.json()["arena_bytes"].get<int64_t>() / 8;
   const Outcome trained =
       thimble_says(Words{"train"} + what +
-                   Words{"--memory", std::to_string(eighth), "--epochs", "10", "--lr", "5e-3",
+                   Words{"--memory", std::to_string(eighth), "--epochs", "15", "--lr", "5e-3",
                          "--schedule", "cosine", "--save-every", "0", "--out", folder / "run"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_LE(trained.json()["measured_arena_bytes"].get<int64_t>(), eighth);

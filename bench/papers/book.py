@@ -36,7 +36,7 @@ class Book:
         if not figures:
             return NOT_RUN
         if "failed" in figures:
-            return "refused" if "steps" not in figures else "diverged"
+            return "diverged" if "sittings" in figures else "refused"
         if "infeasible" in figures:
             return f"no plan below {megabytes(figures['min_bytes'])}"
         return write(figures)

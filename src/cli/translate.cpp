@@ -29,15 +29,6 @@ struct Flags {
   bool json = false;
 };
 
-// The recipe that the run was trained by, on the device asked for.
-Recipe recipe_of(const Flags& flags, const std::string& folder) {
-  Recipe recipe = recipe_from_json(recipe_of_checkpoint(folder), "'" + folder + "'");
-  if (!flags.device.empty()) recipe.device = flags.device;
-  if (flags.threads >= 0) recipe.on.threads = flags.threads;
-  if (!flags.data_dir.empty()) recipe.data.folder = flags.data_dir;
-  return recipe;
-}
-
 PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
   user_check(recipe.data.name == "pairs",
              "the run was trained on --data {}, and what translates is trained on pairs",
@@ -71,14 +62,14 @@ std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pair
 }
 
 // Averaged where that was asked for, in a file that goes away.
-void load_weights_of(const Flags& flags, const std::string& folder, Translator& translator) {
-  if (!flags.weights.empty()) return translator.load(flags.weights);
-  if (flags.average == 1) return translator.load(weights_of_checkpoint(folder));
+void load(const Flags& flags, const std::string& folder, TrainedModel& trained) {
+  if (!flags.weights.empty()) return load_checkpoint_weights(flags.weights, trained.program());
+  if (flags.average == 1) return trained.load_checkpoint(folder);
   namespace fs = std::filesystem;
   const std::string mean = fmt::format("{}/.average-{}.partial", flags.run, getpid());
   average_weights(last_weights(flags.run, flags.average), mean);
   try {
-    translator.load(mean);
+    load_checkpoint_weights(mean, trained.program());
   } catch (...) {
     fs::remove(mean);
     throw;
@@ -112,10 +103,12 @@ std::string translated(const Flags& flags, const PairSet& pairs, Translator& tra
 }
 
 int run(const Flags& flags) {
-  const auto folder = latest_checkpoint(flags.run);
-  user_check(folder.has_value(), "there is no checkpoint in '{}'", flags.run);
-  const Recipe recipe = recipe_of(flags, *folder);
-  const PairSet pairs = pairs_of(recipe, *folder);
+  const std::string folder = checkpoint_in(flags.run);
+  Recipe recipe = recipe_in(folder);
+  if (!flags.device.empty()) recipe.device = flags.device;
+  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+  if (!flags.data_dir.empty()) recipe.data.folder = flags.data_dir;
+  const PairSet pairs = pairs_of(recipe, folder);
   auto planned = plan_or_explain(recipe, flags.json);
   if (!planned) return kInfeasible;
   const BeamOptions options = {.beam = flags.beam,
@@ -123,13 +116,21 @@ int run(const Flags& flags) {
                                .begin = kBeginToken,
                                .end = kEndToken,
                                .never = {kPadToken, kBeginToken}};
-  Translator translator(*planned, options);
+  TrainedModel trained(*planned);
+  Translator translator(trained, options);
   const auto sentences = encode(flags, pairs, translator.longest());
-  load_weights_of(flags, *folder, translator);
+  load(flags, folder, trained);
   const std::string text = translated(flags, pairs, translator, sentences);
   if (!flags.output.empty()) write_file(flags.output, text);
   if (flags.output.empty() && !flags.json) fmt::print("{}", text);
-  if (flags.references.empty()) return kOk;
+  if (flags.references.empty()) {
+    if (flags.json) {
+      print_json({{"sentences", sentences.size()},
+                  {"arena_bytes", planned->plan().arena.count},
+                  {"text", text}});
+    }
+    return kOk;
+  }
   const BleuOptions how = {.lower_case = flags.lower};
   print_bleu(bleu_of_files(flags.output, flags.references, how), how, flags.references.size(),
              flags.json);

@@ -157,10 +157,9 @@ double Feeder::fill_training(Program& program, const Model& model, const Trainin
   for (int64_t row = 0; row < model.rows(); ++row) {
     fill_row(program, model, row, training_place(rows, row));
   }
-  double count = static_cast<double>(rows.batch);
-  if (!model.loss_counts.empty()) {
-    const TrainingRows whole = {rows.step, rows.batch, 0};
-    count = 0;
+  double count = model.loss_counts.empty() ? static_cast<double>(rows.batch) : rows.counted;
+  if (count == 0) {
+    const TrainingRows whole = {.step = rows.step, .batch = rows.batch};
     for (int64_t r = 0; r < rows.batch; ++r) count += counted(model, training_place(whole, r));
   }
   program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(count);

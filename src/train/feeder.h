@@ -33,6 +33,7 @@ struct TrainingRows {
   int64_t step = 0;
   int64_t batch = 0;  // rows of the whole step
   int64_t first = 0;
+  double counted = 0;  // what the step's loss is a mean over, where that is known; 0: it is not
 };
 
 class Feeder {

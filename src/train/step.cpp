@@ -85,7 +85,10 @@ bool TrainingStep::overflowed() const {
 }
 
 void TrainingStep::fill_rows(MicrobatchId which, Part& part) {
-  filled_ = feeder_.fill_training(part.program(), part.model(), rows_of(which));
+  TrainingRows rows = rows_of(which);
+  if (which.step == filled_step_) rows.counted = filled_;
+  filled_ = feeder_.fill_training(part.program(), part.model(), rows);
+  filled_step_ = which.step;
 }
 
 void TrainingStep::feed_rows(MicrobatchId which, Part& part) {

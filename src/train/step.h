@@ -87,7 +87,8 @@ class TrainingStep {
   std::vector<Part> parts_;
   Part* result_ = nullptr;
   double counted_ = 0;  // in the last step
-  double filled_ = 0;   // likewise, in that of the rows in place
+  double filled_ = 0;   // likewise, in that of the rows in place, which is
+  int64_t filled_step_ = -1;
   Look look_;
   MicrobatchId current_;
   MicrobatchId ahead_ = {-1, 0};  // whose rows are in place already

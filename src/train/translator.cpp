@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 #include "text/vocabulary.h"
-#include "train/checkpoint.h"
-#include "train/initialize.h"
 
 namespace thimble {
 namespace {
@@ -32,22 +30,14 @@ std::span<int32_t> numbers(Program& program, const Model& model, const char* fie
 
 }  // namespace
 
-Translator::Translator(PlannedTraining& planned, const BeamOptions& options)
-    : planned_(planned), options_(options) {
-  variants_ = plan_generation(planned, options.beam);
+Translator::Translator(TrainedModel& trained, const BeamOptions& options)
+    : trained_(trained), options_(options) {
+  variants_ = plan_generation(trained.planned(), options.beam);
   std::ranges::sort(variants_, {}, [](const auto& variant) { return variant->shape.length; });
-  for (const auto& variant : variants_) logits_of(variant->model);
-  arena_ = planned.backend->allocate(planned.plan().arena);
-  trained_ =
-      std::make_unique<BoundVariant>(planned.full(), planned.full(), *planned.backend, *arena_);
   for (const auto& variant : variants_) {
-    bound_.emplace_back(*variant, planned.full(), *planned.backend, *arena_);
+    logits_of(variant->model);
+    bound_.push_back(trained.bind(*variant));
   }
-  initialize(trained_->program(), planned.recipe.seed);
-}
-
-void Translator::load(const std::string& path) {
-  load_checkpoint_weights(path, trained_->program());
 }
 
 int64_t Translator::longest() const { return bound_.back().variant().shape.length; }
@@ -74,7 +64,7 @@ void Translator::run_batch(BoundVariant& variant, std::span<const std::vector<in
   const auto width = static_cast<size_t>(options_.beam);
   while (!std::ranges::all_of(tasks, [](const Task& task) { return task.beam.done(); })) {
     // A step may have overwritten what it read.
-    variant.set_own_constants(planned_.recipe.seed);
+    variant.set_own_constants(trained_.planned().recipe.seed);
     const std::span<int32_t> source = numbers(program, model, "source");
     const std::span<int32_t> lengths = numbers(program, model, "source_length");
     const std::span<int32_t> target = numbers(program, model, "target_in");

@@ -7,20 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/pipeline.h"
 #include "train/beam_search.h"
-#include "train/bound_variant.h"
+#include "train/trained_model.h"
 
 namespace thimble {
 
 class Translator {
  public:
   // UserError where the model does not translate, or a beam does not fit the arena.
-  // REQUIRES: `planned` and `options` outlive it.
-  Translator(PlannedTraining& planned, const BeamOptions& options);
-
-  // From a file of a checkpoint's weights, or the mean of some.
-  void load(const std::string& path);
+  // REQUIRES: `trained` and `options` outlive it.
+  Translator(TrainedModel& trained, const BeamOptions& options);
 
   // Tokens that a sentence may have, with its end.
   int64_t longest() const;
@@ -40,10 +36,8 @@ class Translator {
   void run_batch(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
                  std::vector<Task>& tasks);
 
-  PlannedTraining& planned_;
+  TrainedModel& trained_;
   const BeamOptions& options_;
-  std::unique_ptr<Memory> arena_;
-  std::unique_ptr<BoundVariant> trained_;
   std::vector<std::unique_ptr<Variant>> variants_;
   std::vector<BoundVariant> bound_;  // shorter ones first
   std::vector<float> logits_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,12 @@ class Neighbours {
   std::vector<std::thread> threads_;
 };
 
+// Of this process.
+int threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
 class WaitingTest : public testing::Test {
  protected:
   void SetUp() override {  // tests run several at a time, and say so
@@ -56,9 +63,11 @@ class WaitingTest : public testing::Test {
 TEST_F(WaitingTest, NeighboursMakeItShort) {
   if (usable_cores() < 2) GTEST_SKIP() << "a team of one never waits";
   const Neighbours neighbours;
-  Waiting waiting(2);
+  Waiting waiting(usable_cores());
   EXPECT_FALSE(waiting.is_short());
+  const int before = threads();
   EXPECT_TRUE(becomes_short(waiting));
+  EXPECT_EQ(threads(), before + 2);  // one that leads, and one more than processors
 }
 
 TEST_F(WaitingTest, ATeamOfOneNeverWaits) {

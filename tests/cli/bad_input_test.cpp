@@ -57,7 +57,7 @@ TEST_F(BadInput, Sparsity) {
     expect_refused(base + Words{"--density", "0.5", "--sparsity", "block"}, "'block'", "magnitude");
     expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'",
                    "hidden1.weight");
-    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "two axes");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "the matrix of a layer");
     expect_refused(base + Words{"--density", "0.5", "--prune-target", "0"}, "above 0, not 0");
     expect_refused(base + Words{"--density", "0.5", "--prune-threshold", "-1"}, "above 0, not -1");
     expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",
@@ -189,7 +189,7 @@ TEST_F(BadInput, NumbersBeyondAnyMemory) {
   expect_refused({"plan", "mlp", "--hidden", "4000000000000"}, "--hidden", kSays);
   expect_refused({"plan", "wrn-10-1", "--image", "4000000000,4000000000,3"}, "--image", kSays);
   expect_refused({"plan", "wrn-10-1", "--image", "2000000000,2000000000,3"}, "beyond any memory");
-  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than", "nodes");
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than", "tensors");
   expect_refused({"plan", "lstm", "--hidden", "4000000000000", "--length", "1"});
 }
 

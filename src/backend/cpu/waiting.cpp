@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <semaphore>
 #include <thread>
@@ -42,11 +43,12 @@ class Waiting::Crowd {
  private:
   void gather(int threads) {
 #pragma omp parallel num_threads(threads)
-    {}
+    came_.fetch_add(1, std::memory_order_relaxed);  // a region that does nothing is left out
     there_.release();
     leave_.acquire();
   }
 
+  std::atomic<int> came_{0};
   std::binary_semaphore there_{0}, leave_{0};
   std::thread thread_;
 };

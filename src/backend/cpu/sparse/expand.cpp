@@ -24,20 +24,7 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
 constexpr PackedLoop wide_loop = nullptr;
 #endif
 
-class Expand final : public Kernel {
- public:
-  explicit Expand(const Signature& s) : parts_(s.outputs[0].elements(), loop, wide_loop) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    run_packed(parts_, args.outputs[0], args.inputs[0], args);
-  }
-
- private:
-  const PackedParts parts_;
-};
-
-std::unique_ptr<Kernel> make(const Signature& s) { return make_packed<Expand>(s, s.outputs[0]); }
+std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, false, loop, wide_loop); }
 
 }  // namespace
 

@@ -1,7 +1,5 @@
 // gather: sixteen elements at a time where the processor can close gaps by a mask itself. Always
 // adds: where the pool is to be written, it is cleared first, and a sum with zero is the number.
-#include <cstring>
-
 #include "backend/cpu/sparse/packed_weight.h"
 
 namespace thimble {
@@ -30,24 +28,7 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
 constexpr PackedLoop wide_loop = nullptr;
 #endif
 
-class Gather final : public Kernel {
- public:
-  explicit Gather(const Signature& s) : parts_(s.inputs[0].elements(), loop, wide_loop) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    const TensorRef& pool = args.outputs[0];
-    if (!args.adds_into(0)) {
-      std::memset(pool.data, 0, static_cast<size_t>(pool.type.bytes().count));
-    }
-    run_packed(parts_, args.inputs[0], pool, args);
-  }
-
- private:
-  const PackedParts parts_;
-};
-
-std::unique_ptr<Kernel> make(const Signature& s) { return make_packed<Gather>(s, s.inputs[0]); }
+std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, true, loop, wide_loop); }
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include <immintrin.h>
 #endif
 
+#include <cstring>
+
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
 #include "base/bits.h"
@@ -53,18 +55,34 @@ class PackedParts {
   const Parts parts_;
 };
 
-// The dense tensor, its place in the pool and its mask, on every thread a part.
-inline void run_packed(const PackedParts& parts, const TensorRef& dense, const TensorRef& pool,
-                       const KernelArgs& args) {
-  parts.run(dense.as<float>(), pool.as<float>() + *args.inputs[1].as<const int64_t>(),
-            args.inputs[2].as<const uint8_t>());
-}
+// One direction or the other between a dense tensor and its place in the pool, in f32.
+class PackedKernel final : public Kernel {
+ public:
+  PackedKernel(bool gathers, int64_t elements, PackedLoop plain, PackedLoop wide)
+      : gathers_(gathers), parts_(elements, plain, wide) {
+    name = "own";
+  }
+  void run(const KernelArgs& args) override {
+    const TensorRef& dense = gathers_ ? args.inputs[0] : args.outputs[0];
+    const TensorRef& pool = gathers_ ? args.outputs[0] : args.inputs[0];
+    if (gathers_ && !args.adds_into(0)) {
+      std::memset(pool.data, 0, static_cast<size_t>(pool.type.bytes().count));
+    }
+    parts_.run(dense.as<float>(), pool.as<float>() + *args.inputs[1].as<const int64_t>(),
+               args.inputs[2].as<const uint8_t>());
+  }
 
-// A kernel for f32, or null.
-template <class K>
-std::unique_ptr<Kernel> make_packed(const Signature& s, const TensorType& dense) {
-  const bool fits = dense.dtype == DType::f32 && dense.elements() > 0;
-  return fits ? std::make_unique<K>(s) : nullptr;
+ private:
+  const bool gathers_;
+  const PackedParts parts_;
+};
+
+// Null for other types than f32.
+inline std::unique_ptr<Kernel> make_packed(const Signature& s, bool gathers, PackedLoop plain,
+                                           PackedLoop wide) {
+  const TensorType& dense = gathers ? s.inputs[0] : s.outputs[0];
+  if (dense.dtype != DType::f32 || dense.elements() == 0) return nullptr;
+  return std::make_unique<PackedKernel>(gathers, dense.elements(), plain, wide);
 }
 
 }  // namespace thimble

@@ -107,6 +107,10 @@ TEST_F(StepHeap, ConvolutionalStepAllocatesNothing) { expect_no_allocation("wrn-
 TEST_F(StepHeap, FullyConnectedStepAllocatesNothing) { expect_no_allocation("mlp", 16); }
 TEST_F(StepHeap, RecurrentStepAllocatesNothing) { expect_no_allocation("lstm", 8); }
 
+TEST_F(StepHeap, AttentiveStepAllocatesNothing) {
+  expect_no_allocation("gpt:layers=1,heads=2,width=32,length=70,dropout=0.1,positions=rotary", 2);
+}
+
 TEST_F(StepHeap, MicrobatchesAllocateNothing) {
   expect_no_allocation("wrn-10-1", 4, 2);
   expect_no_allocation("lstm", 8, 4);

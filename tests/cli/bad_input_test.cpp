@@ -57,7 +57,7 @@ TEST_F(BadInput, Sparsity) {
     expect_refused(base + Words{"--density", "0.5", "--sparsity", "block"}, "'block'", "magnitude");
     expect_refused(base + Words{"--density", "0.5", "--sparse", "conv*"}, "'conv*'",
                    "hidden1.weight");
-    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "two axes");
+    expect_refused(base + Words{"--density", "0.5", "--sparse", "*.bias"}, "the matrix of a layer");
     expect_refused(base + Words{"--density", "0.5", "--prune-target", "0"}, "above 0, not 0");
     expect_refused(base + Words{"--density", "0.5", "--prune-threshold", "-1"}, "above 0, not -1");
     expect_refused(base + Words{"--density", "0.5", "--allow", "equivalent"}, "approximate",

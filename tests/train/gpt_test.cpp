@@ -177,7 +177,7 @@ TEST(Gpt, ReadsAndWritesWeightsAsTransformersHasThem) {
 TEST(Gpt, GoesOnWithATextItKnows) {
   const TemporaryFolder folder;
   Recipe recipe = small_recipe();
-  recipe.schedule.steps = 60;
+  recipe.schedule.steps = 150;
   recipe.evaluate = false;
   GptRun run(recipe);
   Trainer trainer(run.planned, run.feeder, {.out = folder / "run"});

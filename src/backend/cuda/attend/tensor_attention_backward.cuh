@@ -82,6 +82,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const auto gradients_at = [&](uint32_t(&left)[4], int, int column) {
     load_left<kSize>(left, dy_tile, first_row, column);
   };
+  const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
   float dq[1][kSize / 8][4] = {};
   for (int key = 0; key < visible; key += kTileRows) {
     if (key + kTileRows < visible) copy_keys(key + kTileRows);
@@ -109,10 +110,7 @@ __global__ void __launch_bounds__(kTensorThreads)
         for (int e = 0; e < 2; ++e) {
           const bool sees = all_seen || c * 8 + lane % 4 * 2 + e < seen;
           const float probability = exp2f(p[0][c][2 * r + e] * scale2 - lse2[r]);
-          const float factor = !kDrop ? 1
-                               : (bits >> (c % 2 * 2 + e) & 1u) != 0
-                                   ? static_cast<float>(1 / (1 - g.drop))
-                                   : 0;
+          const float factor = !kDrop ? 1 : (bits >> (c % 2 * 2 + e) & 1u) != 0 ? kept_scale : 0;
           p[0][c][2 * r + e] = sees ? probability * (factor * dp[0][c][2 * r + e] - delta[r]) : 0;
         }
       }
@@ -127,6 +125,25 @@ __global__ void __launch_bounds__(kTensorThreads)
   store_sums<T, kSize>(dq[0], scale, scale, d.dq + g.query_at(n, query + first_row, head),
                        g.query_step, g.queries - query - first_row);
 #endif
+}
+
+// Which of the lane's four scores of eight turned columns are kept: bit 2 * r + e is row r, column e.
+// Four lanes share the four keys of a draw: each draws for one of the four, and gets from each of the
+// others the word of its own key. element(r, e): the random element of the first of those keys.
+template <class Element>
+__device__ uint32_t kept_turned(const KeptKeys& kept, const Element& element) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, own = lane / 4 % 4;
+  const PhiloxCounter words = kept.words(element(own / 2, own % 2) / 4);
+  uint32_t bits = 0;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int theirs = (own + k) % 4, from = (own + 4 - k) % 4;
+    const uint32_t given =
+        theirs < 2 ? (theirs == 0 ? words[0] : words[1]) : (theirs == 2 ? words[2] : words[3]);
+    const uint32_t word = __shfl_sync(~0u, given, lane / 16 * 16 + from * 4 + lane % 4);
+    bits |= (kept.keeps(word) ? 1u : 0u) << from;
+  }
+  return bits;
 }
 
 template <class T, int kSize, bool kDrop>
@@ -180,6 +197,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const auto values_at = [&](uint32_t(&left)[4], int, int column) {
     load_left<kSize>(left, v_tile, first_row, column);
   };
+  const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
   float dk[1][kSize / 8][4] = {}, dv[1][kSize / 8][4] = {};
   for (int turn = 0; turn < turns; ++turn) {
     if (turn + 1 < turns) copy_queries(turn + 1);
@@ -196,6 +214,13 @@ __global__ void __launch_bounds__(kTensorThreads)
     const bool all_seen = key + kTileRows <= g.visible(query, length);
 #pragma unroll
     for (int c = 0; c < kTileRows / 8; ++c) {
+      uint32_t bits = 0;
+      if constexpr (kDrop) {
+        bits = kept_turned(KeptKeys(g, call.rng), [&](int r, int e) {
+          const int64_t own = min(query + c * 8 + lane % 4 * 2 + e, g.queries - 1);
+          return g.random_element(n, own, head) + key + first_row + 8 * r + lane / 16 * 4;
+        });
+      }
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int column = c * 8 + lane % 4 * 2 + e;
@@ -207,13 +232,7 @@ __global__ void __launch_bounds__(kTensorThreads)
           const bool sees = all_seen || row < seen;
           float& probability = p[0][c][2 * r + e];
           probability = sees ? exp2f(probability * scale2 - lse2) : 0;
-          float factor = 1;
-          if constexpr (kDrop) {
-            const KeptKeys kept(g, call.rng);
-            const int64_t own = min(query + column, g.queries - 1);
-            const int64_t element = g.random_element(n, own, head) + key + row;
-            factor = kept.keeps(element) ? kept.scale : 0;
-          }
+          const float factor = !kDrop ? 1 : (bits >> (2 * r + e) & 1u) != 0 ? kept_scale : 0;
           float& gradient = dp[0][c][2 * r + e];
           gradient = probability * (factor * gradient - delta);
           probability *= factor;

@@ -86,6 +86,7 @@ std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
     if (auto infeasible = plan_variants(recipe, order, result, misfit)) return *infeasible;
     if (misfit > 0) order.put_first(misfit, result.plan().arena);
   }
+  if (recipe.tokens > 0) result.microbatches = alike(result.microbatches, result.full().shape.rows);
   result.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

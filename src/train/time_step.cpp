@@ -18,6 +18,8 @@ class Noise final : public Dataset {
   explicit Noise(const Model& model) {
     info_ = {.name = "noise", .train_count = int64_t{1} << 40, .fields = fields_read(model)};
     for (RecordField& field : info_.fields) {
+      const bool number = field.dtype == DType::i32 && field.shape.rank() == 0;
+      counts_.push_back(number && field.limit == 0);
       field.limit = 1;                          // whole numbers are 0
       field.variable = field.shape.rank() > 0;  // shorter variants read of them what they can
       std::vector<std::byte>& record = records_.emplace_back(
@@ -51,6 +53,13 @@ class Noise final : public Dataset {
                     records_[f].data() + static_cast<size_t>(i) * entry, entry);
       }
     }
+    int64_t longest = 0;
+    for (const RecordPart& part : parts) longest = std::max(longest, part.entries);
+    for (size_t f = 0; f < parts.size(); ++f) {
+      if (counts_[f] && parts[f].data != nullptr) {
+        parts[f].all<int32_t>()[0] = static_cast<int32_t>(longest);
+      }
+    }
   }
 
  private:
@@ -63,6 +72,7 @@ class Noise final : public Dataset {
   }
 
   DatasetInfo info_;
+  std::vector<bool> counts_;  // by field: numbers without a limit say how long others are
   std::vector<std::vector<std::byte>> records_;  // by field
   uint32_t counter_ = 0;
   size_t word_ = 4;

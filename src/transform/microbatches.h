@@ -19,4 +19,9 @@ struct Microbatches {
 // `rows` 0: the whole batch at once. UserError when a microbatch would be larger than the batch.
 Microbatches split_batch(int64_t batch, int64_t rows);
 
+// As many, all of `rows` rows.
+inline Microbatches alike(const Microbatches& all, int64_t rows) {
+  return {.batch = rows * all.count(), .rows = rows, .full = all.count()};
+}
+
 }  // namespace thimble

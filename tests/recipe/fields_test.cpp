@@ -194,7 +194,10 @@ std::optional<Recipe> random_recipe(std::mt19937& random) {
   for (const auto& [name, value] : {std::pair("layers", "1"), {"hidden", "8"}, {"length", "3"}}) {
     if (names_for(model).contains(name)) settings.try_emplace(name, value);
   }
-  if (model != "lstm") settings.try_emplace("image", "16,16,3");
+  if (model != "lstm") {  // which has no images, and they no tokens
+    settings.try_emplace("image", "16,16,3");
+    for (const char* name : {"tokens", "microbatch-tokens", "lengths"}) settings.erase(name);
+  }
   for (const char* unplanned : {"data", "data-dir", "costs", "keep", "recompute", "sparse"}) {
     settings.erase(unplanned);  // they need files, or names of this net
   }

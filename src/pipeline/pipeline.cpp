@@ -1,11 +1,9 @@
 #include "pipeline/pipeline.h"
 
-#include <algorithm>
 #include <chrono>
-#include <optional>
-#include <span>
 
 #include "base/error.h"
+#include "pipeline/variant_order.h"
 #include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
 #include "plan/verify/verify_plan.h"
@@ -35,27 +33,28 @@ PlanResult plan_first(const Recipe& recipe, const VariantShape& shape, PlannedTr
 }
 
 // Recomputing more changes no bit, so where the planner asked for does not fit, the one that goes by a
-// budget may. False: neither does.
-bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining& result) {
+// budget may; of batches by tokens only `at_last`, since another may go first. False: it does not fit.
+bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining& result,
+                bool at_last) {
   result.variants.push_back(make_variant(recipe, shape, *result.backend));
   const std::string policies[] = {result.plan().policy, "optimal"};
-  const bool fits =
-      plan_into(result.full(), *result.variants.back(), policies, result.microbatches.count());
-  if (recipe.tokens > 0) return fits;
-  user_check(fits || shape.rows == result.microbatches.rows,
+  const bool by_tokens = recipe.tokens > 0;
+  const size_t tried = by_tokens && !at_last ? 1 : 2;
+  const bool fits = plan_into(result.full(), *result.variants.back(),
+                              std::span(policies).first(tried), result.microbatches.count());
+  user_check(fits || by_tokens || shape.rows == result.microbatches.rows,
              "the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
              "--microbatch that divides the batch of {}",
              shape.rows, result.microbatches.rows, result.microbatches.batch);
-  internal_check(fits, "a shorter variant does not fit where a longer one does");
-  return true;
+  internal_check(fits || by_tokens, "a shorter variant does not fit where a longer one does");
+  return fits;
 }
 
-// Plans all of them, the first by itself. A variant that does not fit where the first does takes more
-// than it, which their sizes do not always tell: `misfit` is its place.
-std::optional<Infeasible> plan_shapes(const Recipe& recipe, std::span<const VariantShape> shapes,
-                                      PlannedTraining& result, size_t& misfit) {
+// Plans all of them, the first by itself; `misfit` is the place of one that does not fit its arena.
+std::optional<Infeasible> plan_variants(const Recipe& recipe, const VariantOrder& order,
+                                        PlannedTraining& result, size_t& misfit) {
   result.variants.clear();
-  PlanResult planned = plan_first(recipe, shapes[0], result);
+  PlanResult planned = plan_first(recipe, order.shapes()[0], result);
   result.tier = allowed_tier(recipe, result.graph(), result.recipe.codec);
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   Variant& first = *result.variants.front();
@@ -66,8 +65,8 @@ std::optional<Infeasible> plan_shapes(const Recipe& recipe, std::span<const Vari
   verify_plan(first.model.graph, first.costs, first.plan);
   Recipe others = recipe;
   others.codec = result.recipe.codec;
-  for (misfit = 1; misfit < shapes.size(); ++misfit) {
-    if (!plan_other(others, shapes[misfit], result)) return std::nullopt;
+  for (misfit = 1; misfit < order.shapes().size(); ++misfit) {
+    if (!plan_other(others, order.shapes()[misfit], result, order.at_last())) return std::nullopt;
   }
   misfit = 0;
   return std::nullopt;
@@ -82,12 +81,10 @@ std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
   result.backend = make_backend(recipe.device, recipe.on);
   result.recipe = completed(recipe, *result.backend);
   result.microbatches = microbatches_of(recipe);
-  std::vector<VariantShape> shapes = step_shapes(recipe);
-  for (size_t misfit = 1, tries = 0; misfit > 0; ++tries) {
-    internal_check(tries <= shapes.size(), "no variant of the step takes the most memory");
-    if (auto infeasible = plan_shapes(recipe, shapes, result, misfit)) return *infeasible;
-    std::rotate(shapes.begin(), shapes.begin() + static_cast<ptrdiff_t>(misfit),
-                shapes.begin() + static_cast<ptrdiff_t>(misfit) + (misfit > 0 ? 1 : 0));
+  VariantOrder order(step_shapes(recipe));
+  for (size_t misfit = 1; misfit > 0;) {
+    if (auto infeasible = plan_variants(recipe, order, result, misfit)) return *infeasible;
+    if (misfit > 0) order.put_first(misfit, result.plan().arena);
   }
   result.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

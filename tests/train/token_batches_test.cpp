@@ -51,6 +51,17 @@ TEST(TokenBatches, RowsGoByLength) {
   EXPECT_EQ(plan_evaluation(planned).size(), 3u);
 }
 
+// Whatever the order of planning, the arena holds them all, and none is computed again for want of it.
+TEST(TokenBatches, TheOneThatTakesMostGoesFirst) {
+  for (const int64_t tokens : {40, 48, 50, 55, 60, 96, 100}) {
+    const auto planned = std::get<PlannedTraining>(plan_training(by_tokens(tokens)));
+    for (const auto& variant : planned.variants) {
+      EXPECT_EQ(variant->plan.policy, "keep_all");
+      EXPECT_LE(variant->plan.arena, planned.plan().arena);
+    }
+  }
+}
+
 TEST(TokenBatches, EveryStepIsOfOneLength) {
   const Tokens data({5, 8, 12, 3}, 12, 80, 9);
   const Recipe recipe = by_tokens(50);

@@ -129,6 +129,7 @@ const std::vector<Net>& other_nets() {
       {"lstm_text",
        {"lstm", "--layers=1", "--hidden=64", "--length=6", "--steps-at-once=4", "--reads=tokens",
         "--predicts=targets", "--data=copy"}},
+      {"gpt", {"gpt", "--layers=1", "--heads=2", "--width=32", "--length=6", "--data=copy"}},
       {"unet", {"unet", "--data=digits", "--layers=1", "--hidden=8"}},
       {"wrn", {"wrn-10-1", "--data=digits"}},
   };
@@ -196,6 +197,8 @@ const std::vector<std::pair<std::string, std::string>>& refused_pairs() {
       {"lstm_runs", "norm_carried"},
       {"lstm_text", "norm_group"},
       {"lstm_text", "norm_carried"},
+      {"gpt", "norm_group"},
+      {"gpt", "norm_carried"},
   };
   return pairs;
 }

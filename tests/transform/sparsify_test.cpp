@@ -49,6 +49,25 @@ TEST(Sparsify, ChoosesTheConvolutionsOfBlocks) {
   EXPECT_EQ(graph[sparse.values].type.elements(), nonzeros);
 }
 
+// Never embeddings, norms, the projection onto the vocabulary, or kernels that are no linear layer.
+TEST(Sparsify, ChoosesTheLinearLayersOfATranslatorsBlocks) {
+  const std::string small =
+      "width=8,heads=2,encoder=1,decoder=1,length=4,"
+      "source-vocabulary=9,target-vocabulary=9";
+  std::set<std::string> expected;
+  for (const char* name :
+       {"encoder.layer0.conv.in", "encoder.layer0.conv.out", "encoder.layer0.mlp.in",
+        "encoder.layer0.mlp.out", "decoder.layer0.conv.in", "decoder.layer0.conv.out",
+        "decoder.layer0.attention.query", "decoder.layer0.attention.key",
+        "decoder.layer0.attention.value", "decoder.layer0.attention.out", "decoder.layer0.mlp.in",
+        "decoder.layer0.mlp.out"}) {
+    expected.insert(std::string(name) + ".weight");
+  }
+  EXPECT_EQ(sparse_names({.name = "lightconv:" + small, .batch = 2}, {.density = 0.5}), expected);
+  expected.insert({"encoder.layer0.conv.kernel.weight", "decoder.layer0.conv.kernel.weight"});
+  EXPECT_EQ(sparse_names({.name = "dynamicconv:" + small, .batch = 2}, {.density = 0.5}), expected);
+}
+
 TEST(Sparsify, LeavesStemShortcutsAndTheLastLayer) {
   EXPECT_EQ(sparse_names(small_mlp(), {.density = 0.5}),
             (std::set<std::string>{"hidden1.weight", "hidden2.weight"}));

@@ -189,7 +189,8 @@ TEST_F(BadInput, NumbersBeyondAnyMemory) {
   expect_refused({"plan", "mlp", "--hidden", "4000000000000"}, "--hidden", kSays);
   expect_refused({"plan", "wrn-10-1", "--image", "4000000000,4000000000,3"}, "--image", kSays);
   expect_refused({"plan", "wrn-10-1", "--image", "2000000000,2000000000,3"}, "beyond any memory");
-  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than", "tensors");
+  expect_refused({"plan", "lstm", "--layers", "10000", "--length", "100000"}, "more than",
+                 "tensors");
   expect_refused({"plan", "lstm", "--hidden", "4000000000000", "--length", "1"});
 }
 

@@ -247,7 +247,10 @@ class RecipeData {
     if (text.find("\ndata = \"tokens\"") != std::string::npos) {
       return made("tokens", {folder_ / "text"});
     }
-    return {"--data", text.find("spoken_digits") != std::string::npos ? "sequences" : "generated"};
+    if (text.find("\ndata = \"spoken_digits\"") != std::string::npos)
+      return {"--data", "sequences"};
+    if (text.find("\ndata = \"cifar10\"") != std::string::npos) return {"--data", "generated"};
+    return {};  // no files are needed
   }
 
  private:

@@ -181,7 +181,8 @@ TEST(SparseTraining, ResumesToTheBit) {
   EXPECT_THROW(TrainingRun(run, options(20, true)), UserError);
 }
 
-// Seeds are fixed, so these are figures of a machine's rounding: 0.95 to 1.0 are seen.
+// Seeds are fixed, so these are figures of a machine's rounding: 0.95 to 1.0 are seen. Two shares of
+// 355 records near 0.97 differ by 0.013 by chance: three of those are granted.
 TEST(SparseTraining, LearnsTheDigitsWithThreeTenths) {
   const auto accuracy = [](const RunSetup& run) {
     return TrainingRun(run, {.steps = 170, .reallocate_every = 20}).run().test["accuracy"];
@@ -191,7 +192,7 @@ TEST(SparseTraining, LearnsTheDigitsWithThreeTenths) {
   EXPECT_GT(dense, 0.94);
   for (const SparseMethod method :
        {SparseMethod::dynamic, SparseMethod::fixed, SparseMethod::magnitude}) {
-    EXPECT_GT(accuracy(sparse(run, 0.3, method)), dense - 0.02) << name_of(method);
+    EXPECT_GT(accuracy(sparse(run, 0.3, method)), dense - 0.04) << name_of(method);
   }
 }
 

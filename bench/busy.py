@@ -26,9 +26,9 @@ import tempfile
 
 LIMIT, LOSS = 3.0, 0.02
 NETS = {
-    "mlp": (["mlp"], 300),
-    "wrn-10-1, batch 16": (["wrn-10-1", "--batch", "16"], 60),
-    "wrn-16-2, batch 100": (["wrn-16-2", "--batch", "100"], 4),
+    "mlp": (["mlp"], 3000),
+    "wrn-10-1, batch 16": (["wrn-10-1", "--batch", "16"], 1500),
+    "wrn-16-2, batch 100": (["wrn-16-2", "--batch", "100"], 60),
 }
 
 

@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/version.h"
+#include "cli/waiting.h"
 
 namespace thimble {
 namespace {
@@ -175,6 +176,7 @@ int run_and_explain(int argc, char** argv) {
 }  // namespace thimble
 
 int main(int argc, char** argv) {
+  thimble::settle_waiting(argv);
   thimble::prepare_process();
   const int code = thimble::run_and_explain(argc, argv);
   const std::string fault = thimble::undelivered_output();

@@ -2,8 +2,11 @@
 #include "backend/cpu/waiting.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -16,25 +19,28 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Threads that never rest, two for each processor.
+[[noreturn]] void spin() {
+  for (;;) std::atomic_signal_fence(std::memory_order_seq_cst);  // a turn that is not left out
+}
+
+// Processes that never rest, two for each processor.
 class Neighbours {
  public:
   Neighbours() {
     for (int i = 0; i < 2 * usable_cores(); ++i) {
-      threads_.emplace_back([this] {
-        while (!done_.load(std::memory_order_relaxed)) {
-        }
-      });
+      processes_.push_back(fork());
+      if (processes_.back() == 0) spin();
     }
   }
   ~Neighbours() {
-    done_ = true;
-    for (std::thread& thread : threads_) thread.join();
+    for (const pid_t process : processes_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
   }
 
  private:
-  std::atomic<bool> done_{false};
-  std::vector<std::thread> threads_;
+  std::vector<pid_t> processes_;
 };
 
 // Of this process.

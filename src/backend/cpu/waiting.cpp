@@ -1,32 +1,96 @@
 #include "backend/cpu/waiting.h"
 
+#include <fcntl.h>
 #include <omp.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <semaphore>
+#include <string_view>
 #include <thread>
 
 #include "backend/cpu/team.h"
+#include "base/openmp_waiting.h"
 
 namespace thimble {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Alone, a process is interrupted a few times a second; beside one that never rests, at the end of
-// every time slice: 70 to 200 times.
-constexpr double kCrowded = 30, kAlone = 10;  // interruptions a second
-constexpr int64_t kNoAccident = 3;            // interruptions
-// Being slow to see others costs steps that take hundreds of times as long; being slow to see that
-// they left, a few percent.
-constexpr auto kShortLook = 20ms, kForgotten = 100ms, kLongLook = 500ms;
+// Processors that others use, of those that this process may run on. One that never rests has a half
+// at least, however many threads run here.
+constexpr double kCrowded = 0.35, kAlone = 0.15;
+// The system counts hundredths of seconds. Being slow to see others costs steps that take hundreds of
+// times as long; being slow to see that they left, a few percent.
+constexpr auto kShortLook = 150ms, kLongLook = 500ms;
 
-int64_t interruptions() {
+// The number at the front of the text, which is taken off with what separates it from the next.
+double take_number(std::string_view& text) {
+  double number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number).ptr;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
+  return number;
+}
+
+// Of a processor's line, "user nice system idle iowait irq softirq steal": all but idle and iowait.
+double busy_ticks(std::string_view line) {
+  double sum = 0;
+  for (int column = 0; column < 8; ++column) {
+    const double ticks = take_number(line);
+    if (column != 3 && column != 4) sum += ticks;
+  }
+  return sum;
+}
+
+// Seconds that processors of this process have been busy, whoever with; negative: nobody says.
+double busy_seconds() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
+  std::array<char, 32 << 10> text;
+  const int file = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return -1;
+  const ssize_t size = read(file, text.data(), text.size());
+  close(file);
+  std::string_view rest(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  double ticks = 0;
+  bool found = false;
+  while (rest.starts_with("cpu")) {
+    std::string_view line = rest.substr(3, rest.find('\n') - 3);
+    rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1));
+    if (line.starts_with(' ')) continue;  // of all of them together
+    const auto cpu = static_cast<size_t>(take_number(line));
+    if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
+    ticks += busy_ticks(line);
+    found = true;
+  }
+  return found ? ticks / static_cast<double>(sysconf(_SC_CLK_TCK)) : -1;
+}
+
+double own_seconds() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double seconds_of_others() { return busy_seconds() - own_seconds(); }
+
+// Whether somebody else than this program did.
+bool caller_chose() {
+  const char* const count = std::getenv("GOMP_SPINCOUNT");
+  const char* const policy = std::getenv("OMP_WAIT_POLICY");
+  if (count == nullptr || policy == nullptr) return count != nullptr || policy != nullptr;
+  return std::string_view(count) != kSpinCount || std::string_view(policy) != kWaitPolicy;
 }
 
 }  // namespace
@@ -53,12 +117,10 @@ class Waiting::Crowd {
   std::thread thread_;
 };
 
-Waiting::Waiting(int team) : since_(Clock::now()), interruptions_(interruptions()) {
-  const bool chosen =
-      std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr;
+Waiting::Waiting(int team) : since_(Clock::now()), others_(seconds_of_others()) {
   const int others = omp_get_num_procs() - team;
   constexpr int kMost = 256;
-  if (chosen || team < 2 || others < 0 || others > kMost) return;
+  if (caller_chose() || team < 2 || others < 0 || others > kMost || busy_seconds() < 0) return;
   needed_ = others + 2;  // one more than processors, and the first of a team is not counted
 }
 
@@ -69,18 +131,15 @@ void Waiting::look() {
   const auto now = Clock::now();
   const auto passed = now - since_;
   if (passed < (is_short() ? kLongLook : kShortLook)) return;
-  const int64_t count = interruptions() - interruptions_;
-  const double rate = static_cast<double>(count) / std::chrono::duration<double>(passed).count();
-  const bool crowded = count >= kNoAccident && rate > kCrowded;
-  if (is_short() && rate < kAlone) {
+  const double others = seconds_of_others();
+  const double used = (others - others_) / std::chrono::duration<double>(passed).count();
+  if (is_short() && used < kAlone) {
     crowd_.reset();
-  } else if (!is_short() && crowded && startable(needed_ + 1) > needed_) {
+  } else if (!is_short() && used > kCrowded && startable(needed_ + 1) > needed_) {
     crowd_ = std::make_unique<Crowd>(needed_);
-  } else if (!is_short() && passed < kForgotten) {
-    return;
   }
   since_ = now;
-  interruptions_ += count;
+  others_ = others;
 }
 
 }  // namespace thimble

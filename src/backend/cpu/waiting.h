@@ -1,21 +1,20 @@
 // How long OpenMP's threads wait for each other with their eyes open. They spin for milliseconds, which
 // is the fastest way where nobody else wants the processors. Where somebody does, each spins away the
 // time that the others of its team need, and a step takes hundreds of times as long. OpenMP reads its
-// settings before main(), but while there are more of its threads than processors, it spins for about a
-// microsecond only and then sleeps. So while others are seen, threads are kept that do nothing but be
+// settings before main(), but while there are more of its threads than processors, it spins for some
+// microseconds only and then sleeps. So while others are seen, threads are kept that do nothing but be
 // counted.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 
 namespace thimble {
 
 class Waiting {
  public:
-  // Of teams of this size. Leaves everything as it is where the caller has chosen (GOMP_SPINCOUNT,
-  // OMP_WAIT_POLICY).
+  // Of teams of this size. Leaves everything as it is where the caller has chosen other settings
+  // (GOMP_SPINCOUNT, OMP_WAIT_POLICY).
   explicit Waiting(int team);
   ~Waiting();
 
@@ -30,7 +29,7 @@ class Waiting {
 
   int needed_ = 0;  // threads that make it a crowd; 0: nothing is to be decided
   Clock::time_point since_;
-  int64_t interruptions_ = 0;
+  double others_ = 0;  // seconds until then
   std::unique_ptr<Crowd> crowd_;
 };
 

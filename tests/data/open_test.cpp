@@ -25,8 +25,9 @@ TEST(OpenDataset, EveryListedNameIsKnown) {
 }
 
 TEST(OpenDataset, ListsTheKnownNames) {
-  EXPECT_TRUE(throws_saying<UserError>([] { open_dataset("cifar11"); },
-                                       "'cifar11' is not a data set; known: adding, cifar10, copy, digits, "));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [] { open_dataset("cifar11"); },
+      "'cifar11' is not a data set; known: adding, cifar10, copy, digits, "));
 }
 
 TEST(OpenDataset, SaysWhereToGetAMissingSet) {

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
-from parity_files import read_safetensors  # noqa: E402
+from parity_files import Agreement, read_safetensors  # noqa: E402
 from wrn_peer import WideResNet  # noqa: E402
 
 
@@ -62,7 +62,7 @@ def main():
                                     nesterov=True)
         mean = torch.from_numpy(tensors["pixel.mean"])
         inverse = torch.from_numpy(tensors["pixel.inverse_deviation"])
-        worst = 0.0
+        agreement = Agreement()
         for step in range(arguments.steps):
             batch = read_safetensors(f"{batches}/batch-{step:06}.safetensors")
             pixels = (torch.from_numpy(batch["pixels"]).float() - mean) * inverse
@@ -71,13 +71,8 @@ def main():
             loss = F.cross_entropy(net(pixels.permute(0, 3, 1, 2).to(real)), labels)
             loss.backward()
             optimizer.step()
-            difference = abs(loss.item() - ours[step]) / abs(loss.item())
-            worst = max(worst, difference)
-            print(f"step {step + 1:3}  thimble {ours[step]:.7f}  PyTorch {loss.item():.7f}  "
-                  f"relative difference {difference:.2e}", flush=True)
-    print(f"worst relative difference {worst:.2e} (limit 1e-4): "
-          f"{'agree' if worst <= 1e-4 else 'DISAGREE'}")
-    sys.exit(0 if worst <= 1e-4 else 1)
+            agreement.step(ours[step], loss.item())
+    sys.exit(agreement.verdict())
 
 
 if __name__ == "__main__":

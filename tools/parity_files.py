@@ -18,3 +18,26 @@ def read_safetensors(path):
         dtype = {"F32": np.float32, "U8": np.uint8, "I32": np.int32}[entry["dtype"]]
         tensors[name] = np.frombuffer(data[begin:end], dtype).reshape(entry["shape"]).copy()
     return tensors
+
+
+class Agreement:
+    """Losses of two programs, step by step."""
+
+    LIMIT = 1e-4
+
+    def __init__(self):
+        self.steps, self.worst = 0, 0.0
+
+    def step(self, ours, theirs):
+        self.steps += 1
+        difference = abs(theirs - ours) / abs(theirs)
+        self.worst = max(self.worst, difference)
+        print(f"step {self.steps:3}  thimble {ours:.7f}  PyTorch {theirs:.7f}  "
+              f"relative difference {difference:.2e}", flush=True)
+
+    def verdict(self):
+        """The exit code."""
+        agree = self.worst <= self.LIMIT
+        print(f"worst relative difference {self.worst:.2e} (limit {self.LIMIT:.0e}): "
+              f"{'agree' if agree else 'DISAGREE'}")
+        return 0 if agree else 1

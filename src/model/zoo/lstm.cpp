@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/limits.h"
 #include "model/layers.h"
+#include "model/loss_rows.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -35,6 +36,7 @@ struct Lstm {
   int64_t features = kFeatures;
   int64_t embedding = 0;  // 0: as many as units
   int64_t memory = 0;     // time steps; 0: as the weights have it
+  int64_t loss_rows = 0;  // 0: the op's own
 };
 
 bool matches(std::string_view name) { return name == "lstm"; }
@@ -72,6 +74,8 @@ void list_ends(Lstm& lstm, Fields& list) {
                "input gates that far shut (Tallec & Ollivier 2018), for tasks with long waits",
        .usual = "none",
        .matters = matters_if(lstm.memory != 0)});
+  list_loss_rows(lstm.loss_rows, list, matters_if(lstm.loss_rows != 0),
+                 lstm.predicts == Predicts::targets ? "" : "without --predicts targets");
 }
 
 void fields(ModelOptions& options, Fields& list) {
@@ -101,6 +105,8 @@ void complete(ModelOptions& options, bool on_gpu) {
   if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
   lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
   if (lstm.embedding == 0) lstm.embedding = lstm.hidden;
+  if (on_gpu && lstm.predicts == Predicts::targets && lstm.loss_rows == 0)
+    lstm.loss_rows = kLossRowsOnGpu;
   constexpr int64_t kOfANode = 3;  // states and gates, at least
   const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
   user_check(lstm.layers * runs <= kMostValues / kOfANode,
@@ -243,7 +249,7 @@ class Network {
     }
     if (own_.predicts != Predicts::targets) return;
     const ValueId rows = one ? x : reshaped(x, {(end - begin) * options_.batch, own_.hidden});
-    losses_.push_back(net_.token_loss(rows, head_, steps_of(targets_, begin, end)));
+    losses_.push_back(net_.token_loss(rows, head_, steps_of(targets_, begin, end), own_.loss_rows));
   }
 
   // Added up from the last run to the first, as the backward pass meets them.

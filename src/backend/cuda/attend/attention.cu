@@ -1,4 +1,4 @@
-// attention: on tensor cores in 16 bits, where the head's size suits them; else a warp per query.
+// attention: on tensor cores, where the head's size suits them; else a warp per query.
 #include "backend/cuda/attend/tensor_attention.cuh"
 
 namespace thimble {
@@ -35,10 +35,14 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       [&device, g](const KernelArgs& args) { attend_plainly(g, args, device); },
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;
-        allow_shared(attend_tiles<T, size.value, drop.value>, attend_shared_bytes<size.value, T>());
-        return [&device, g](const KernelArgs& args) {
-          attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-        };
+        std::function<void(const KernelArgs&)> run;
+        if (allow_shared(attend_tiles<T, size.value, drop.value>,
+                         attend_shared_bytes<size.value, T>())) {
+          run = [&device, g](const KernelArgs& args) {
+            attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+          };
+        }
+        return run;
       });
 }
 

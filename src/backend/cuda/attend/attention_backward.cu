@@ -1,4 +1,4 @@
-// attention_backward: on tensor cores in 16 bits, where the head's size suits them; else a warp per
+// attention_backward: on tensor cores, where the head's size suits them; else a warp per
 // query, then per key.
 #include "backend/cuda/attend/tensor_attention_backward.cuh"
 
@@ -29,7 +29,7 @@ void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, Cuda
   const auto tiles = [](int64_t rows) {
     return static_cast<unsigned>((rows + kTileRows - 1) / kTileRows);
   };
-  const int64_t deltas = g.rows * g.queries * g.heads * (kSize / 8);
+  const int64_t deltas = g.rows * g.queries * g.heads * (kSize / kChunk<T>);
   const auto batch = static_cast<unsigned>(g.rows);
   constexpr size_t kShared = gradient_shared_bytes<kSize, T>();
   row_deltas<T, kSize><<<static_cast<unsigned>((deltas + kTensorThreads - 1) / kTensorThreads),
@@ -50,11 +50,14 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;
         constexpr size_t kShared = gradient_shared_bytes<decltype(size)::value, T>();
-        allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared);
-        allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared);
-        return [&device, g](const KernelArgs& args) {
-          gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-        };
+        std::function<void(const KernelArgs&)> run;
+        if (allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared) &&
+            allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared)) {
+          run = [&device, g](const KernelArgs& args) {
+            gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+          };
+        }
+        return run;
       });
 }
 

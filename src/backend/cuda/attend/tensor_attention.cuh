@@ -3,6 +3,8 @@
 // probabilities stay in registers.
 #pragma once
 
+#include <functional>
+
 #include "backend/cuda/attend/plain_attention.cuh"
 #include "backend/cuda/attend/tensor_tiles.cuh"
 
@@ -125,7 +127,7 @@ __global__ void __launch_bounds__(kTensorThreads)
     const T* const v_tile = k_tile + kTileRows * kSize;
     float scores[kBlocks][kTileRows / 8][4] = {};
     add_row_products<kSize, kTileRows>(scores, k_tile, queries_at);
-    uint32_t left[kBlocks][kTileRows / 16][4];
+    uint32_t left[kBlocks][kTileRows / kDepth<T>][4];
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       const int64_t row = query + first_row + b * 16 + lane / 4;  // and the eighth behind it
@@ -191,13 +193,14 @@ __global__ void __launch_bounds__(kTensorThreads)
 // Whether tensor cores take it. The largest score is looked for before scaling.
 inline bool suits_tensor_cores(const AttentionGeometry& g, DType dtype, const CudaDevice& device) {
   const bool size = g.size == 32 || g.size == 64 || g.size == 128;
-  return size && (dtype == DType::f16 || dtype == DType::bf16) && device.architecture >= 80 &&
-         g.rows <= 65535 && g.heads <= 65535 && g.scale > 0;
+  return size && on_device(dtype) && device.architecture >= 80 && g.rows <= 65535 &&
+         g.heads <= 65535 && g.scale > 0;
 }
 
-// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise).
+// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise). Of f32,
+// T says how it is multiplied (factor.cuh).
 template <class Body>
-void with_tensor_tiles(const AttentionGeometry& g, DType dtype, const Body& body) {
+void with_tensor_tiles(const AttentionGeometry& g, DType dtype, bool tf32, const Body& body) {
   const auto with_size = [&](auto tag, auto drop) {
     if (g.size == 32) return body(tag, std::integral_constant<int, 32>{}, drop);
     if (g.size == 64) return body(tag, std::integral_constant<int, 64>{}, drop);
@@ -208,29 +211,40 @@ void with_tensor_tiles(const AttentionGeometry& g, DType dtype, const Body& body
     return with_size(tag, std::false_type{});
   };
   if (dtype == DType::f16) return with_drop(TypeTag<__half>{});
-  return with_drop(TypeTag<__nv_bfloat16>{});
+  if (dtype == DType::bf16) return with_drop(TypeTag<__nv_bfloat16>{});
+  if (tf32) return with_drop(TypeTag<RoundedFloat>{});
+  return with_drop(TypeTag<float>{});
 }
 
-// More than 48 KiB have to be asked for, once per kernel.
+// More than 48 KiB have to be asked for, once per kernel. False: the device has less.
 template <class Function>
-void allow_shared(Function* kernel, size_t bytes) {
+bool allow_shared(Function* kernel, size_t bytes) {
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "asking for shared memory");
+  if (bytes > static_cast<size_t>(most)) return false;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes)),
         "shared memory of attention");
+  return true;
 }
 
 // The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else what
-// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says. Null: there is none.
+// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says; an empty function of
+// it: the device has no room for tiles. Null: there is none.
 template <class Plain, class Tensor>
 std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, CudaDevice& device,
                                        Bytes scratch, const Plain& plain, const Tensor& tensor) {
   const bool empty = g.rows * g.queries * g.keys == 0;
   if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
-  if (!suits_tensor_cores(g, dtype, device)) return own_kernel(plain, scratch);
-  std::unique_ptr<Kernel> kernel;
-  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
-    kernel = own_kernel(tensor(tag, size, drop), scratch);
-  });
+  std::function<void(const KernelArgs&)> in_tiles;
+  if (suits_tensor_cores(g, dtype, device)) {
+    with_tensor_tiles(g, dtype, device.tf32,
+                      [&](auto tag, auto size, auto drop) { in_tiles = tensor(tag, size, drop); });
+  }
+  if (in_tiles == nullptr) return own_kernel(plain, scratch);
+  std::unique_ptr<Kernel> kernel = own_kernel(std::move(in_tiles), scratch);
   kernel->name = "own, tensor cores";
   return kernel;
 }

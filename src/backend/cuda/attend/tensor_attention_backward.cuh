@@ -14,19 +14,19 @@ constexpr size_t gradient_shared_bytes() {
   return 6 * kTileRows * kSize * sizeof(T) + 4 * kTileRows * sizeof(float);
 }
 
-// delta = dy . y, of kSize / 8 lanes each.
+// delta = dy . y, of as many lanes as a row has chunks.
 template <class T, int kSize>
 __global__ void __launch_bounds__(kTensorThreads)
     row_deltas(AttentionGeometry g, AttentionGradients<T> d) {
-  constexpr int kLanes = kSize / 8;
+  constexpr int kLanes = kSize / kChunk<T>;
   const int64_t count = g.rows * g.queries * g.heads;
   const int64_t unit = (blockIdx.x * int64_t{kTensorThreads} + threadIdx.x) / kLanes;
-  const int64_t own = min(unit, count - 1) * kSize + threadIdx.x % kLanes * 8;
+  const int64_t own = min(unit, count - 1) * kSize + threadIdx.x % kLanes * kChunk<T>;
   const Pack<T> y = *reinterpret_cast<const Pack<T>*>(d.y + own);
   const Pack<T> dy = *reinterpret_cast<const Pack<T>*>(d.dy + own);
   float sum = 0;
 #pragma unroll
-  for (int e = 0; e < 8; ++e) sum += widen(y.at[e]) * widen(dy.at[e]);
+  for (int e = 0; e < kChunk<T>; ++e) sum += widen(y.at[e]) * widen(dy.at[e]);
 #pragma unroll
   for (int offset = kLanes / 2; offset > 0; offset /= 2) {
     sum += __shfl_xor_sync(~0u, sum, offset);
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kTensorThreads)
         }
       }
     }
-    uint32_t left[1][kTileRows / 16][4];
+    uint32_t left[1][kTileRows / kDepth<T>][4];
     round_to_left<T, kTileRows>(p[0], left[0]);
     add_tile_products<kSize, kTileRows>(dq, left, k_tile);
     __syncthreads();
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(kTensorThreads)
         }
       }
     }
-    uint32_t left[1][kTileRows / 16][4];
+    uint32_t left[1][kTileRows / kDepth<T>][4];
     round_to_left<T, kTileRows>(p[0], left[0]);
     add_tile_products<kSize, kTileRows>(dv, left, dy_tile);
     round_to_left<T, kTileRows>(dp[0], left[0]);

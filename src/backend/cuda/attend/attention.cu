@@ -19,12 +19,10 @@ void attend_plainly(const AttentionGeometry& g, const KernelArgs& args, CudaDevi
 
 template <class T, int kSize, bool kDrop>
 void attend_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
-  const dim3 grid(static_cast<unsigned>((g.queries + kQueryTile<kSize> - 1) / kQueryTile<kSize>),
-                  static_cast<unsigned>(g.heads), static_cast<unsigned>(g.rows));
-  attend_tiles<T, kSize, kDrop>
-      <<<grid, kTensorThreads, attend_shared_bytes<kSize, T>(), device.stream>>>(
-          AttentionCall<T>(g, args, args.inputs.subspan(g.sources())), args.outputs[0].as<T>(),
-          args.outputs[1].as<float>());
+  attend_tiles<T, kSize, kDrop><<<tensor_grid(g.heads, g.rows, g.queries, kQueryTile<kSize>),
+                                  kTensorThreads, attend_shared_bytes<kSize, T>(), device.stream>>>(
+      AttentionCall<T>(g, args, args.inputs.subspan(g.sources())), args.outputs[0].as<T>(),
+      args.outputs[1].as<float>());
   check_launch("attention");
 }
 

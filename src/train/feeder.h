@@ -75,7 +75,8 @@ class Feeder {
     int64_t index;
     uint64_t epoch;
   };
-  Place training_place(const TrainingRows& rows, int64_t row) const;
+  // in_order: every row goes through a stretch of neighbouring records.
+  Place training_place(const TrainingRows& rows, int64_t row, bool in_order = false) const;
 
   void fill_row(Program& program, const Model& model, int64_t row, const Place& place) const;
   void pad_row(Program& program, const Model& model, int64_t row) const;

@@ -54,7 +54,11 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
   if (!options_.out.empty()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
+    record_plan(options_.out, planned_);
+    constexpr int64_t kWarm = 2;  // steps until caches and clocks are
+    traced_step_ = std::min(result_.resumed_at + kWarm, steps_ - 1);
   }
+  log_ = std::make_unique<RunLog>(options_.out, options_.tensorboard, result_.resumed_at, steps_);
 }
 
 Trainer::~Trainer() = default;
@@ -153,7 +157,12 @@ void Trainer::explain_non_finite() {
 
 void Trainer::step(int64_t step) {
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
-  step_->run(step, rate_at(rate_, step));
+  const bool traced = step == traced_step_;
+  if (traced) {
+    for (TrainingStep::Part& part : step_->parts()) part.trace = {};
+  }
+  step_->run(step, rate_at(rate_, step), traced);
+  if (traced) record_trace(options_.out, *step_, step + 1);
   scaler_.step_done(step_->overflowed());
   result_.losses.push_back(static_cast<double>(step_->loss()));
   const TrainingStep::Part& done = step_->result();
@@ -195,6 +204,12 @@ bool Trainer::evaluate() {
   result_.test_count = count;
   result_.test = tally.figures();
   return true;
+}
+
+void Trainer::record(const LoggedStep& done, bool tested, bool saving) {
+  log_->add_step(done);
+  if (tested) log_->add_test(done, tally_.figures(), result_.test);
+  if (saving) log_->flush();
 }
 
 void Trainer::save() {
@@ -253,9 +268,18 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     // Asked to stop in the last step, a run that is complete ends as always.
     result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
     progress.stopped = result_.stopped;
-    if (last || result_.stopped || due(save_every)) save();
-
     const double elapsed = seconds_since(started);
+    const bool saving = last || result_.stopped || due(save_every);
+    record({.step = step + 1,
+            .epoch = static_cast<double>(step + 1) / static_cast<double>(per_epoch),
+            .loss = result_.losses.back(),
+            .rate = rate_at(rate_, step),
+            .step_seconds = result_.seconds.back(),
+            .run_seconds = elapsed,
+            .loss_scale = scaler_.dynamic() ? scaler_.scale() : 0},
+           progress.evaluated, saving);
+    if (saving) save();
+
     const double done = static_cast<double>(step + 1 - first);
     progress.step = step + 1;
     progress.steps = steps_;
@@ -267,6 +291,9 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
     progress.skipped = scaler_.skipped();
     progress.arena = planned_.plan().arena;
+    progress.budget = recipe().memory.value_or(Bytes());
+    progress.microbatch = planned_.microbatches.count() > 1 ? planned_.microbatches.rows : 0;
+    progress.tier = planned_.tier;
     progress.test = result_.test;
     if (show) show(progress);
     if (result_.stopped) break;

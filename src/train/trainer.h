@@ -13,6 +13,7 @@
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
+#include "train/run_log.h"
 #include "train/step.h"
 #include "train/tally.h"
 
@@ -20,9 +21,10 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};      // folder of checkpoints; empty: none
-  bool resume = false;       // continue from out's latest checkpoint, if there is one
-  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
+  std::string out = {};          // folder of checkpoints; empty: none
+  bool resume = false;           // continue from out's latest checkpoint, if there is one
+  std::string weights = {};      // a safetensors file to start from; empty: the model's own start
+  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
@@ -42,6 +44,9 @@ struct Progress {
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
+  Bytes budget;            // of it; 0: none
+  int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
+  Tier tier = Tier::exact;
   bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   Figures test;
@@ -92,6 +97,8 @@ class Trainer {
   void step(int64_t step);
   const Recipe& recipe() const { return planned_.recipe; }
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  // Of the step just done, to the run's log; `save` follows.
+  void record(const LoggedStep& done, bool tested, bool saving);
   bool evaluate();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
   BoundVariant& evaluator_of(int64_t first);
@@ -116,6 +123,8 @@ class Trainer {
   Tally tally_;  // of the current epoch
   LossScaler scaler_;
   std::string weights_note_;
+  std::unique_ptr<RunLog> log_;
+  int64_t traced_step_ = -1;  // whose calls are timed one by one; -1: none
   TrainResult result_;
 };
 

@@ -21,15 +21,15 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};          // folder of checkpoints; empty: none
-  bool resume = false;           // continue from out's latest checkpoint, if there is one
-  std::string weights = {};      // a safetensors file to start from; empty: the model's own start
-  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
+  std::string out = {};      // folder of checkpoints; empty: none
+  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
+  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
 };
 
 // What the caller shows while training runs.

@@ -19,6 +19,24 @@ double log_bytes(const FrontierPoint& point) {
   return std::log2(static_cast<double>(std::max<int64_t>(1, point.arena.count)));
 }
 
+// Of logarithms: doublings; of a narrow range, round numbers of the largest unit.
+std::vector<Tick> memory_ticks(double low, double high) {
+  std::vector<Tick> ticks;
+  if (high - low > 2.5) {
+    const double notch = high - low > 12 ? 2 : 1;
+    for (double n = std::ceil(low / notch); n * notch <= high; ++n) {
+      ticks.push_back({n * notch, to_string(Bytes(static_cast<int64_t>(std::exp2(n * notch))))});
+    }
+    return ticks;
+  }
+  const double unit = std::exp2(10 * std::floor(high / 10));
+  for (const Tick& tick : decimal_ticks(std::exp2(low) / unit, std::exp2(high) / unit, 6)) {
+    const Bytes bytes(static_cast<int64_t>(tick.at * unit));
+    ticks.push_back({std::log2(tick.at * unit), to_string(bytes)});
+  }
+  return ticks;
+}
+
 // Memory to the right by its logarithm, time upward from a round number at or below the fastest.
 SvgChart chart_of(const std::string& title, const std::vector<FrontierPoint>& points) {
   double least_memory = 1e300, most_memory = -1e300, least_time = 1e300, most_time = 0;
@@ -31,17 +49,9 @@ SvgChart chart_of(const std::string& title, const std::vector<FrontierPoint>& po
   const double distance = round_distance(most_time - least_time, 5);
   const double bottom = distance * std::floor(least_time / distance);
   const double top = distance * std::ceil(most_time / distance + 0.05);
-  // Doublings between two ticks; of a narrow range, halves of them.
-  const double notch = most_memory - least_memory > 12  ? 2
-                       : most_memory - least_memory > 2 ? 1
-                                                        : 0.25;
-  std::vector<Tick> memory;
-  for (double n = std::ceil(least_memory / notch); n * notch <= most_memory; ++n) {
-    memory.push_back({n * notch, to_string(Bytes(static_cast<int64_t>(std::exp2(n * notch))))});
-  }
   SvgChart chart(title, kBox, kRight, kBottom);
   chart.y_axis(bottom, top, decimal_ticks(bottom, top, 6), "milliseconds a step");
-  chart.x_axis(least_memory, most_memory, memory, "arena", true);
+  chart.x_axis(least_memory, most_memory, memory_ticks(least_memory, most_memory), "arena", true);
   return chart;
 }
 

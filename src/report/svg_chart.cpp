@@ -53,7 +53,8 @@ std::vector<Tick> decimal_ticks(double low, double high, int count) {
   const double distance = round_distance(high - low, count);
   std::vector<Tick> ticks;
   for (double n = std::ceil(low / distance - 1e-9); n * distance <= high * (1 + 1e-9); ++n) {
-    ticks.push_back({n * distance, fmt::format("{:g}", n * distance)});
+    const double at = n * distance + 0.0;  // no minus zero
+    ticks.push_back({at, fmt::format("{:g}", at)});
   }
   return ticks;
 }

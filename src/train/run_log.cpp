@@ -1,14 +1,19 @@
 #include "train/run_log.h"
 
+#include <cmath>
+
 #include "base/error.h"
 
 namespace thimble {
 namespace {
 
-// As JSON has it: nothing, where it is not finite.
+// To a microsecond: what is beyond is noise, and makes long lines.
+double rounded(double milliseconds) { return std::round(1e3 * milliseconds) / 1e3; }
+
 nlohmann::json line_of(const LoggedStep& step, double seconds_before) {
-  return {
-      {"step", step.step}, {"epoch", step.epoch}, {"seconds", seconds_before + step.run_seconds}};
+  return {{"step", step.step},
+          {"epoch", step.epoch},
+          {"seconds", rounded(seconds_before + step.run_seconds)}};
 }
 
 void add_figures(nlohmann::json& line, const std::string& prefix, const Figures& figures) {
@@ -31,7 +36,7 @@ void RunLog::add_step(const LoggedStep& step) {
     nlohmann::json line = line_of(step, metrics_->seconds_before());
     line["loss"] = step.loss;
     line["lr"] = step.rate;
-    line["ms"] = 1e3 * step.step_seconds;
+    line["ms"] = rounded(1e3 * step.step_seconds);
     if (step.loss_scale > 0) line["loss_scale"] = step.loss_scale;
     metrics_->add(line);
   }

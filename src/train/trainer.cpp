@@ -55,8 +55,6 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
     record_plan(options_.out, planned_);
-    constexpr int64_t kWarm = 2;  // steps until caches and clocks are
-    traced_step_ = std::min(result_.resumed_at + kWarm, steps_ - 1);
   }
   log_ = std::make_unique<RunLog>(options_.out, options_.tensorboard, result_.resumed_at, steps_);
 }
@@ -155,14 +153,29 @@ void Trainer::explain_non_finite() {
   name_fault("the loss");
 }
 
+bool Trainer::is_traced(int64_t step) const {
+  constexpr int64_t kWarm = 2;    // steps until caches and clocks are
+  constexpr int64_t kTraced = 3;  // the fastest of them is kept
+  const int64_t first = std::min(result_.resumed_at + kWarm, steps_ - 1);
+  return !options_.out.empty() && first <= step && step < first + kTraced;
+}
+
 void Trainer::step(int64_t step) {
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
-  const bool traced = step == traced_step_;
+  const bool traced = is_traced(step);
   if (traced) {
     for (TrainingStep::Part& part : step_->parts()) part.trace = {};
   }
   step_->run(step, rate_at(rate_, step), traced);
-  if (traced) record_trace(options_.out, *step_, step + 1);
+  if (traced) {
+    double seconds = 0;
+    for (const TrainingStep::Part& part : step_->parts()) seconds += part.trace.seconds;
+    const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
+    if (fastest) {
+      record_trace(options_.out, *step_, step + 1);
+      fastest_trace_ = seconds;
+    }
+  }
   scaler_.step_done(step_->overflowed());
   result_.losses.push_back(static_cast<double>(step_->loss()));
   const TrainingStep::Part& done = step_->result();

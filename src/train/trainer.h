@@ -21,15 +21,15 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};          // folder of checkpoints; empty: none
-  bool resume = false;           // continue from out's latest checkpoint, if there is one
-  std::string weights = {};      // a safetensors file to start from; empty: the model's own start
-  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
+  std::string out = {};      // folder of checkpoints; empty: none
+  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
+  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
 };
 
 // What the caller shows while training runs.
@@ -95,6 +95,8 @@ class Trainer {
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
+  // Whether the step's calls are timed one by one, for trace.json.
+  bool is_traced(int64_t step) const;
   const Recipe& recipe() const { return planned_.recipe; }
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
   // Of the step just done, to the run's log; `save` follows.
@@ -124,7 +126,7 @@ class Trainer {
   LossScaler scaler_;
   std::string weights_note_;
   std::unique_ptr<RunLog> log_;
-  int64_t traced_step_ = -1;  // whose calls are timed one by one; -1: none
+  double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none
   TrainResult result_;
 };
 

@@ -38,7 +38,8 @@ TEST(RunFolderFiles, HoldRecipePlanTraceAndMetrics) {
   }
   const auto plan = nlohmann::json::parse(slurp(run + "/plan.json"));
   const auto trace = nlohmann::json::parse(slurp(run + "/trace.json"));
-  EXPECT_EQ(trace["step"], 3);
+  EXPECT_GE(trace["step"], 3);  // the fastest of three that are warm
+  EXPECT_LE(trace["step"], 5);
   const size_t calls = plan["plan"]["calls"].size();
   EXPECT_EQ(trace["parts"][0]["planned_ms"].size(), calls);
   EXPECT_EQ(trace["parts"][0]["measured_ms"].size(), calls);

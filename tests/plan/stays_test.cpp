@@ -43,7 +43,7 @@ void expect_the_plans_bytes(const PlannedTraining& step) {
 }
 
 TEST(Stays, AddUpToThePlansPeakRoleByRole) {
-  for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "optimal"}) {
+  for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
     for (const char* model : {"mlp", "wrn-10-1", "unet", "lstm:length=6"}) {
       SCOPED_TRACE(fmt::format("{} by {}", model, planner));
       expect_the_plans_bytes(planned(model, planner, 0));

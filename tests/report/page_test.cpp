@@ -44,18 +44,17 @@ nlohmann::json data_in(const std::string& page) {
   return nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
 }
 
-PlanFile plan_of(const std::string& model, std::optional<Bytes> memory) {
+PlanFile plan_of(const std::string& model, const std::string& planner) {
   Recipe recipe;
   recipe.model = {.name = model, .batch = 8};
   recipe.device = "null";
-  recipe.planner = memory ? "optimal" : "keep_all";
-  recipe.memory = memory;
+  recipe.planner = planner;
   const auto planned = std::get<PlannedTraining>(plan_training(recipe));
   return {planned.recipe, {{planned.full().shape, planned.plan()}}};
 }
 
 TEST(Page, FetchesNothing) {
-  const PlanFile file = plan_of("wrn-10-1", kLeastMemory);
+  const PlanFile file = plan_of("mlp", "sqrt_segments");
   const std::string page = report_step({.plan = file}).page;
   for (const char* outside : {"http://", "https://", "src=", "href", "@import", "url("}) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
@@ -65,10 +64,10 @@ TEST(Page, FetchesNothing) {
 }
 
 TEST(Page, HoldsThePlansBytes) {
-  for (const auto& memory : {std::optional<Bytes>(), std::optional(kLeastMemory)}) {
-    const PlanFile file = plan_of("wrn-10-1", memory);
+  for (const char* planner : {"keep_all", "sqrt_segments"}) {
+    const PlanFile file = plan_of("wrn-10-1", planner);
     const Plan& plan = file.plans.front().plan;
-    const nlohmann::json data = data_in(report_step({.plan = file}).page);
+    const nlohmann::json data = data_in(report_step({.plan = file, .frontier = false}).page);
     const auto size = unpacked<uint32_t>(data["stays"]["size"]);
     const auto at = unpacked<uint32_t>(data["stays"]["at"]);
     const auto first = unpacked<uint32_t>(data["stays"]["first"]);
@@ -95,7 +94,7 @@ TEST(Page, HoldsThePlansBytes) {
 }
 
 TEST(Page, ShowsTheFrontierUnlessAskedNotTo) {
-  const PlanFile file = plan_of("mlp", std::nullopt);
+  const PlanFile file = plan_of("mlp", "keep_all");
   const nlohmann::json with = data_in(report_step({.plan = file}).page);
   EXPECT_EQ(with["frontier"]["chosen"]["arena"], file.plans.front().plan.arena.count);
   EXPECT_GT(with["frontier"]["points"].size(), 17u);
@@ -119,12 +118,12 @@ TEST(Page, ArraysAreLittleEndianInBase64) {
 }
 
 TEST(Pictures, HaveTicksAndTheFrontierAsALine) {
-  const PlanFile file = plan_of("wrn-10-1", kLeastMemory);
+  const PlanFile file = plan_of("mlp", "sqrt_segments");
   const StepReport report = report_step({.plan = file});
   ASSERT_EQ(report.pictures.size(), 3u);
   for (const Picture& picture : report.pictures) {
     EXPECT_EQ(picture.svg.find("<svg "), 0u) << picture.name;
-    EXPECT_NE(picture.svg.find(" MiB</text>"), std::string::npos) << picture.name;
+    EXPECT_NE(picture.svg.find("iB</text>"), std::string::npos) << picture.name;
     EXPECT_EQ(picture.svg.find("nan"), std::string::npos) << picture.name;
   }
   EXPECT_NE(report.pictures[0].svg.find("<polygon "), std::string::npos);

@@ -14,7 +14,6 @@ PlannedTraining planned(const std::string& planner, const std::string& codec = "
   recipe.model = {.name = "wrn-10-1", .batch = 8};
   recipe.device = "null";
   recipe.planner = planner;
-  if (planner == "optimal") recipe.memory = kLeastMemory;
   const auto fields = fields_of(recipe);
   find_field(fields, "codec")->set(codec);
   return std::get<PlannedTraining>(plan_training(recipe));
@@ -47,7 +46,7 @@ TEST(Why, APlanThatKeepsEverythingSaysSo) {
 }
 
 TEST(Why, WhatIsComputedAgainCarriesItsPrice) {
-  const PlannedTraining step = planned("optimal");
+  const PlannedTraining step = planned("sqrt_segments");
   const std::vector<Why> all = whys(step, 1e9);
   EXPECT_GT(count(all, "computed again", "that a MiB costs here"), 3);
   // As many as the plan's repeated calls make and the backward pass reads.

@@ -7,7 +7,7 @@ class CurveChart {
     this.share = curves[0].share;
     this.curves.forEach((curve, i) => {
       curve.ink = curve.ink || CURVE_INKS[i % CURVE_INKS.length];
-      curve.mean = curve.values.length > 60 ? runningMean(curve.values) : null;
+      curve.mean = isNoisy(curve.values) ? runningMean(curve.values) : null;
     });
     host.setAttribute("aria-label", `${title} against steps. ${this.words()}`);
     this.layers = new Layers(host, (context) => this.paint(context), (context) => this.paintOver(context));
@@ -103,15 +103,30 @@ class CurveChart {
   }
 }
 
-function runningMean(values) {
-  const keep = 1 - 1 / Math.max(8, Math.min(200, values.length / 40));
-  const mean = new Float64Array(values.length);
-  let sum = 0, weight = 0;
+// Whether it goes up and down more than it goes anywhere.
+function isNoisy(values) {
+  let way = 0, low = Infinity, high = -Infinity;
   for (let i = 0; i < values.length; ++i) {
-    if (Number.isFinite(values[i])) { sum = keep * sum + values[i]; weight = keep * weight + 1; }
-    mean[i] = weight > 0 ? sum / weight : NaN;
+    if (i > 0) way += Math.abs(values[i] - values[i - 1]);
+    low = Math.min(low, values[i]);
+    high = Math.max(high, values[i]);
   }
-  return mean;
+  return values.length > 60 && way > 2 * (high - low);
+}
+
+// Of as many values before as behind, so that it does not lag.
+function runningMean(values) {
+  const reach = Math.max(3, Math.round(values.length / 60));
+  const sums = new Float64Array(values.length + 1), counts = new Float64Array(values.length + 1);
+  for (let i = 0; i < values.length; ++i) {
+    const finite = Number.isFinite(values[i]);
+    sums[i + 1] = sums[i] + (finite ? values[i] : 0);
+    counts[i + 1] = counts[i] + (finite ? 1 : 0);
+  }
+  return Float64Array.from(values, (_, i) => {
+    const near = Math.min(reach, i, values.length - 1 - i);
+    return (sums[i + near + 1] - sums[i - near]) / (counts[i + near + 1] - counts[i - near]);
+  });
 }
 
 // Without the few that would squeeze the rest.

@@ -24,14 +24,21 @@ class FrontierChart {
     this.frame.drawGrid(context, yTicks);
     this.frame.drawAxes(context, this.memoryTicks(x), yTicks, "arena", "ms a step, predicted");
     this.drawLine(context);
-    this.drawOthers(context);
-    this.drawChosen(context);
+    this.drawOthers(context, [this.drawChosen(context)]);
   }
 
+  // By the logarithm: doublings; of a narrow range, round numbers of the largest unit.
   memoryTicks([low, high]) {
-    const notch = [2, 1, 0.5, 0.25].find((n) => (high - low) / n >= 3) || 0.25;
     const ticks = [];
-    for (let n = Math.ceil(low / notch); n * notch <= high; ++n) ticks.push({ at: n * notch, label: bytesText(2 ** (n * notch)) });
+    const notch = high - low > 12 ? 2 : 1;
+    if (high - low > 2.5) {
+      for (let n = Math.ceil(low / notch); n * notch <= high; ++n) ticks.push({ at: n * notch, label: bytesText(2 ** (n * notch)) });
+      return ticks;
+    }
+    const unit = Math.max(0, Math.min(BYTE_UNITS.length - 1, Math.floor(high / 10)));
+    for (const { at } of decimalTicks(2 ** (low - 10 * unit), 2 ** (high - 10 * unit), 6)) {
+      if (at > 0) ticks.push({ at: Math.log2(at) + 10 * unit, label: `${figures(at, 3)} ${BYTE_UNITS[unit]}` });
+    }
     return ticks;
   }
 
@@ -47,8 +54,8 @@ class FrontierChart {
     for (const p of this.line) dot(context, ...this.place(p), 2.5);
   }
 
-  drawOthers(context) {
-    const taken = [];
+  // Names stand where no other does.
+  drawOthers(context, taken) {
     context.font = font(11.5);
     context.textBaseline = "middle";
     for (const p of this.others) {
@@ -80,6 +87,7 @@ class FrontierChart {
     const right = x + 90 < this.frame.right;
     context.textAlign = right ? "left" : "right";
     context.fillText("this plan", right ? x + 12 : x - 12, y - 8);
+    return { left: right ? x + 12 : x - 80, right: right ? x + 80 : x - 12, top: y - 15 };
   }
 
   paintOver(context) {

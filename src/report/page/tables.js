@@ -36,14 +36,16 @@ function drawOps(step) {
   return sum;
 }
 
-// One row per value that has bytes of its own in the arena, with its first stay.
+// One row per value, with its first stay. A weight after its update is the weight, in the same bytes.
 function tensorRows(step) {
   const { value, stay } = step.stays.tenants;
+  const kept = ["weight", "optimizer_state", "statistic"];
   const { values } = step.data;
   const seen = new Set();
   const rows = [];
   for (let t = 0; t < value.length; ++t) {
     if (value[t] === NO_VALUE || seen.has(value[t])) continue;
+    if (kept.includes(step.kindOf(stay[t])) && t > step.firstTenant[stay[t]]) continue;
     seen.add(value[t]);
     const v = value[t];
     rows.push({ name: values.names[v], type: values.types[values.type[v]], bytes: values.bytes[v],

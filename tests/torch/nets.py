@@ -143,7 +143,7 @@ def fcn(full):
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             part.p = 0.0
-    return dense(module, 32, segmentation)
+    return dense(module, 64, segmentation)
 
 
 def deeplab(full):
@@ -194,11 +194,11 @@ def lstm(full):
 
 
 NETS = {
-    "resnet18": classifier(resnet18, 32),
-    "resnet50": classifier(resnet50, 32),
+    "resnet18": classifier(resnet18, 64),
+    "resnet50": classifier(resnet50, 64),
     "mobilenet_v2": classifier(mobilenet_v2, 32),
-    "mobilenet_v3": classifier(mobilenet_v3, 32),
-    "efficientnet_b0": classifier(efficientnet_b0, 32),
+    "mobilenet_v3": classifier(mobilenet_v3, 64),
+    "efficientnet_b0": classifier(efficientnet_b0, 64),
     "convnext": classifier(convnext, 32),
     "vit": classifier(vit, 32),
     "swin": classifier(swin, 32),

@@ -70,7 +70,7 @@ def run(program, *flags):
     return done.stdout
 
 
-def compare(name, program, steps, folder, rate=1e-3, extra=()):
+def compare(name, program, steps, folder, rate=1e-4, extra=()):
     tools = thimble_torch()
     module, loss, example = nets.net(name)
     batch, _ = tools.fields_of(module, loss, example)
@@ -98,7 +98,10 @@ def compare(name, program, steps, folder, rate=1e-3, extra=()):
         theirs = loss_of(module, loss, fed)
         theirs.backward()
         optimizer.step()
-        worst = max(worst, abs(mine - theirs.item()) / max(1.0, abs(theirs.item())))
+        difference = abs(mine - theirs.item()) / max(1.0, abs(theirs.item()))
+        if os.environ.get("VERBOSE"):
+            print(f"  step {step}: {mine:.7f} {theirs.item():.7f}")
+        worst = max(worst, difference)
     weights = tools.read_safetensors(os.path.join(folder, "out.safetensors"))
     own = module.state_dict()
     apart = max(((weights[key] - own[key]).abs().max() / own[key].abs().max().clamp(min=1e-3)).item() for key in weights)

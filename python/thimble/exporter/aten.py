@@ -130,6 +130,13 @@ def _expand(r, a):
     return x if x.shape == a.shape else r.emit("expand", [x], a.shape, x.dtype)
 
 
+@op("broadcast_tensors")
+def _broadcast_tensors(r, a):
+    values = [r.value(t) for t in a.tensors]
+    shape = broadcast(*(value.shape for value in values))
+    return [v if v.shape == shape else r.emit("expand", [v], shape, v.dtype) for v in values]
+
+
 @op("repeat")
 def _repeat(r, a):
     x = r.value(a.self)

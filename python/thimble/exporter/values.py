@@ -88,7 +88,7 @@ def where_of(node) -> str:
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     found = ""
     for at, line in enumerate(lines):
-        if not line.startswith('File "') or "/torch/" in line.split('"')[1]:
+        if not line.startswith('File "') or any(part in line.split('"')[1] for part in ("/torch/", "/thimble/exporter/")):
             continue
         path, number = line.split('"')[1], line.split(", line ")[1].split(",")[0]
         code = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith("File ") else ""

@@ -76,6 +76,8 @@ void lstm(Lowering& l, const NetNode& node) {
   if (l.has(node, 6)) bias = b.op("add", {bias, plain(b, l.stored_in(node, 6))});
   std::vector<ValueId> runs;
   const int64_t steps = b.shape(x)[0];
+  user_check(steps >= 1 && steps <= 1 << 16, "it goes over {} time steps; {} are the most", steps,
+             1 << 16);
   for (int64_t t = 0; t < steps; t += kStepsAtOnce) {
     const int64_t end = std::min(steps, t + kStepsAtOnce);
     const ValueId part = t == 0 && end == steps

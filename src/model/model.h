@@ -14,6 +14,7 @@
 
 #include "base/record.h"
 #include "graph/graph.h"
+#include "graph/update_rule.h"
 
 namespace thimble {
 
@@ -100,8 +101,10 @@ Own own_of(const ModelOptions& options) {
 
 // A weight as another program has it.
 struct ForeignTensor {
-  std::string own, theirs;  // names
-  bool turned = false;      // [out,in] here is [in,out] there
+  std::string own, theirs;             // names
+  std::vector<int64_t> axes = {};      // axis k here is axis axes[k] there; empty: as here
+  std::vector<std::string> also = {};  // more names of it there
+  bool constant = false;               // is read from there, and never written back
 };
 
 // How another program names the model's weights and lays them out, so that its files can be read
@@ -130,6 +133,10 @@ struct Model {
   std::vector<Metric> metrics;
   std::vector<Output> outputs;
   std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
+  // Of nets that come with numbers of their own.
+  std::string first_values;  // a safetensors file, by the foreign names; empty: as values say
+  WeightSettings weight_settings;  // of weights that are not updated like the others
+  bool whole_batches = false;  // its loss counts every row of a batch: none may be left empty
 
   int64_t rows() const;
   // InternalError when the model reads no such field.

@@ -111,7 +111,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
   training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
-                                 root.upstream, training.model.rng);
+                                 root.upstream, training.model.rng, training.model.weight_settings);
   training.model.rng = training.scalars.rng;
   if (microbatches > 1) sum_results(training.model);
   if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);

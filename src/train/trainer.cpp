@@ -9,7 +9,6 @@
 #include "base/finite.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
-#include "train/initialize.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -62,7 +61,7 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
 Trainer::~Trainer() = default;
 
 void Trainer::start() {
-  initialize(program(), recipe().seed);
+  set_first_values(program(), planned_.full().model, recipe().seed);
   feeder_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) {
     weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);
@@ -203,9 +202,17 @@ bool Trainer::evaluate() {
   if (!recipe().evaluate) return true;
   Tally tally(planned_.full().model);
   const int64_t count = feeder_.test_count();
+  int64_t tested = count;
   for (int64_t first = 0; first < count;) {
     if (asked_to_stop()) return false;
     BoundVariant& evaluator = evaluator_of(first);
+    if (first + evaluator.variant().shape.rows > count && evaluator.model().whole_batches) {
+      user_check(first > 0, "{} is tested on whole batches, and {} records are fewer than the {} of "
+                 "one; choose a smaller --microbatch, or leave testing out (--no-eval)",
+                 evaluator.model().options.name, count, evaluator.variant().shape.rows);
+      tested = first;
+      break;
+    }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
     const Feeder::TestRows filled =
@@ -214,7 +221,7 @@ bool Trainer::evaluate() {
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
-  result_.test_count = count;
+  result_.test_count = tested;
   result_.test = tally.figures();
   return true;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "train/initialize.h"
 #include "train/model_tensors.h"
 #include "train/safetensors.h"
 
@@ -36,13 +37,19 @@ struct Piece {
 // A tensor of the model, and where a file has it.
 struct Place {
   ModelTensor tensor;
-  std::string name;     // in the file
-  bool turned = false;  // with its two axes swapped
+  std::string name;                // in the file
+  std::vector<int64_t> axes = {};  // of the file's tensor, in our order; empty: the same
+
+  bool turned() const { return !axes.empty(); }
 };
 
 Shape shape_in_file(const Place& place, const Graph& graph) {
   const Shape shape = graph[place.tensor.value].type.shape;
-  return place.turned ? Shape{shape[1], shape[0]} : shape;
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  for (size_t k = 0; k < place.axes.size(); ++k) {
+    dims[static_cast<size_t>(place.axes[k])] = shape[static_cast<int>(k)];
+  }
+  return Shape(std::span<const int64_t>(dims));
 }
 
 void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const Graph& graph,
@@ -59,15 +66,34 @@ void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const 
       file.path(), stored.name, to_string(stored.type), name_of(wanted.dtype), graph.name);
 }
 
-// The bytes of a matrix [rows, columns] as those of [columns, rows].
-std::vector<std::byte> turned(std::span<const std::byte> matrix, int64_t rows, int64_t columns,
-                              int64_t element) {
-  std::vector<std::byte> result(matrix.size());
-  for (int64_t c = 0; c < columns; ++c) {
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(result.data() + (c * rows + r) * element,
-                  matrix.data() + (r * columns + c) * element, static_cast<size_t>(element));
+// The bytes of a tensor with its axes in another order: axis k of the result is axis axes[k].
+std::vector<std::byte> turned(std::span<const std::byte> tensor, const Shape& shape,
+                              std::span<const int64_t> axes, int64_t element) {
+  std::array<int64_t, Shape::kMaxRank> step{}, extent{}, at{};  // of the result's axes, in `tensor`
+  const size_t rank = axes.size();
+  for (size_t k = 0; k < rank; ++k) {
+    const int axis = static_cast<int>(axes[k]);
+    step[k] = shape.product(axis + 1, shape.rank()) * element;
+    extent[k] = shape[axis];
+  }
+  std::vector<std::byte> result(tensor.size());
+  int64_t from = 0;
+  for (size_t to = 0; to < result.size(); to += static_cast<size_t>(element)) {
+    std::memcpy(result.data() + to, tensor.data() + from, static_cast<size_t>(element));
+    for (size_t k = rank; k-- > 0;) {
+      from += step[k];
+      if (++at[k] < extent[k]) break;
+      from -= step[k] * extent[k];
+      at[k] = 0;
     }
+  }
+  return result;
+}
+
+std::vector<int64_t> inverse(std::span<const int64_t> axes) {
+  std::vector<int64_t> result(axes.size());
+  for (size_t k = 0; k < axes.size(); ++k) {
+    result[static_cast<size_t>(axes[k])] = static_cast<int64_t>(k);
   }
   return result;
 }
@@ -100,15 +126,15 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
                  const Place& place) {
   const DType from = stored.type.dtype, to = program.graph()[place.tensor.value].type.dtype;
   std::vector<std::byte> whole;  // of a tensor that has to be turned
-  if (place.turned) {
+  if (place.turned()) {
     whole.resize(static_cast<size_t>(stored.type.bytes().count));
     file.read_part(stored, 0, whole);
-    whole = turned(whole, stored.type.shape[0], stored.type.shape[1], size_of(from));
+    whole = turned(whole, stored.type.shape, place.axes, size_of(from));
   }
   Piece read, rounded;
   for_each_piece(stored.type, [&](int64_t first, int64_t count) {
     std::span<std::byte> bytes = read.bytes(from, count);
-    if (place.turned) {
+    if (place.turned()) {
       bytes = std::span(whole).subspan(static_cast<size_t>(first * size_of(from)), bytes.size());
     } else {
       file.read_part(stored, first * size_of(from), bytes);
@@ -126,18 +152,24 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
   });
 }
 
-// The model's tensors under the names of the other program, or without the prefix of these.
+// The model's tensors under the names of the other program, or without the prefix of these. To be
+// written: without constants, and under all names.
 std::vector<Place> foreign_places(const Graph& graph, const ForeignNames& foreign,
-                                  bool with_prefix) {
+                                  bool with_prefix, bool to_write = false) {
   std::map<std::string_view, const ForeignTensor*> by_name;
   for (const ForeignTensor& tensor : foreign.tensors) by_name[tensor.own] = &tensor;
   std::vector<Place> places;
   for (const ModelTensor& tensor : model_tensors(graph)) {
     const auto known = by_name.find(graph[tensor.value].name);
     internal_check(known != by_name.end(), "a weight that the other program's names leave out");
+    if (to_write && known->second->constant) continue;
     std::string name = known->second->theirs;
     if (!with_prefix && name.starts_with(foreign.prefix)) name.erase(0, foreign.prefix.size());
-    places.push_back({tensor, std::move(name), known->second->turned});
+    places.push_back({tensor, std::move(name), known->second->axes});
+    if (!to_write) continue;
+    for (const std::string& other : known->second->also) {
+      places.push_back({tensor, other, known->second->axes});
+    }
   }
   return places;
 }
@@ -198,14 +230,15 @@ void save_weights(const std::string& path, Program& program,
   const Graph& graph = program.graph();
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
-  for (const Place& place : foreign ? foreign_places(graph, *foreign, true) : own_places(graph)) {
+  for (const Place& place : foreign ? foreign_places(graph, *foreign, true, true) : own_places(graph)) {
     const TensorType type = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
-    const auto fetch = [&program, &whole, place, type](int64_t at, std::span<std::byte> out) {
-      if (!place.turned) return read_model_tensor(program, place.tensor, at, out);
+    const auto fetch = [&program, &graph, &whole, place, type](int64_t at, std::span<std::byte> out) {
+      if (!place.turned()) return read_model_tensor(program, place.tensor, at, out);
       if (at == 0) {
         whole.resize(static_cast<size_t>(type.bytes().count));
         read_model_tensor(program, place.tensor, 0, whole);
-        whole = turned(whole, type.shape[1], type.shape[0], size_of(type.dtype));
+        whole = turned(whole, graph[place.tensor.value].type.shape, inverse(place.axes),
+                       size_of(type.dtype));
       }
       std::memcpy(out.data(), whole.data() + at, out.size());
     };
@@ -214,6 +247,11 @@ void save_weights(const std::string& path, Program& program,
   std::map<std::string, std::string> metadata = model_metadata(graph);
   if (foreign) metadata["format"] = "pt";  // without which transformers does not read it
   write_safetensors(path, tensors, metadata);
+}
+
+void set_first_values(Program& program, const Model& model, uint64_t seed) {
+  initialize(program, seed);
+  if (!model.first_values.empty()) load_weights(model.first_values, program, model.foreign);
 }
 
 std::string weights_sha256(Program& program) {

@@ -14,8 +14,9 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build build-tests run test test-isa test-page test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity format check-format tidy clean
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-cuda sanitize-cuda \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity \
+        format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,6 +29,9 @@ help:
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
+	@echo "make wheel      build/dist/thimble-*.whl, for any Python 3; make deb: build/dist/thimble_*.deb"
+	@echo "make test-package  both made, installed where nothing else is, and used; C++ by find_package"
+	@echo "make bench-python  a step from Python beside the same step from the command line"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
@@ -108,6 +112,25 @@ test-campaign: build $(PYTHON)
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
+
+library: configure
+	@cmake --build $(BUILD) --target thimble_library thimble -j $(JOBS)
+
+wheel: library
+	@python3 tools/make_wheel $(BUILD) build/dist
+
+deb: library
+	@mkdir -p build/dist
+	@cd $(BUILD) && cpack -G DEB -B $(CURDIR)/build/dist >cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@rm -rf build/dist/_CPack_Packages && ls build/dist/*.deb
+
+test-package: wheel deb
+	@tools/setup python3-venv
+	@tools/test_package $(BUILD) build/dist
+
+bench-python: library
+	@tools/setup python3-numpy
+	@/usr/bin/python3 bench/python_step.py --thimble $(BUILD)/thimble --library $(BUILD)/lib/libthimble.so.0
 
 bench: build
 	@tools/setup python3-torch

@@ -256,6 +256,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   const int64_t per_epoch = steps_per_epoch_;
   const int64_t save_every = recipe().save_every.steps(per_epoch);
   const int64_t evaluate_every = recipe().evaluate_every.steps(per_epoch);
+  const bool kept_on_disk = !options_.out.empty();
   const int64_t first = result_.steps;
   step_->end_before(steps_);
   const auto todo = static_cast<size_t>(std::max<int64_t>(0, steps_ - first));
@@ -281,7 +282,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
     progress.stopped = result_.stopped;
     const bool saved = last || result_.stopped || due(save_every);
-    if (saved && !options_.out.empty()) save();
+    if (saved && kept_on_disk) save();
 
     const double elapsed = seconds_since(started);
     const double done = static_cast<double>(step + 1 - first);
@@ -297,6 +298,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.arena = planned_.plan().arena;
     progress.test = result_.test;
     if (show) show(progress);
+    if (!last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
+      result_.stopped = true;
+      if (!saved && kept_on_disk) save();
+    }
     if (result_.stopped) break;
   }
   if (first >= steps_) result_.stopped = !test();

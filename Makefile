@@ -14,14 +14,16 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity format check-format tidy clean
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-cuda sanitize-cuda \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity \
+        format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble, with its CUDA backend where there is a GPU"
 	@echo "                (CUDA=ON: in any case; CUDA=OFF: without it; ARCHITECTURE=80-real: for that card)"
 	@echo "make test-isa   every fast test with oneDNN held to AVX2, and to SSE4.1"
+	@echo "make test-page  reports in a headless Chromium (installs it; SHOTS=FOLDER: pictures of them)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
@@ -83,6 +85,11 @@ sanitize-cuda: configure
 	  $(SANITIZER) --tool $$tool --error-exitcode 1 \
 	    $(BUILD)/tests/cuda_tests --gtest_brief=1 --gtest_filter='$(FILTER)' || exit 1; \
 	done
+
+# Reports in a headless Chromium; SHOTS=FOLDER keeps pictures of them.
+test-page: build
+	@tools/setup chromium chromium-driver python3-selenium
+	@/usr/bin/python3 tests/browser/page_test.py $(BUILD)/thimble $(if $(SHOTS),--shots $(SHOTS))
 
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow

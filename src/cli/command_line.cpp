@@ -115,10 +115,10 @@ int run(int argc, char** argv) {
   app.set_version_flag(
       "--version", [] { return version_text(build_commit()); },
       "Version, commit, compiler and backends");
-  const std::vector<Command> commands = {add_train(app),     add_plan(app),    add_profile(app),
-                                         add_calibrate(app), add_verify(app),  add_list(app),
-                                         add_data(app),      add_average(app), add_translate(app),
-                                         add_sample(app),    add_export(app)};
+  const std::vector<Command> commands = {
+      add_train(app),  add_plan(app),   add_profile(app), add_calibrate(app), add_verify(app),
+      add_list(app),   add_data(app),   add_average(app), add_translate(app), add_sample(app),
+      add_export(app), add_report(app), add_compare(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {

@@ -75,5 +75,7 @@ Command add_average(CLI::App& app);
 Command add_translate(CLI::App& app);
 Command add_sample(CLI::App& app);
 Command add_export(CLI::App& app);
+Command add_report(CLI::App& app);
+Command add_compare(CLI::App& app);
 
 }  // namespace thimble

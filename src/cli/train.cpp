@@ -26,6 +26,7 @@ struct Flags {
   std::string resume;  // latest, auto; empty: no
   bool overwrite = false;
   std::string weights;
+  std::string tensorboard;
   std::string export_initial;
   std::string export_batches;
   bool losses = false;
@@ -62,7 +63,8 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
                           bool resume) {
-  TrainOptions options = {.out = out, .resume = resume, .weights = flags.weights};
+  TrainOptions options = {
+      .out = out, .resume = resume, .weights = flags.weights, .tensorboard = flags.tensorboard};
   if (!flags.export_batches.empty()) {
     ensure_directory(flags.export_batches);
     options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
@@ -115,6 +117,7 @@ Flags with_file(Flags flags, const Settings& run) {
   text("out", flags.out);
   text("resume", flags.resume);
   text("weights", flags.weights);
+  text("tensorboard", flags.tensorboard);
   text("export-initial", flags.export_initial);
   text("export-batches", flags.export_batches);
   toggle("overwrite", flags.overwrite);
@@ -209,6 +212,10 @@ Command add_train(CLI::App& app) {
       ->type_name("FILE");
 
   defaults.group("For other programs");
+  command
+      ->add_option("--tensorboard", flags->tensorboard,
+                   "Write losses and metrics as TensorBoard's event files")
+      ->type_name("FOLDER");
   command
       ->add_option("--export-initial", flags->export_initial,
                    "Write the first weights as safetensors")

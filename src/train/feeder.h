@@ -56,7 +56,8 @@ class Feeder final : public BatchSource {
     uint64_t epoch;
     int64_t position;
   };
-  Place training_place(const TrainingRows& rows, int64_t row) const;
+  // in_order: every row goes through a stretch of neighbouring records.
+  Place training_place(const TrainingRows& rows, int64_t row, bool in_order = false) const;
 
   // Of sets whose records take a while to read, through a few that are read ahead.
   void read(const Place& place, int64_t batch, std::span<const RecordPart> parts) const;

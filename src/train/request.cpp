@@ -10,8 +10,9 @@ namespace thimble {
 namespace {
 
 // Flags of `train` that say where a run is kept and what it writes: a recipe file may have them.
-constexpr std::array<std::string_view, 8> kOfOneRun = {
-    "out", "resume", "overwrite", "weights", "export-initial", "export-batches", "times", "losses"};
+constexpr std::array<std::string_view, 9> kOfOneRun = {
+    "out",   "resume", "overwrite",  "weights", "export-initial", "export-batches",
+    "times", "losses", "tensorboard"};
 
 Settings settings_in_file(const std::string& path, Settings& run) {
   Settings settings = read_recipe_file(path);

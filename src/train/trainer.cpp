@@ -9,7 +9,6 @@
 #include "base/finite.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
-#include "train/initialize.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -54,13 +53,15 @@ Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptio
   if (!options_.out.empty()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
+    record_plan(options_.out, planned_);
   }
+  log_ = std::make_unique<RunLog>(options_.out, options_.tensorboard, result_.resumed_at, steps_);
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::start() {
-  initialize(program(), recipe().seed);
+  set_first_values(program(), planned_.full().model, recipe().seed);
   source_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) {
     weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);
@@ -150,6 +151,13 @@ void Trainer::explain_non_finite() {
   name_fault("the loss");
 }
 
+bool Trainer::is_traced(int64_t step) const {
+  constexpr int64_t kWarm = 2;    // steps until caches and clocks are
+  constexpr int64_t kTraced = 3;  // the fastest of them is kept
+  const int64_t first = std::min(result_.resumed_at + kWarm, steps_ - 1);
+  return !options_.out.empty() && first <= step && step < first + kTraced;
+}
+
 double Trainer::rate_of(int64_t step) const {
   const double scheduled = rate_at(rate_, step);
   return options_.rate ? options_.rate(step, scheduled) : scheduled;
@@ -161,8 +169,21 @@ void Trainer::step(int64_t step) {
              kept());
   if (step % steps_per_epoch_ == 0) tally_.clear();
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
+  const bool traced = is_traced(step);
+  if (traced) {
+    for (TrainingStep::Part& part : step_->parts()) part.trace = {};
+  }
   last_rate_ = rate_of(step);
-  step_->run(step, last_rate_);
+  step_->run(step, last_rate_, traced);
+  if (traced) {
+    double seconds = 0;
+    for (const TrainingStep::Part& part : step_->parts()) seconds += part.trace.seconds;
+    const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
+    if (fastest) {
+      record_trace(options_.out, *step_, step + 1);
+      fastest_trace_ = seconds;
+    }
+  }
   scaler_.step_done(step_->overflowed());
   result_.losses.push_back(static_cast<double>(step_->loss()));
   const TrainingStep::Part& done = step_->result();
@@ -204,6 +225,14 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
   while (first < most) {
     if (asked_to_stop()) return std::nullopt;
     BoundVariant& evaluator = evaluator_of(source, first);
+    if (first + evaluator.variant().shape.rows > most && evaluator.model().whole_batches) {
+      user_check(
+          first > 0,
+          "{} is tested on whole batches, and {} records are fewer than the {} of one; choose "
+          "a smaller --microbatch, or leave testing out (--no-eval)",
+          evaluator.model().options.name, most, evaluator.variant().shape.rows);
+      break;
+    }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
     const TestRows filled = source.fill_test(evaluator.program(), evaluator.model(), first);
@@ -221,6 +250,12 @@ bool Trainer::test() {
   const std::optional<Figures> figures = evaluate(source_, &result_.test_count);
   if (figures) result_.test = *figures;
   return figures.has_value();
+}
+
+void Trainer::record(const LoggedStep& done, bool tested, bool saving) {
+  log_->add_step(done);
+  if (tested) log_->add_test(done, tally_.figures(), result_.test);
+  if (saving) log_->flush();
 }
 
 std::string Trainer::save() {
@@ -281,10 +316,18 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     // Asked to stop in the last step, a run that is complete ends as always.
     result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
     progress.stopped = result_.stopped;
-    const bool saved = last || result_.stopped || due(save_every);
-    if (saved && kept_on_disk) save();
-
     const double elapsed = seconds_since(started);
+    const bool saving = last || result_.stopped || due(save_every);
+    record({.step = step + 1,
+            .epoch = static_cast<double>(step + 1) / static_cast<double>(per_epoch),
+            .loss = result_.losses.back(),
+            .rate = last_rate_,
+            .step_seconds = result_.seconds.back(),
+            .run_seconds = elapsed,
+            .loss_scale = scaler_.dynamic() ? scaler_.scale() : 0},
+           progress.evaluated, saving);
+    if (saving && kept_on_disk) save();
+
     const double done = static_cast<double>(step + 1 - first);
     progress.step = step + 1;
     progress.steps = steps_;
@@ -296,11 +339,14 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
     progress.skipped = scaler_.skipped();
     progress.arena = planned_.plan().arena;
+    progress.budget = recipe().memory.value_or(Bytes());
+    progress.microbatch = planned_.microbatches.count() > 1 ? planned_.microbatches.rows : 0;
+    progress.tier = planned_.tier;
     progress.test = result_.test;
     if (show) show(progress);
     if (!last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
       result_.stopped = true;
-      if (!saved && kept_on_disk) save();
+      if (!saving && kept_on_disk) save();
     }
     if (result_.stopped) break;
   }

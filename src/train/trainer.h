@@ -13,6 +13,7 @@
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
+#include "train/run_log.h"
 #include "train/step.h"
 #include "train/tally.h"
 
@@ -30,6 +31,7 @@ struct TrainOptions {
   std::function<double(int64_t step, double scheduled)> rate = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
+  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
 };
 
 // What the caller shows while training runs.
@@ -44,6 +46,9 @@ struct Progress {
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
+  Bytes budget;            // of it; 0: none
+  int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
+  Tier tier = Tier::exact;
   bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   Figures test;
@@ -103,9 +108,13 @@ class Trainer {
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
+  // Whether the step's calls are timed one by one, for trace.json.
+  bool is_traced(int64_t step) const;
   double rate_of(int64_t step) const;
   const Recipe& recipe() const { return planned_.recipe; }
   bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  // Of the step just done, to the run's log; `save` follows.
+  void record(const LoggedStep& done, bool tested, bool saving);
   bool test();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
   BoundVariant& evaluator_of(const BatchSource& source, int64_t first);
@@ -130,6 +139,8 @@ class Trainer {
   LossScaler scaler_;
   double last_rate_ = 0;
   std::string weights_note_;
+  std::unique_ptr<RunLog> log_;
+  double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none
   TrainResult result_;
 };
 

@@ -1,6 +1,7 @@
 // Arrays of NumPy's, a file for every field that the model reads, a row for every record:
 //
 //   FOLDER/train_pixels.npy, train_label.npy    FOLDER/test_pixels.npy, test_label.npy
+//   or FOLDER/train/pixels.npy, ...             or FOLDER/test/pixels.npy, ...
 //
 // Without test files, the last tenth of the rows is for testing. Rows are read where they lie.
 #include "data/npy.h"
@@ -49,7 +50,9 @@ class Arrays final : public Dataset {
 
  private:
   std::string path_of(const char* split, const RecordField& field) const {
-    return fmt::format("{}/{}_{}.npy", folder_, split, field.name);
+    const std::string beside = fmt::format("{}/{}_{}.npy", folder_, split, field.name);
+    const std::string inside = fmt::format("{}/{}/{}.npy", folder_, split, field.name);
+    return !exists(beside) && exists(inside) ? inside : beside;
   }
 
   // Classes and tokens may be numbers of 64 bits, as NumPy has them by itself.

@@ -1,5 +1,7 @@
 // conv2d_backward_data(w, dy) -> dx: the gradient of conv2d with respect to its image.
-// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1.
+// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1. By itself it
+// is a transposed convolution of dy, whose gradients are conv2d and its weight gradient.
+#include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"
 
@@ -20,6 +22,16 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   return {{geometry_of(inputs[0], inputs[1], attrs).x(), inputs[1].dtype}};
 }
 
+void gradient(GradientBuilder& g) {
+  if (g.wants(0)) {
+    const Shape w = g.build().shape(g.input(0));
+    Attrs attrs = g.attrs();
+    attrs.set("kernel_h", w[1]).set("kernel_w", w[2]);
+    g.give(0, g.build().op("conv2d_backward_weights", {g.upstream(), g.input(1)}, attrs));
+  }
+  if (g.wants(1)) g.give(1, g.build().op("conv2d", {g.upstream(), g.input(0)}, g.attrs()));
+}
+
 // Gathers over outputs for each input element, so that nothing is summed in a stored dtype.
 void reference(const KernelArgs& args) {
   const ConvGeometry g = geometry_of(args.inputs[0].type, args.inputs[1].type, *args.attrs);
@@ -32,15 +44,15 @@ void reference(const KernelArgs& args) {
       const int64_t group = c / g.in_per_group();
       Accumulator<T> sum = 0;
       for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
-        const int64_t down = ih + g.pad - kh;
-        if (down < 0 || down % g.stride != 0 || down / g.stride >= g.out_h) continue;
+        const int64_t down = ih + g.pad_h - kh * g.dilation_h;
+        if (down < 0 || down % g.stride_h != 0 || down / g.stride_h >= g.out_h) continue;
         for (int64_t kw = 0; kw < g.kernel_w; ++kw) {
-          const int64_t right = iw + g.pad - kw;
-          if (right < 0 || right % g.stride != 0 || right / g.stride >= g.out_w) continue;
+          const int64_t right = iw + g.pad_w - kw * g.dilation_w;
+          if (right < 0 || right % g.stride_w != 0 || right / g.stride_w >= g.out_w) continue;
           for (int64_t k = 0; k < g.out_per_group(); ++k) {
             const int64_t o = group * g.out_per_group() + k;
             sum += widen(w[g.w_at(o, kh, kw, c % g.in_per_group())]) *
-                   widen(dy[g.y_at(n, down / g.stride, right / g.stride, o)]);
+                   widen(dy[g.y_at(n, down / g.stride_h, right / g.stride_w, o)]);
           }
         }
       }
@@ -67,6 +79,7 @@ const OpDef op_conv2d_backward_data{
     .name = "conv2d_backward_data",
     .summary = "gradient of conv2d with respect to its image",
     .infer = infer,
+    .gradient = gradient,
     .reference = reference,
     .work = work,
     .samples = [] { return conv_backward_samples(true); },

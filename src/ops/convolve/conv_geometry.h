@@ -13,7 +13,7 @@ struct ConvGeometry {
   int64_t batch, in_h, in_w, in_c;
   int64_t out_h, out_w, out_c;
   int64_t kernel_h, kernel_w;
-  int64_t stride, pad, groups;
+  int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
 
   int64_t in_per_group() const { return in_c / groups; }
   int64_t out_per_group() const { return out_c / groups; }
@@ -37,6 +37,8 @@ struct ConvGeometry {
   }
 };
 
+// Reads attrs stride (1), pad (0) and dilation (1: how far apart the taps of a kernel are), which go
+// for both axes unless stride_w, pad_w or dilation_w say otherwise of the second, and groups (1).
 // Throws UserError naming `op` when x and w do not fit each other.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w, const Attrs& attrs);
 
@@ -57,10 +59,10 @@ void for_each_output(const ConvGeometry& g, Body&& body) {
 template <class Body>
 void for_each_tap(const ConvGeometry& g, int64_t oh, int64_t ow, Body&& body) {
   for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
-    const int64_t ih = oh * g.stride - g.pad + kh;
+    const int64_t ih = oh * g.stride_h - g.pad_h + kh * g.dilation_h;
     if (ih < 0 || ih >= g.in_h) continue;
     for (int64_t kw = 0; kw < g.kernel_w; ++kw) {
-      const int64_t iw = ow * g.stride - g.pad + kw;
+      const int64_t iw = ow * g.stride_w - g.pad_w + kw * g.dilation_w;
       if (iw < 0 || iw >= g.in_w) continue;
       for (int64_t c = 0; c < g.in_per_group(); ++c) body(ih, iw, kh, kw, c);
     }
@@ -72,12 +74,16 @@ std::vector<Sample> conv_backward_samples(bool of_data);
 // Throws UserError naming `op` unless dy is what the geometry makes.
 void check_conv_gradient(std::string_view op, const ConvGeometry& g, const Shape& dy);
 
-// The cases all three ops are checked on: strides, paddings, groups, odd channel counts.
+// The cases all three ops are checked on: strides, paddings, dilations, groups, a
+// group per channel, odd channel counts.
 struct ConvCase {
   Shape x, w;
   int64_t stride, pad, groups;
-  Attrs attrs() const { return {{"stride", stride}, {"pad", pad}, {"groups", groups}}; }
+  int64_t dilation = 1;
+  int64_t stride_w = 0, pad_w = -1;  // as of the other axis, unless said
+
+  Attrs attrs() const;
 };
-const std::array<ConvCase, 6>& conv_cases();
+const std::array<ConvCase, 10>& conv_cases();
 
 }  // namespace thimble

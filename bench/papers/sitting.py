@@ -191,7 +191,11 @@ class Sitting:
         if name not in choices:
             for rung in cell.ladder:
                 words = [*cell.words, *rung]
-                where = self.thimble.on_device() if cell.verb == "train" else []
+                if cell.verb == "train":  # measured times choose other kernels and scratch
+                    where = self.thimble.on_device()
+                    where += self.costs(cell, words + where)
+                else:
+                    where = []
                 if "arena_bytes" in self.thimble.ask(["plan", *words, *where, *self.data(cell)]):
                     break
                 self.say(f"{cell.experiment}  {cell.name}: no plan with {' '.join(rung)}")

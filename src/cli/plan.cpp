@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
+#include "pipeline/check_plan_file.h"
 #include "plan/bytes/explain.h"
-#include "recipe/plan_file.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 #include "survey/sweep.h"
@@ -133,11 +133,7 @@ int run(const Flags& flags) {
   const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->full().model;
-  if (!flags.save.empty()) {
-    std::vector<ShapedPlan> plans;
-    for (const auto& variant : planned->variants) plans.push_back({variant->shape, variant->plan});
-    save_plan(flags.save, planned->recipe, plans);
-  }
+  if (!flags.save.empty()) save_plan(flags.save, *planned);
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
   if (flags.recipe.json) {
     print_json(summary_of(*planned));

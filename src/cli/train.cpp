@@ -2,18 +2,17 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/process.h"
 #include "base/stop_signals.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "data/fingerprint.h"
 #include "report/plan_report.h"
-#include "train/checkpoint.h"
+#include "report/run_report.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -27,6 +26,7 @@ struct Flags {
   std::string resume;  // latest, auto; empty: no
   bool overwrite = false;
   std::string weights;
+  std::string tensorboard;
   std::string export_initial;
   std::string export_batches;
   bool losses = false;
@@ -63,7 +63,8 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
                           bool resume) {
-  TrainOptions options = {.out = out, .resume = resume, .weights = flags.weights};
+  TrainOptions options = {
+      .out = out, .resume = resume, .weights = flags.weights, .tensorboard = flags.tensorboard};
   if (!flags.export_batches.empty()) {
     ensure_directory(flags.export_batches);
     options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
@@ -77,29 +78,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
 
 nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
                            const Flags& flags) {
-  nlohmann::json json = summary_of(planned);
-  json.update({{"steps", result.steps},
-               {"epochs", result.epochs},
-               {"train_loss", result.train.loss},
-               {"test_loss", result.test.loss},
-               {"measured_arena_bytes", result.measured_arena.count},
-               {"evaluation_arena_bytes", result.evaluation_arena.count},
-               {"step_ms", result.step_ms},
-               {"loss_scale", result.loss_scale},
-               {"skipped_steps", result.skipped},
-               {"weights_sha256", result.weights_sha256},
-               {"rss_peak_bytes", resident_peak().count},
-               {"resumed_at", result.resumed_at},
-               {"stopped", result.stopped},
-               {"checkpoint", result.checkpoint}});
-  for (const Metric& metric : planned.full().model.metrics) {
-    json["train_" + metric.name] = result.train[metric.name];
-    json["test_" + metric.name] = result.test[metric.name];
-  }
-  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
-  if (planned.recipe.sparsity.enabled()) {
-    json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
-  }
+  nlohmann::json json = summary_of(planned, result);
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
@@ -107,40 +86,16 @@ nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& re
   return json;
 }
 
-// A run that goes on keeps its activations as it began: an automatic codec is not chosen anew.
-void resume_codec(const std::string& out, Recipe& recipe) {
-  const auto folder = latest_checkpoint(out);
-  if (!recipe.codec.automatic || !folder) return;
-  const nlohmann::json begun = recipe_of_checkpoint(*folder);
-  const nlohmann::json asked = to_json(recipe);
-  const auto same = [&](const char* key) {
-    return begun.contains(key) && begun[key] == asked[key];
-  };
-  if (!same("codec") || !same("codec_only") || !begun.contains("codec_chosen")) return;
-  try {
-    find_field(fields_of(recipe), "codec-chosen")->set(begun["codec_chosen"]);
-  } catch (const UserError& error) {
-    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
-  }
-}
-
 // Whether the run goes on with what is in the folder.
 bool goes_on(const Flags& flags, const std::string& out) {
-  const bool begun = latest_checkpoint(out).has_value();
-  if (flags.resume == "auto" && !begun) {
-    std::error_code unknown;
-    user_check(
-        !std::filesystem::is_symlink(out + "/latest", unknown),
-        "'{0}/latest' points at no whole checkpoint; put back what it points at, or remove it "
-        "to start anew",
-        out);
+  const Resume resume = flags.resume.empty()     ? Resume::never
+                        : flags.resume == "auto" ? Resume::or_start
+                                                 : Resume::latest;
+  const bool on = goes_on(resume, flags.overwrite, out);
+  if (resume == Resume::or_start && !on) {
     say("there is no checkpoint in '{}' yet: a new run begins\n", out);
   }
-  user_check(!begun || !flags.resume.empty() || flags.overwrite,
-             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
-             "again, or another --out",
-             out);
-  return flags.resume == "auto" ? begun : !flags.resume.empty();
+  return on;
 }
 
 // What the recipe file says of the run, where nothing was typed.
@@ -162,6 +117,7 @@ Flags with_file(Flags flags, const Settings& run) {
   text("out", flags.out);
   text("resume", flags.resume);
   text("weights", flags.weights);
+  text("tensorboard", flags.tensorboard);
   text("export-initial", flags.export_initial);
   text("export-batches", flags.export_batches);
   toggle("overwrite", flags.overwrite);
@@ -256,6 +212,10 @@ Command add_train(CLI::App& app) {
       ->type_name("FILE");
 
   defaults.group("For other programs");
+  command
+      ->add_option("--tensorboard", flags->tensorboard,
+                   "Write losses and metrics as TensorBoard's event files")
+      ->type_name("FOLDER");
   command
       ->add_option("--export-initial", flags->export_initial,
                    "Write the first weights as safetensors")

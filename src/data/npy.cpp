@@ -4,134 +4,100 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <vector>
 
 #include "base/error.h"
 
 namespace thimble {
 namespace {
 
-constexpr int64_t kChunk = 4096;         // numbers
 constexpr int64_t kLongestHeader = 1 << 16;
 
-// What follows 'key': in the header's dictionary.
-std::string_view after_key(std::string_view header, std::string_view key) {
+const std::map<std::string_view, DType>& known_types() {
+  static const std::map<std::string_view, DType> known = {
+      {"<f4", DType::f32}, {"<f8", DType::f64}, {"<f2", DType::f16}, {"<i4", DType::i32},
+      {"<i8", DType::i64}, {"|u1", DType::u8},  {"|b1", DType::u8}};
+  return known;
+}
+
+// What stands behind `'key':`, up to what ends it.
+std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
-  if (at == std::string_view::npos) return {};
+  if (at == std::string_view::npos) return "";
   std::string_view rest = header.substr(at + key.size() + 3);
-  return rest.substr(std::min(rest.size(), rest.find_first_not_of(' ')));
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const size_t end = rest.starts_with('(') ? rest.find(')') : rest.find_first_of(",}");
+  return end == std::string_view::npos ? "" : rest.substr(0, end);
+}
+
+// "(60000, 28, 28" as numbers; false: it is none.
+bool read_shape(std::string_view text, std::vector<int64_t>& shape) {
+  if (!text.starts_with('(')) return false;
+  text.remove_prefix(1);
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" ,"), text.size()));
+    if (text.empty()) return true;
+    int64_t extent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
+    if (error != std::errc() || extent < 0) return false;
+    shape.push_back(extent);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+  }
 }
 
 }  // namespace
 
 NpyFile::NpyFile(const std::string& path) : file_(path) {
-  parse_header();
-  if (dtype_ == DType::i32) find_limit();
+  std::array<unsigned char, 12> start{};
+  const auto enough = static_cast<size_t>(std::min<int64_t>(file_.size(), std::ssize(start)));
+  file_.read_at(0, std::as_writable_bytes(std::span(start)).first(enough));
+  const bool known = enough == start.size() && std::memcmp(start.data(), "\x93NUMPY", 6) == 0 &&
+                     start[6] >= 1 && start[6] <= 3;
+  user_check(known, "'{}' is no file of NumPy's (.npy); write it with numpy.save", path);
+  const bool brief = start[6] == 1;
+  const int64_t length =
+      brief ? start[8] | start[9] << 8
+            : start[8] | start[9] << 8 | start[10] << 16 | static_cast<int64_t>(start[11]) << 24;
+  begin_ = (brief ? 10 : 12) + length;
+  user_check(length <= kLongestHeader && begin_ <= file_.size(),
+             "'{}' is damaged or truncated: its header has {} bytes; write it again", path, length);
+  std::string header(static_cast<size_t>(length), '\0');
+  file_.read_at(begin_ - length, std::as_writable_bytes(std::span(header)));
+
+  std::string_view kind = value_of(header, "descr");
+  if (kind.size() >= 2) kind = kind.substr(1, kind.size() - 2);  // its quotes
+  const auto type = known_types().find(kind);
+  user_check(
+      type != known_types().end(),
+      "'{}' has numbers of type '{}'; write it as float32, float64, float16, int32, int64 or "
+      "uint8",
+      path, kind);
+  user_check(value_of(header, "fortran_order") == "False",
+             "'{}' has its columns in front of its rows; write it with "
+             "numpy.save(path, numpy.ascontiguousarray(array))",
+             path);
+  std::vector<int64_t> shape;
+  const bool sound = read_shape(value_of(header, "shape"), shape) && !shape.empty() &&
+                     std::ssize(shape) <= Shape::kMaxRank + 1;
+  user_check(sound, "'{}' is damaged, or has no rows: its shape is '{}'", path,
+             value_of(header, "shape"));
+  rows_ = shape[0];
+  int64_t bytes = size_of(type->second);
+  for (const int64_t extent : shape) {
+    const bool fits = extent == 0 || bytes <= file_.size() / extent + 1;
+    bytes = fits ? bytes * extent : INT64_MAX / 2;
+    if (!fits) break;
+  }
+  user_check(bytes == file_.size() - begin_,
+             "'{}' is truncated or oversized: its shape wants {} bytes, and there are {}; write it "
+             "again",
+             path, bytes, file_.size() - begin_);
+  row_ = {Shape(std::span(shape).subspan(1)), type->second};
 }
 
-void NpyFile::parse_header() {
-  const auto sound = [&](bool holds, std::string_view what) {
-    user_check(holds, "'{}' is not an array that can be read: {}; save it again with numpy.save",
-               file_.path(), what);
-  };
-  std::array<std::byte, 12> start{};
-  sound(file_.size() >= std::ssize(start), "it is too short");
-  file_.read_at(0, start);
-  const auto byte = [&](size_t i) { return std::to_integer<int64_t>(start[i]); };
-  sound(std::memcmp(start.data(), "\x93NUMPY", 6) == 0, "it does not begin like a .npy file");
-  sound(byte(6) == 1 || byte(6) == 2, "its format is of another version");
-  const int64_t prefix = byte(6) == 1 ? 10 : 12;
-  int64_t length = byte(8) + 256 * byte(9);
-  if (byte(6) == 2) length += (byte(10) << 16) + (byte(11) << 24);
-  sound(length <= kLongestHeader && prefix + length <= file_.size(), "its header is cut off");
-  std::string text(static_cast<size_t>(length), ' ');
-  file_.read_at(prefix, std::as_writable_bytes(std::span(text)));
-  data_at_ = prefix + length;
-
-  const std::string_view type = after_key(text, "descr");
-  struct Known {
-    std::string_view name;
-    DType dtype;
-    bool wide;
-  };
-  bool known = false;
-  for (const auto& [name, dtype, wide] :
-       {Known{"'<f4'", DType::f32, false}, {"'<i4'", DType::i32, false},
-        {"'<i8'", DType::i32, true}, {"'|u1'", DType::u8, false}, {"'|b1'", DType::u8, false}}) {
-    if (!type.starts_with(name)) continue;
-    known = true;
-    dtype_ = dtype, wide_ = wide;
-  }
-  sound(known, "its numbers are neither float32, int32, int64, uint8 nor bool");
-  sound(after_key(text, "fortran_order").starts_with("False"), "it is not in C order");
-
-  std::string_view shape = after_key(text, "shape");
-  sound(shape.starts_with('('), "it has no shape");
-  shape.remove_prefix(1);
-  std::vector<int64_t> dims;
-  while (!shape.empty() && shape.front() != ')') {
-    int64_t extent = 0;
-    const auto [end, error] = std::from_chars(shape.data(), shape.data() + shape.size(), extent);
-    sound(error == std::errc() && extent >= 0 && dims.size() <= Shape::kMaxRank,
-          "its shape is no list of sizes");
-    dims.push_back(extent);
-    shape.remove_prefix(static_cast<size_t>(end - shape.data()));
-    const size_t next = shape.find_first_not_of(", ");
-    shape.remove_prefix(std::min(shape.size(), next));
-  }
-  sound(!dims.empty(), "it has no rows");
-  rows_ = dims.front();
-  row_shape_ = Shape(std::span<const int64_t>(dims).subspan(1));
-  int64_t bytes = row_shape_.elements() * (wide_ ? 8 : size_of(dtype_));
-  sound(!__builtin_mul_overflow(bytes, rows_, &bytes) && bytes == file_.size() - data_at_,
-        "its size is not that of its shape");
-}
-
-template <class Body>
-void NpyFile::for_each_chunk(int64_t begin, int64_t count, const Body& body) const {
-  std::array<int64_t, kChunk> room;
-  const int64_t size = wide_ ? 8 : size_of(dtype_);
-  for (int64_t at = 0; at < count; at += kChunk) {
-    const int64_t some = std::min(kChunk, count - at);
-    const std::span<std::byte> bytes =
-        std::as_writable_bytes(std::span(room)).first(static_cast<size_t>(some * size));
-    file_.read_at(data_at_ + (begin + at) * size, bytes);
-    body(at, some, bytes.data());
-  }
-}
-
-void NpyFile::find_limit() {
-  int64_t least = 0, most = -1;
-  for_each_chunk(0, rows_ * row_shape_.elements(), [&](int64_t, int64_t count, const void* data) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = wide_ ? static_cast<const int64_t*>(data)[i]
-                                   : static_cast<const int32_t*>(data)[i];
-      least = std::min(least, number), most = std::max(most, number);
-    }
-  });
-  user_check(least >= INT32_MIN && most <= INT32_MAX,
-             "'{}' has whole numbers from {} to {}, beyond 32 bits", file_.path(), least, most);
-  limit_ = most + 1;
-}
-
-void NpyFile::read_row(int64_t row, const RecordPart& part) const {
-  const int64_t elements = row_shape_.elements();
-  if (!wide_ && part.whole()) {
-    file_.read_at(data_at_ + row * elements * size_of(dtype_), part.all<std::byte>());
-    return;
-  }
-  const int64_t per_entry = part.entry / size_of(dtype());
-  for_each_chunk(row * elements, elements, [&](int64_t at, int64_t count, const std::byte* data) {
-    for (int64_t i = 0; i < count; ++i) {
-      std::byte* const to = part.data + (at + i) / per_entry * part.stride +
-                            (at + i) % per_entry * size_of(dtype());
-      if (wide_) {
-        const auto number = static_cast<int32_t>(reinterpret_cast<const int64_t*>(data)[i]);
-        std::memcpy(to, &number, sizeof(number));
-      } else {
-        std::memcpy(to, data + i * size_of(dtype_), static_cast<size_t>(size_of(dtype_)));
-      }
-    }
-  });
+void NpyFile::read(int64_t index, std::span<std::byte> out) const {
+  file_.read_at(begin_ + index * row_.bytes().count, out);
 }
 
 }  // namespace thimble

@@ -1,39 +1,34 @@
-// A NumPy array in a file (.npy), read where it lies: rows of its first axis.
+// NumPy's files of one array, read where they lie.
+//
+//   "\x93NUMPY" │ version 2 bytes │ length of the header │ {'descr': '<f4', 'fortran_order': False,
+//                'shape': (60000, 28, 28), }             │ the numbers, row after row
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/file.h"
-#include "base/record.h"
+#include "base/shape.h"
 
 namespace thimble {
 
-// Checked in full when it is opened: after that every row lies inside the file. int64 becomes i32.
 class NpyFile {
  public:
-  // UserError naming the file where it is not a little-endian array of float32, int32, int64, uint8
-  // or bool in C order, or a whole number in it is beyond i32.
+  // UserError, naming the file, where it is none, is truncated, in Fortran's order, of another byte
+  // order, or of numbers that there is no DType for.
   explicit NpyFile(const std::string& path);
 
+  const std::string& path() const { return file_.path(); }
   int64_t rows() const { return rows_; }
-  DType dtype() const { return wide_ ? DType::i32 : dtype_; }
-  const Shape& row_shape() const { return row_shape_; }
-  // Above all whole numbers that are not negative; 0: there are none, or numbers are not whole.
-  int64_t limit() const { return limit_; }
-  // Allocates nothing. REQUIRES: 0 <= row < rows(); the part is of row_shape().
-  void read_row(int64_t row, const RecordPart& part) const;
+  const TensorType& row() const { return row_; }  // the type of one
+  // Bytes of row `index`, all of them. Allocates nothing; from any thread.
+  void read(int64_t index, std::span<std::byte> out) const;
 
  private:
-  void parse_header();
-  void find_limit();
-  template <class Body>
-  void for_each_chunk(int64_t begin, int64_t count, const Body& body) const;
-
   ReadFile file_;
-  int64_t data_at_ = 0, rows_ = 0, limit_ = 0;
-  Shape row_shape_;
-  DType dtype_ = DType::f32;
-  bool wide_ = false;  // int64 in the file
+  int64_t begin_ = 0;  // of the numbers
+  int64_t rows_ = 0;
+  TensorType row_;
 };
 
 }  // namespace thimble

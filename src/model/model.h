@@ -124,6 +124,9 @@ struct Model {
   std::string loss_counts;         // entries of this field (tokens); empty: rows
   ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
   std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
+  ValueId
+      goes_on;    // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they
+                  // begin; invalid: rows are records in any order
   ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
   ValueId loss;  // f32 [1], a result; invalid when generating

@@ -154,8 +154,8 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
 
 // The model's tensors under the names of the other program, or without the prefix of these. To be
 // written: without constants, and under all names.
-std::vector<Place> foreign_places(const Graph& graph, const ForeignNames& foreign,
-                                  bool with_prefix, bool to_write = false) {
+std::vector<Place> foreign_places(const Graph& graph, const ForeignNames& foreign, bool with_prefix,
+                                  bool to_write = false) {
   std::map<std::string_view, const ForeignTensor*> by_name;
   for (const ForeignTensor& tensor : foreign.tensors) by_name[tensor.own] = &tensor;
   std::vector<Place> places;
@@ -230,9 +230,11 @@ void save_weights(const std::string& path, Program& program,
   const Graph& graph = program.graph();
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
-  for (const Place& place : foreign ? foreign_places(graph, *foreign, true, true) : own_places(graph)) {
+  for (const Place& place :
+       foreign ? foreign_places(graph, *foreign, true, true) : own_places(graph)) {
     const TensorType type = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
-    const auto fetch = [&program, &graph, &whole, place, type](int64_t at, std::span<std::byte> out) {
+    const auto fetch = [&program, &graph, &whole, place, type](int64_t at,
+                                                               std::span<std::byte> out) {
       if (!place.turned()) return read_model_tensor(program, place.tensor, at, out);
       if (at == 0) {
         whole.resize(static_cast<size_t>(type.bytes().count));

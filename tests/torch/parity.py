@@ -84,7 +84,7 @@ def compare(name, program, steps, folder, rate=2e-5, extra=()):
         for key, tensor in made.items():
             numpy.save(os.path.join(folder, split, f"{key}.npy"), tensor.numpy())
     settings = [f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)]
-    result = json.loads(run(program, "train", net, "--json", "--losses", "--data", "arrays", "--data-dir", folder, "--steps", steps,
+    result = json.loads(run(program, "train", net, "--json", "--losses", "--data", "npy", "--data-dir", folder, "--steps", steps,
                             "--threads", 2, "--out", os.path.join(folder, "run"), "--export-batches", os.path.join(folder, "batches"),
                             *settings, *extra))
     run(program, "export", os.path.join(folder, "run"), os.path.join(folder, "out.safetensors"))

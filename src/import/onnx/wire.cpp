@@ -8,9 +8,9 @@ namespace thimble {
 
 float WireField::real() const {
   const auto bits = static_cast<uint32_t>(value);
-  float number = 0;
-  std::memcpy(&number, &bits, sizeof(number));
-  return number;
+  float result = 0;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
 }
 
 std::span<const std::byte> WireReader::take(uint64_t count) {

@@ -19,24 +19,24 @@ class VocabularyLossBackward final : public Kernel {
       to_weight_ = std::make_unique<ChunkProduct>(weight_product(s, device, true));
       workspace = std::max(workspace, to_weight_->scratch());
     }
-    workspace = workspace + chunks_.room(true);
+    workspace = workspace + chunks_.room();
     name = "cublaslt, and own";
   }
 
   void run(const KernelArgs& args) override {
     const bool takes_over = args.outputs.size() > 2;
-    std::byte* const scratch = args.workspace + chunks_.room(true).count;
+    std::byte* const scratch = args.workspace + chunks_.room().count;
+    const void* const d = args.workspace;  // gradients of a chunk's logits
     float* const lse = takes_over ? args.outputs[kBackwardLse].as<float>() : nullptr;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const int64_t rows = chunks_.rows(i), at = chunks_.first(i) * row_bytes_;
-      const void* const d =
-          chunks_.run(args, i, lse, takes_over, args.inputs[4].as<float>(), scratch);
+      chunks_.run(args, i, lse, takes_over, args.inputs[4].as<float>(), scratch);
       (i == 0 ? first_to_weight_ : *to_weight_)
           .run(rows, d, args.inputs[0].as<std::byte>() + at, args.outputs[1].data, scratch);
       // From here on dh may overwrite the rows.
       to_h_.run(rows, d, args.inputs[1].data, args.outputs[0].as<std::byte>() + at, scratch);
     }
-    if (takes_over) chunks_.add_up(args, true, kBackwardSums);
+    if (takes_over) chunks_.add_up(args, kBackwardSums);
   }
 
  private:
@@ -44,7 +44,7 @@ class VocabularyLossBackward final : public Kernel {
     const Vocabulary& v = chunks_.vocabulary();
     ProductShape shape = {.m = rows, .n = v.width, .k = v.classes};
     shape.alignment = chunks_.row_alignment();
-    shape.pitch_a = chunks_.pitch();
+    shape.pitch_a = chunks_.gradient_pitch();
     return shape;
   }
   ChunkProduct weight_product(const Signature& s, CudaDevice& device, bool add) const {
@@ -52,7 +52,7 @@ class VocabularyLossBackward final : public Kernel {
       const Vocabulary& v = chunks_.vocabulary();
       ProductShape shape = {.m = v.classes, .n = v.width, .k = rows, .transpose_a = true};
       shape.alignment = chunks_.row_alignment();
-      shape.pitch_a = chunks_.pitch();
+      shape.pitch_a = chunks_.gradient_pitch();
       return shape;
     };
     return {device, chunks_.vocabulary(), shape_of, s.inputs[0].dtype, s.inputs[0].dtype, add};

@@ -12,7 +12,7 @@
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
 #include "train/batch_source.h"
-#include "train/model_tensors.h"
+#include "train/outside_tensors.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -48,9 +48,9 @@ struct thimble_run {
   std::unique_ptr<thimble::BatchSource> source;
   std::unique_ptr<thimble::Trainer> trainer;
   std::atomic<bool> stop = false;
-  double rate = -1;      // below 0: the schedule's
-  bool endless = false;  // nobody said how many steps there are
-  std::vector<thimble::ModelTensor> weights;
+  double rate = -1;                             // below 0: the schedule's
+  bool endless = false;                         // nobody said how many steps there are
+  std::vector<thimble::OutsideTensor> weights;  // of a net from outside, by its own names
   // What pointers of the last answer point to.
   std::vector<thimble_metric> metrics, test_metrics;
   std::string result, checkpoint;

@@ -188,7 +188,10 @@ thimble_code thimble_run_new(const thimble_plan* plan, const thimble_run_options
     TrainOptions training = options_of(*made, asked);
     made->trainer =
         std::make_unique<Trainer>(made->planned->training, *made->source, std::move(training));
-    made->weights = model_tensors(made->trainer->program().graph());
+    const Model& model = made->planned->training.full().model;
+    const bool from_outside = !model.first_values.empty();
+    made->weights =
+        outside_tensors(model.graph, from_outside ? model.foreign : std::optional<ForeignNames>());
     *run = made.release();
   });
 }

@@ -6,19 +6,16 @@
 namespace thimble::api {
 namespace {
 
-const ModelTensor& weight_at(const thimble_run& run, int32_t index) {
+const OutsideTensor& weight_at(const thimble_run& run, int32_t index) {
   user_check(index >= 0 && index < std::ssize(run.weights),
              "there are {} weights and statistics, and none is {}", run.weights.size(), index);
   return run.weights[static_cast<size_t>(index)];
 }
 
-const Value& value_of(const thimble_run& run, const ModelTensor& tensor) {
-  return run.planned->training.graph()[tensor.value];
-}
-
-void check_size(const Value& value, int64_t bytes) {
-  user_check(bytes == value.type.bytes().count, "'{}' is {}, {} bytes, not {}", value.name,
-             to_string(value.type), value.type.bytes().count, bytes);
+void check_size(const thimble_run& run, const OutsideTensor& tensor, int64_t bytes) {
+  const TensorType type = type_of(tensor, run.planned->training.graph());
+  user_check(bytes == type.bytes().count, "'{}' is {}, {} bytes, not {}", tensor.name,
+             to_string(type), type.bytes().count, bytes);
 }
 
 }  // namespace
@@ -33,13 +30,14 @@ int32_t thimble_run_weight_count(const thimble_run* run) {
 
 thimble_code thimble_run_weight(thimble_run* run, int32_t index, thimble_tensor* weight) {
   return guarded([&] {
-    const ModelTensor& tensor = weight_at(given(run, "run"), index);
-    const Value& value = value_of(*run, tensor);
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    const PlannedTraining& training = run->planned->training;
+    const ModelTensor& own = tensor.tensor;
     thimble_tensor& known = given(weight, "weight");
-    known = described(value.name.c_str(), value.type);
-    known.trained = value.role == Role::weight ? 1 : 0;
-    if (tensor.packed || run->planned->training.backend->remote()) return;
-    known.data = run->trainer->program().borrow(tensor.value, Loan::Use::read).bytes().data();
+    known = described(tensor.name.c_str(), type_of(tensor, training.graph()));
+    known.trained = training.graph()[own.value].role == Role::weight ? 1 : 0;
+    if (own.packed || tensor.turned() || training.backend->remote()) return;
+    known.data = run->trainer->program().borrow(own.value, Loan::Use::read).bytes().data();
   });
 }
 
@@ -47,12 +45,12 @@ thimble_code thimble_run_find_weight(const thimble_run* run, const char* name, i
   return guarded([&] {
     const std::string_view wanted = &given(name, "name");
     for (size_t i = 0; i < given(run, "run").weights.size(); ++i) {
-      if (value_of(*run, run->weights[i]).name != wanted) continue;
+      if (run->weights[i].name != wanted) continue;
       given(index, "index") = static_cast<int32_t>(i);
       return;
     }
     std::vector<std::string> names;
-    for (const ModelTensor& tensor : run->weights) names.push_back(value_of(*run, tensor).name);
+    for (const OutsideTensor& tensor : run->weights) names.push_back(tensor.name);
     user_error("the model has no weight '{}'; the nearest is '{}'", wanted,
                nearest_name(wanted, names));
   });
@@ -60,21 +58,21 @@ thimble_code thimble_run_find_weight(const thimble_run* run, const char* name, i
 
 thimble_code thimble_run_read_weight(thimble_run* run, int32_t index, void* to, int64_t bytes) {
   return guarded([&] {
-    const ModelTensor& tensor = weight_at(given(run, "run"), index);
-    check_size(value_of(*run, tensor), bytes);
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    check_size(*run, tensor, bytes);
     std::byte* const begin = static_cast<std::byte*>(to);
-    read_model_tensor(run->trainer->program(), tensor, 0,
-                      {&given(begin, "to"), static_cast<size_t>(bytes)});
+    read_outside_tensor(run->trainer->program(), tensor,
+                        {&given(begin, "to"), static_cast<size_t>(bytes)});
   });
 }
 
 thimble_code thimble_run_write_weight(thimble_run* run, int32_t index, const void* from,
                                       int64_t bytes) {
   return guarded([&] {
-    const ModelTensor& tensor = weight_at(given(run, "run"), index);
-    check_size(value_of(*run, tensor), bytes);
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    check_size(*run, tensor, bytes);
     const auto* const begin = static_cast<const std::byte*>(from);
-    write_model_tensor(run->trainer->program(), tensor, 0,
-                       {&given(begin, "from"), static_cast<size_t>(bytes)});
+    write_outside_tensor(run->trainer->program(), tensor,
+                         {&given(begin, "from"), static_cast<size_t>(bytes)});
   });
 }

@@ -109,6 +109,9 @@ double CallerBatches::fill_training(Program& program, const Model& model,
              "the data end in step {}: {} of the {} rows of '{}' were filled; have more, or ask "
              "for fewer steps",
              rows.step + 1, rows.first + filled, rows.batch, model.options.name);
+  if (model.goes_on.valid()) {
+    program.view<float>(model.goes_on)[0] = rows.step % data_.steps_per_epoch == 0 ? 0.0f : 1.0f;
+  }
   const double count = static_cast<double>(rows.batch) * entries_counted(model);
   program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(count);
   return count;
@@ -118,6 +121,11 @@ TestRows CallerBatches::fill_test(Program& program, const Model& model, int64_t 
   TestRows filled;
   filled.rows = fill(program, model, {.split = Split::test, .first = first});
   if (filled.rows == 0) return filled;
+  if (filled.rows < model.rows() && model.whole_batches) {
+    user_check(first > 0, "tests of {} take {} rows at a time, and there are {}; have more",
+               model.options.name, model.rows(), filled.rows);
+    return {};  // the rest waits for more
+  }
   filled.counted = static_cast<double>(filled.rows) * entries_counted(model);
   program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(filled.counted);
   return filled;

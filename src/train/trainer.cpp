@@ -291,6 +291,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   const int64_t per_epoch = steps_per_epoch_;
   const int64_t save_every = recipe().save_every.steps(per_epoch);
   const int64_t evaluate_every = recipe().evaluate_every.steps(per_epoch);
+  const bool kept_on_disk = !options_.out.empty();
   const int64_t first = result_.steps;
   step_->end_before(steps_);
   const auto todo = static_cast<size_t>(std::max<int64_t>(0, steps_ - first));
@@ -325,7 +326,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
             .run_seconds = elapsed,
             .loss_scale = scaler_.dynamic() ? scaler_.scale() : 0},
            progress.evaluated, saving);
-    if (saving && !options_.out.empty()) save();
+    if (saving && kept_on_disk) save();
 
     const double done = static_cast<double>(step + 1 - first);
     progress.step = step + 1;
@@ -343,6 +344,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.tier = planned_.tier;
     progress.test = result_.test;
     if (show) show(progress);
+    if (!last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
+      result_.stopped = true;
+      if (!saving && kept_on_disk) save();
+    }
     if (result_.stopped) break;
   }
   if (first >= steps_) result_.stopped = !test();

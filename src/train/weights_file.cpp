@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/initialize.h"
-#include "train/model_tensors.h"
+#include "train/outside_tensors.h"
 #include "train/safetensors.h"
 
 namespace thimble {
@@ -34,27 +34,9 @@ struct Piece {
   }
 };
 
-// A tensor of the model, and where a file has it.
-struct Place {
-  ModelTensor tensor;
-  std::string name;                // in the file
-  std::vector<int64_t> axes = {};  // of the file's tensor, in our order; empty: the same
-
-  bool turned() const { return !axes.empty(); }
-};
-
-Shape shape_in_file(const Place& place, const Graph& graph) {
-  const Shape shape = graph[place.tensor.value].type.shape;
-  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  for (size_t k = 0; k < place.axes.size(); ++k) {
-    dims[static_cast<size_t>(place.axes[k])] = shape[static_cast<int>(k)];
-  }
-  return Shape(std::span<const int64_t>(dims));
-}
-
 void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const Graph& graph,
-                 const Place& place) {
-  const TensorType wanted = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
+                 const OutsideTensor& place) {
+  const TensorType wanted = type_of(place, graph);
   user_check(stored.type.shape == wanted.shape,
              "'{}': tensor '{}' is {}, but {} wants {}: it holds another model", file.path(),
              stored.name, to_string(stored.type), graph.name, to_string(wanted));
@@ -64,38 +46,6 @@ void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const 
       "'{}': tensor '{}' is {}, and only F64, F32, F16 and BF16 can be converted to the {} of "
       "{}; store it as one of these",
       file.path(), stored.name, to_string(stored.type), name_of(wanted.dtype), graph.name);
-}
-
-// The bytes of a tensor with its axes in another order: axis k of the result is axis axes[k].
-std::vector<std::byte> turned(std::span<const std::byte> tensor, const Shape& shape,
-                              std::span<const int64_t> axes, int64_t element) {
-  std::array<int64_t, Shape::kMaxRank> step{}, extent{}, at{};  // of the result's axes, in `tensor`
-  const size_t rank = axes.size();
-  for (size_t k = 0; k < rank; ++k) {
-    const int axis = static_cast<int>(axes[k]);
-    step[k] = shape.product(axis + 1, shape.rank()) * element;
-    extent[k] = shape[axis];
-  }
-  std::vector<std::byte> result(tensor.size());
-  int64_t from = 0;
-  for (size_t to = 0; to < result.size(); to += static_cast<size_t>(element)) {
-    std::memcpy(result.data() + to, tensor.data() + from, static_cast<size_t>(element));
-    for (size_t k = rank; k-- > 0;) {
-      from += step[k];
-      if (++at[k] < extent[k]) break;
-      from -= step[k] * extent[k];
-      at[k] = 0;
-    }
-  }
-  return result;
-}
-
-std::vector<int64_t> inverse(std::span<const int64_t> axes) {
-  std::vector<int64_t> result(axes.size());
-  for (size_t k = 0; k < axes.size(); ++k) {
-    result[static_cast<size_t>(axes[k])] = static_cast<int64_t>(k);
-  }
-  return result;
 }
 
 // Rounds `count` numbers of type From to type To. False: one of them is finite and its result is not.
@@ -123,13 +73,13 @@ bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t 
 }
 
 void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
-                 const Place& place) {
+                 const OutsideTensor& place) {
   const DType from = stored.type.dtype, to = program.graph()[place.tensor.value].type.dtype;
   std::vector<std::byte> whole;  // of a tensor that has to be turned
   if (place.turned()) {
     whole.resize(static_cast<size_t>(stored.type.bytes().count));
     file.read_part(stored, 0, whole);
-    whole = turned(whole, stored.type.shape, place.axes, size_of(from));
+    whole = as_ours(place, stored.type, whole);
   }
   Piece read, rounded;
   for_each_piece(stored.type, [&](int64_t first, int64_t count) {
@@ -152,49 +102,20 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
   });
 }
 
-// The model's tensors under the names of the other program, or without the prefix of these. To be
-// written: without constants, and under all names.
-std::vector<Place> foreign_places(const Graph& graph, const ForeignNames& foreign, bool with_prefix,
-                                  bool to_write = false) {
-  std::map<std::string_view, const ForeignTensor*> by_name;
-  for (const ForeignTensor& tensor : foreign.tensors) by_name[tensor.own] = &tensor;
-  std::vector<Place> places;
-  for (const ModelTensor& tensor : model_tensors(graph)) {
-    const auto known = by_name.find(graph[tensor.value].name);
-    internal_check(known != by_name.end(), "a weight that the other program's names leave out");
-    if (to_write && known->second->constant) continue;
-    std::string name = known->second->theirs;
-    if (!with_prefix && name.starts_with(foreign.prefix)) name.erase(0, foreign.prefix.size());
-    places.push_back({tensor, std::move(name), known->second->axes});
-    if (!to_write) continue;
-    for (const std::string& other : known->second->also) {
-      places.push_back({tensor, other, known->second->axes});
-    }
-  }
-  return places;
-}
-
-// Under our own names; statistics that the file does not have are left out.
-std::vector<Place> own_places(const Graph& graph, const SafetensorsFile* file = nullptr) {
-  std::vector<Place> places;
-  for (const ModelTensor& tensor : model_tensors(graph)) {
-    const Value& value = graph[tensor.value];
-    const bool missing = file != nullptr && file->find(value.name) == nullptr;
-    if (value.role == Role::statistic && missing) continue;
-    places.push_back({tensor, value.name});
-  }
-  return places;
-}
-
 // By whose names the file goes.
-std::vector<Place> places_in(const SafetensorsFile& file, const Graph& graph,
-                             const std::optional<ForeignNames>& foreign) {
+std::vector<OutsideTensor> places_in(const SafetensorsFile& file, const Graph& graph,
+                                     const std::optional<ForeignNames>& foreign) {
   for (const bool with_prefix : {true, false}) {
     if (!foreign) break;
-    std::vector<Place> places = foreign_places(graph, *foreign, with_prefix);
+    std::vector<OutsideTensor> places = foreign_tensors(graph, *foreign, with_prefix);
     if (file.find(places.front().name) != nullptr) return places;
   }
-  return own_places(graph, &file);
+  std::vector<OutsideTensor> places = outside_tensors(graph);
+  std::erase_if(places, [&](const OutsideTensor& place) {  // statistics may be missing
+    const bool statistic = graph[place.tensor.value].role == Role::statistic;
+    return statistic && file.find(place.name) == nullptr;
+  });
+  return places;
 }
 
 }  // namespace
@@ -207,16 +128,16 @@ std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign) {
   const SafetensorsFile file(path);
   const Graph& graph = program.graph();
-  const std::vector<Place> places = places_in(file, graph, foreign);
+  const std::vector<OutsideTensor> places = places_in(file, graph, foreign);
   // Every tensor is looked at before any is loaded.
   std::map<std::pair<DType, DType>, int> converted;
-  for (const Place& place : places) {
+  for (const OutsideTensor& place : places) {
     const StoredTensor& stored = file.at(place.name);
     check_shape(file, stored, graph, place);
     const DType dtype = graph[place.tensor.value].type.dtype;
     if (stored.type.dtype != dtype) ++converted[{stored.type.dtype, dtype}];
   }
-  for (const Place& place : places) load_tensor(file, file.at(place.name), program, place);
+  for (const OutsideTensor& place : places) load_tensor(file, file.at(place.name), program, place);
   std::string note;
   for (const auto& [types, count] : converted) {
     note += fmt::format("{}{} tensor{} of {} became {}", note.empty() ? "" : ", ", count,
@@ -230,17 +151,13 @@ void save_weights(const std::string& path, Program& program,
   const Graph& graph = program.graph();
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
-  for (const Place& place :
-       foreign ? foreign_places(graph, *foreign, true, true) : own_places(graph)) {
-    const TensorType type = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
-    const auto fetch = [&program, &graph, &whole, place, type](int64_t at,
-                                                               std::span<std::byte> out) {
+  for (const OutsideTensor& place : outside_tensors(graph, foreign)) {
+    const TensorType type = type_of(place, graph);
+    const auto fetch = [&program, &whole, place, type](int64_t at, std::span<std::byte> out) {
       if (!place.turned()) return read_model_tensor(program, place.tensor, at, out);
       if (at == 0) {
         whole.resize(static_cast<size_t>(type.bytes().count));
-        read_model_tensor(program, place.tensor, 0, whole);
-        whole = turned(whole, graph[place.tensor.value].type.shape, inverse(place.axes),
-                       size_of(type.dtype));
+        read_outside_tensor(program, place, whole);
       }
       std::memcpy(out.data(), whole.data() + at, out.size());
     };

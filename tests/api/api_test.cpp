@@ -83,11 +83,11 @@ struct Source {
   }
 };
 
-struct Run {
-  Run(const Plan& plan, const thimble_run_options& options) {
+struct OneRun {
+  OneRun(const Plan& plan, const thimble_run_options& options) {
     EXPECT_EQ(thimble_run_new(plan.handle, &options, &handle), THIMBLE_OK) << thimble_last_error();
   }
-  ~Run() { thimble_run_free(handle); }
+  ~OneRun() { thimble_run_free(handle); }
 
   std::vector<float> weight(const char* name) {
     int32_t index = -1;
@@ -107,7 +107,7 @@ std::string last() { return thimble_last_error(); }
 TEST(Api, AStepIsTheSameHoweverItIsDriven) {
   Source source;
   const Plan plan("steps = 6");
-  Run stepped(plan, source.options()), whole(plan, source.options());
+  OneRun stepped(plan, source.options()), whole(plan, source.options());
   thimble_figures figures = {};
   for (int i = 0; i < 6; ++i) {
     ASSERT_EQ(thimble_run_step(stepped.handle, &figures), THIMBLE_OK) << last();
@@ -127,7 +127,7 @@ TEST(Api, AStepThatWasNotBegunLeavesTheRunGood) {
   Source good, bad;
   bad.fails_in_prepare = 2;
   const Plan plan("microbatch = 4\noptimizer = \"sgd\"\nmomentum = 0.9");
-  Run expected(plan, good.options()), run(plan, bad.options());
+  OneRun expected(plan, good.options()), run(plan, bad.options());
   for (int i = 0; i < 4; ++i) {
     ASSERT_EQ(thimble_run_step(expected.handle, nullptr), THIMBLE_OK);
     if (i == 2) {
@@ -150,7 +150,7 @@ TEST(Api, AStepLeftInItsMiddleCannotGoOnButFromACheckpoint) {
   thimble_run_options options = source.options();
   options.out = out.c_str();
   {
-    Run run(plan, options);
+    OneRun run(plan, options);
     for (int i = 0; i < 3; ++i) ASSERT_EQ(thimble_run_step(run.handle, nullptr), THIMBLE_OK);
     const char* saved = nullptr;
     ASSERT_EQ(thimble_run_save(run.handle, &saved), THIMBLE_OK) << last();
@@ -163,12 +163,12 @@ TEST(Api, AStepLeftInItsMiddleCannotGoOnButFromACheckpoint) {
     EXPECT_EQ(thimble_run_save(run.handle, nullptr), THIMBLE_MISTAKE);
   }
   options.resume = THIMBLE_RESUME;
-  Run again(plan, options);
+  OneRun again(plan, options);
   EXPECT_EQ(thimble_run_done(again.handle), 3);
   EXPECT_EQ(thimble_run_train(again.handle, nullptr, nullptr), THIMBLE_OK) << last();
   options.out = nullptr;
   options.resume = THIMBLE_START;
-  Run whole(plan, options);
+  OneRun whole(plan, options);
   EXPECT_EQ(thimble_run_train(whole.handle, nullptr, nullptr), THIMBLE_OK) << last();
   EXPECT_EQ(again.weight("classifier.weight"), whole.weight("classifier.weight"));
 }
@@ -177,7 +177,7 @@ TEST(Api, ACallbackNeedNotSayWhy) {
   Source source;
   source.fails_in_fill = 0;
   source.says_why = false;
-  Run run(Plan("microbatch = 4"), source.options());
+  OneRun run(Plan("microbatch = 4"), source.options());
   ASSERT_EQ(thimble_run_step(run.handle, nullptr), THIMBLE_CALLBACK);
   EXPECT_NE(last().find("the callback 'fill' failed"), std::string::npos);
 }
@@ -188,7 +188,7 @@ TEST(Api, StopsWithACheckpoint) {
   Source source;
   thimble_run_options options = source.options();
   options.out = out.c_str();
-  Run run(Plan("steps = 1000"), options);
+  OneRun run(Plan("steps = 1000"), options);
   const auto show = [](void* context, const thimble_progress* progress) -> int32_t {
     if (progress->step == 4) thimble_run_stop(static_cast<thimble_run*>(context));
     return 0;
@@ -203,7 +203,7 @@ TEST(Api, OldCallersHaveFewerMembers) {
   thimble_run_options options = source.options();
   options.size = offsetof(thimble_run_options, rate);
   options.rate = reinterpret_cast<thimble_rate>(1);  // behind what the caller knows of
-  Run run(Plan(), options);
+  OneRun run(Plan(), options);
   EXPECT_EQ(thimble_run_step(run.handle, nullptr), THIMBLE_OK) << last();
   thimble_run* none = nullptr;
   options.size = 3;
@@ -258,7 +258,7 @@ TEST(Api, ThreadsWithRunsOfTheirOwn) {
   for (auto& result : weights) {
     threads.emplace_back([&result] {
       Source source;
-      Run run(Plan("steps = 20"), source.options());
+      OneRun run(Plan("steps = 20"), source.options());
       EXPECT_EQ(thimble_run_train(run.handle, nullptr, nullptr), THIMBLE_OK) << last();
       result = run.weight("classifier.weight");
     });

@@ -14,7 +14,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
         deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
@@ -26,6 +26,7 @@ help:
 	@echo "make test-page  reports in a headless Chromium (installs it; SHOTS=FOLDER: pictures of them)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
+	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -109,6 +110,20 @@ $(CAMPAIGN_VENV)/bin/python:
 test-campaign: build $(PYTHON)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(PYTHON) tests/campaign/run.py $(BUILD)/thimble --scale $(SCALE) \
 	        $(if $(ONLY),--only $(ONLY))
+
+TORCH_VENV := build/torch/venv
+TORCH      ?= $(TORCH_VENV)/bin/python
+
+$(TORCH_VENV)/bin/python:
+	@tools/setup python3-venv
+	@python3 -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
+	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers || { rm -rf $(TORCH_VENV); exit 1; }
+
+test-torch: build $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan

@@ -6,7 +6,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
+#include "fit/largest.h"
 #include "plan/bytes/explain.h"
 #include "recipe/plan_file.h"
 #include "report/plan_report.h"
@@ -23,6 +26,7 @@ struct Flags {
   bool verbose = false;
   bool sweep = false;
   bool explain = false;
+  std::string largest;
 };
 
 // Which kernel runs what, how often.
@@ -122,16 +126,30 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
   return kOk;
 }
 
+// The largest that fits, put into what was asked for.
+void take_largest(const std::string& what, Resolved& resolved) {
+  user_check(resolved.recipe.memory && *resolved.recipe.memory != kLeastMemory,
+             "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
+  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe));
+  const Largest largest =
+      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory);
+  say("largest {}: {} (--{} {})\n", what, largest.value, largest.field, largest.value);
+  resolved.recipe = largest.recipe;
+  resolved.said = largest.said;
+}
+
 int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.recipe, false);
+  Resolved resolved = resolve(flags.recipe, false);
+  if (!flags.largest.empty()) take_largest(flags.largest, resolved);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
-  const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  const auto asked = plan_asked(resolved, flags.recipe.json);
+  if (!asked) return kInfeasible;
+  const PlannedTraining* const planned = &asked->training;
   const Model& model = planned->full().model;
   if (!flags.save.empty()) {
     std::vector<ShapedPlan> plans;
@@ -140,7 +158,7 @@ int run(const Flags& flags) {
   }
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
   if (flags.recipe.json) {
-    print_json(summary_of(*planned));
+    print_json(summary_of(*asked));
     return kOk;
   }
   const Plan plan = priced_as_a_whole(*planned);
@@ -175,6 +193,10 @@ Command add_plan(CLI::App& app) {
   command->add_flag(
       "--explain", flags->explain,
       "What fills the arena when it is fullest, and what is kept, encoded or computed again");
+  command
+      ->add_option("--largest", flags->largest,
+                   "The largest batch, length, layers or width that fits --memory")
+      ->type_name("WHAT");
   command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
   command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
       ->type_name("FILE");

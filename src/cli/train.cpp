@@ -1,6 +1,7 @@
 // thimble train: plan, then train inside the plan.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "base/process.h"
 #include "base/stop_signals.h"
 #include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "data/fingerprint.h"
@@ -75,9 +77,10 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
+nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& result,
                            const Flags& flags) {
-  nlohmann::json json = summary_of(planned);
+  const PlannedTraining& planned = asked.training;
+  nlohmann::json json = summary_of(asked);
   json.update({{"steps", result.steps},
                {"epochs", result.epochs},
                {"train_loss", result.train.loss},
@@ -122,6 +125,28 @@ void resume_codec(const std::string& out, Recipe& recipe) {
   } catch (const UserError& error) {
     user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
   }
+}
+
+// Nor is what a budget chose: a run that goes on with another recomputes more, or less, and has the same
+// bits.
+void resume_choices(const std::string& out, Resolved& resolved) {
+  const auto folder = latest_checkpoint(out);
+  if (!folder || !is_fitted(resolved.recipe, resolved.said)) return;
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  try {
+    for_each_field(resolved.recipe, [&](const Field& field) {
+      std::string key = field.name();
+      std::ranges::replace(key, '-', '_');
+      const std::string_view technique = field.about().technique;
+      const bool chosen = !technique.empty() && technique != "recomputation";
+      if (chosen && begun.contains(key) && !resolved.said.contains(field.name())) {
+        field.set(begun[key]);
+      }
+    });
+  } catch (const UserError& error) {
+    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
+  }
+  resolved.recipe.fit = false;
 }
 
 // Whether the run goes on with what is in the folder.
@@ -185,10 +210,14 @@ int run(const Flags& typed) {
                                : RunFolder(flags.out);
   const std::string& out = folder.path();
   const bool resume = goes_on(flags, out);
-  if (resume) resume_codec(out, resolved.recipe);
+  if (resume) {
+    resume_codec(out, resolved.recipe);
+    resume_choices(out, resolved);
+  }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  auto asked = plan_asked(resolved, flags.recipe.json, Measuring::always);
+  if (!asked) return kInfeasible;
+  PlannedTraining* const planned = &asked->training;
 
   const Model& model = planned->full().model;
   TrainOptions options = options_from(flags, resolved, out, resume);
@@ -205,7 +234,7 @@ int run(const Flags& typed) {
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
-  if (flags.recipe.json) print_json(result_json(*planned, result, flags));
+  if (flags.recipe.json) print_json(result_json(*asked, result, flags));
   if (result.stopped) {
     say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
         "with "

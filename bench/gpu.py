@@ -33,12 +33,12 @@ ROWS = [
     ("WRN-28-2 b100 fp32, all kept", WRN, "wrn fp32", 0.45, 400 << 20),
     ("WRN-28-2 b100 fp16, all kept", [*WRN, "--precision", "fp16"], "wrn amp", 0.25, 215 << 20),
     ("WRN-28-2 b100 fp16, microbatch 10, density 0.3, recomputed",
-     [*WRN, *SMALL, "--memory", "6.5MB"], "wrn amp checkpoint microbatch", 0.12, 6_500_000),
-    ("ResNet-1001 b32 fp32", [*DEEP, "--allow", "exact", "--memory", "4.5GiB"],
+     [*WRN, *SMALL, "--memory", "6.5MB", "--fit", "off"], "wrn amp checkpoint microbatch", 0.12, 6_500_000),
+    ("ResNet-1001 b32 fp32", [*DEEP, "--allow", "exact", "--memory", "4.5GiB", "--fit", "off"],
      "resnet-1001 fp32", 0.70, 4.5 * 2**30),
-    ("ResNet-1001 b32 fp16", [*DEEP, "--precision", "fp16", "--memory", "2.6GiB"],
+    ("ResNet-1001 b32 fp16", [*DEEP, "--precision", "fp16", "--memory", "2.6GiB", "--fit", "off"],
      "resnet-1001 amp", 0.30, 2.6 * 2**30),
-    ("LSTM 4x1024 b64 T2048 fp32", [*LSTM, "--memory", "1.6GiB"], "lstm fp32", 1.3, 1.6 * 2**30),
+    ("LSTM 4x1024 b64 T2048 fp32", [*LSTM, "--memory", "1.6GiB", "--fit", "off"], "lstm fp32", 1.3, 1.6 * 2**30),
 ]
 MORE_PEERS = ["resnet-1001 fp32 checkpoint", "resnet-1001 amp checkpoint", "wrn amp compile",
               "wrn amp compile budget 0.5"]

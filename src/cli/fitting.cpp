@@ -25,13 +25,7 @@ void say_choices(const FitReport& fit, const PlannedTraining& training) {
 
 nlohmann::json to_json(const FitReport& fit) {
   nlohmann::json choices = nlohmann::json::array();
-  for (const TechniqueShare& share : fit.shares) {
-    choices.push_back({{"what", share.what},
-                       {"flags", share.flags},
-                       {"tier", share.tier},
-                       {"saved_bytes", share.saved.count},
-                       {"paid_ms", share.ms_paid}});
-  }
+  for (const TechniqueShare& share : fit.shares) choices.push_back(to_json(share));
   return {{"allow", name_of(fit.allow)},
           {"choices", choices},
           {"plain_arena_bytes", fit.plain_arena.count},

@@ -52,6 +52,7 @@ Fit::Fit(const Recipe& typed, const Settings& said)
   check(typed_);
   typed_.fit = false;
   typed_.memory.reset();
+  if (!said_.contains("planner")) typed_.planner = "optimal";
   searches_.resize(3);
 }
 

@@ -3,6 +3,7 @@
 // fit/explain.h; printed, drawn or written as JSON by whoever likes.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,9 @@ struct Explanation {
   std::vector<PricePoint> frontier;  // largest arena first
   double next_mib_ms = 0;            // of the MiB after the plan's arena; 0: there is none below
 };
+
+std::string explanation_text(const Explanation& why);
+nlohmann::json to_json(const TechniqueShare& share);
+nlohmann::json to_json(const Explanation& why);
 
 }  // namespace thimble

@@ -20,12 +20,7 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w,
   user_check(g.in_c % g.groups == 0 && g.out_c % g.groups == 0 && w[3] * g.groups == g.in_c,
              "[{}] {} channels and weights {} do not go into {} groups", op, g.in_c, to_string(w),
              g.groups);
-  const int64_t span_h = g.in_h + 2 * g.pad - g.kernel_h;
-  const int64_t span_w = g.in_w + 2 * g.pad - g.kernel_w;
-  user_check(span_h >= 0 && span_w >= 0, "[{}] kernel {}x{} is larger than the padded image {}", op,
-             g.kernel_h, g.kernel_w, to_string(x));
-  g.out_h = span_h / g.stride + 1;
-  g.out_w = span_w / g.stride + 1;
+  g.fit(op, "kernel", x);
   return g;
 }
 

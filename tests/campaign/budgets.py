@@ -36,7 +36,10 @@ def random_recipe(rng):
                  ["--precision", "bf16"], ["--codec", "mask"]):
         if rng.random() < 0.25:
             words += more
-    if rng.random() < 0.2 and words[words.index("--batch") + 1] != "2":
+    rows = int(words[words.index("--batch") + 1])
+    # Of a last microbatch of one row, resnet's last stage would normalise one pixel: refused.
+    single = net.startswith("resnet") and rows % 2 == 1
+    if rng.random() < 0.2 and rows != 2 and not single:
         words += ["--microbatch", "2"]
     return words
 

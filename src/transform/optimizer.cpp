@@ -47,12 +47,22 @@ Attrs settings_of(const UpdateRule& rule, OptimizerSpec spec, double decay) {
 // and settings.
 class UpdateNodes {
  public:
-  UpdateNodes(Builder& b, const OptimizerSpec& spec, const OptimizerInputs& scalars)
-      : b_(b), spec_(spec), scalars_(scalars), rule_(running_rule(spec)) {}
+  UpdateNodes(Builder& b, const OptimizerSpec& spec, const OptimizerInputs& scalars,
+              WeightSettings otherwise = {})
+      : b_(b),
+        spec_(spec),
+        scalars_(scalars),
+        otherwise_(std::move(otherwise)),
+        rule_(running_rule(spec)) {}
 
   // w moves by its gradient, times `factor` where that is valid.
   void add(ValueId w, ValueId g, ValueId factor) {
-    const Attrs settings = settings_of(rule_, spec_, decay_of(b_.graph(), w, spec_));
+    const auto own = otherwise_.find(b_.graph()[w].name);
+    const bool usual = own == otherwise_.end();
+    rate_ = usual ? scalars_.learning_rate : rate_of(own->second.rate);
+    const double decay = decay_of(b_.graph(), w, spec_);
+    const Attrs settings =
+        settings_of(rule_, spec_, usual ? decay : own->second.decay.value_or(decay));
     if (spec_.fold) {  // g is the new momentum, weight decay included
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
@@ -81,6 +91,13 @@ class UpdateNodes {
   }
 
  private:
+  // That of the run, times a factor.
+  ValueId rate_of(double factor) {
+    if (factor == 1) return scalars_.learning_rate;
+    ValueId& rate = rates_[factor];
+    if (!rate.valid()) rate = b_.op("scale", {scalars_.learning_rate}, {{"factor", factor}});
+    return rate;
+  }
   std::string name_of(ValueId w, const RuleState& state) const {
     return fmt::format("{}.{}", b_.graph()[w].name, state.name);
   }
@@ -116,7 +133,7 @@ class UpdateNodes {
       inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(w)));
       attrs.set("rounding", std::string("kahan"));
     }
-    inputs.push_back(scalars_.learning_rate);
+    inputs.push_back(rate_);
     if (rule.reads_step || (coded && rounds_at_random(rule))) inputs.push_back(scalars_.step);
     inputs.insert(inputs.end(), behind_scalars.begin(), behind_scalars.end());
     if (factor.valid()) {
@@ -137,7 +154,10 @@ class UpdateNodes {
   Builder& b_;
   const OptimizerSpec& spec_;
   const OptimizerInputs& scalars_;
+  const WeightSettings otherwise_;
   const UpdateRule& rule_;
+  std::map<double, ValueId> rates_;        // by factor
+  ValueId rate_ = scalars_.learning_rate;  // of the weight at hand
 };
 
 // What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
@@ -200,8 +220,12 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
-                            bool several_microbatches, ValueId loss_scale, ValueId rng) {
+                            bool several_microbatches, ValueId loss_scale, ValueId rng,
+                            const WeightSettings& otherwise) {
   check_optimizer(spec, several_microbatches);
+  user_check(otherwise.empty() || !spec.fold,
+             "gradients that are folded into the momentum go by one rate and one decay; leave "
+             "--fold out, or the groups of parameters");
   Builder b(graph);
   b.set_backward(true);
   OptimizerInputs scalars;
@@ -252,7 +276,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   }
   fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
-  UpdateNodes updates(b, spec, scalars);
+  UpdateNodes updates(b, spec, scalars, otherwise);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (!folded[i].codes.valid()) updates.add(trained[i], complete[i], unscaling.factor);
   }

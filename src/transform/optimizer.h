@@ -95,10 +95,11 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
 // `loss_scale` is what add_loss_scale made; `rng` is the model's, where it has one: an update that
-// draws random bits makes one else. Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
+// draws random bits makes one else. `otherwise` goes for weights that gradients are not folded into.
+// Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
                             bool several_microbatches = false, ValueId loss_scale = {},
-                            ValueId rng = {});
+                            ValueId rng = {}, const WeightSettings& otherwise = {});
 
 }  // namespace thimble

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "survey/step_report.h"
+#include "survey/report_files.h"
 
 namespace thimble {
 namespace {
@@ -30,9 +30,9 @@ int run(const Flags& flags) {
   } else {
     plan = load_plan(flags.what);
   }
-  const StepReport report = report_step({.plan = record ? record->plan : *plan,
-                                         .run = record ? &*record : nullptr,
-                                         .frontier = flags.frontier == "on"});
+  const ReportFiles report = make_report({.plan = record ? record->plan : *plan,
+                                          .run = record ? &*record : nullptr,
+                                          .frontier = flags.frontier == "on"});
   for (const std::string& note : report.notes) say("thimble: note: {}\n", note);
   if (!flags.page.empty()) {
     write_file(flags.page, report.page);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "pipeline/check_plan_file.h"
 #include "recipe/plan_file.h"
 #include "recipe/settings.h"
 
@@ -123,11 +124,9 @@ int64_t steps_per_line(int64_t steps) {
 }
 
 void record_plan(const std::string& folder, const PlannedTraining& planned) {
-  std::vector<ShapedPlan> plans;
-  for (const auto& variant : planned.variants) plans.push_back({variant->shape, variant->plan});
   const std::string before = text_of(folder + kPlan);
   write_file(folder + kRecipe, to_toml(settings_of(planned.recipe)));
-  save_plan(folder + kPlan, planned.recipe, plans);
+  save_plan(folder + kPlan, planned);
   std::error_code ignored;
   if (before.empty() || before != text_of(folder + kPlan)) {
     std::filesystem::remove(folder + kTrace, ignored);

@@ -9,6 +9,7 @@
 #include "base/finite.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
+#include "train/outside_tensors.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -372,6 +373,8 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   return result_;
 }
 
-void Trainer::export_weights(const std::string& path) { save_weights(path, program()); }
+void Trainer::export_weights(const std::string& path) {
+  save_weights(path, program(), names_outside(planned_.full().model));
+}
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -197,7 +198,8 @@ void Trainer::step(int64_t step) {
 
 Figures Trainer::advance() {
   const int64_t step = result_.steps;
-  step_->end_before(step + 1);
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  step_->end_before(source_.known_ahead() ? kNever : step + 1);
   this->step(step);
   result_.steps = step + 1;
   const TrainingStep::Part& done = step_->result();

@@ -14,8 +14,8 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test-page  reports in a headless Chromium (installs it; SHOTS=FOLDER: pictures of them)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
+	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -37,6 +38,7 @@ help:
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
+	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -110,6 +112,20 @@ test-campaign: build $(PYTHON)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(PYTHON) tests/campaign/run.py $(BUILD)/thimble --scale $(SCALE) \
 	        $(if $(ONLY),--only $(ONLY))
 
+TORCH_VENV := build/torch/venv
+TORCH      ?= $(TORCH_VENV)/bin/python
+
+$(TORCH_VENV)/bin/python:
+	@tools/setup python3-venv
+	@python3 -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
+	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers || { rm -rf $(TORCH_VENV); exit 1; }
+
+test-torch: build $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
+
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
 
@@ -149,6 +165,9 @@ bench-remat: build
 bench-techniques: build
 	@python3 bench/techniques.py --thimble $(BUILD)/thimble $(if $(QUICK),--quick) \
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+
+bench-fit: build
+	@python3 bench/fit.py $(BUILD)/thimble --out docs/results/fit.md
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

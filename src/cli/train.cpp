@@ -1,12 +1,14 @@
 // thimble train: plan, then train inside the plan.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/stop_signals.h"
 #include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "data/fingerprint.h"
@@ -76,14 +78,37 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
+nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& result,
                            const Flags& flags) {
-  nlohmann::json json = summary_of(planned, result);
+  nlohmann::json json = summary_of(asked.training, result);
+  json.update(summary_of(asked));
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
   }
   return json;
+}
+
+// A run that goes on keeps what its budget chose when it began; with another budget it recomputes more, or
+// less, and has the same bits.
+void resume_choices(const std::string& out, Resolved& resolved) {
+  const auto folder = latest_checkpoint(out);
+  if (!folder || !is_fitted(resolved.recipe, resolved.said)) return;
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  try {
+    for_each_field(resolved.recipe, [&](const Field& field) {
+      std::string key = field.name();
+      std::ranges::replace(key, '-', '_');
+      const std::string_view technique = field.about().technique;
+      const bool chosen = !technique.empty() && technique != "recomputation";
+      if (chosen && begun.contains(key) && !resolved.said.contains(field.name())) {
+        field.set(begun[key]);
+      }
+    });
+  } catch (const UserError& error) {
+    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
+  }
+  resolved.recipe.fit = false;
 }
 
 // Whether the run goes on with what is in the folder.
@@ -141,10 +166,14 @@ int run(const Flags& typed) {
                                : RunFolder(flags.out);
   const std::string& out = folder.path();
   const bool resume = goes_on(flags, out);
-  if (resume) resume_codec(out, resolved.recipe);
+  if (resume) {
+    resume_codec(out, resolved.recipe);
+    resume_choices(out, resolved);
+  }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  auto asked = plan_asked(resolved, flags.recipe.json, Measuring::always);
+  if (!asked) return kInfeasible;
+  PlannedTraining* const planned = &asked->training;
 
   const Model& model = planned->full().model;
   TrainOptions options = options_from(flags, resolved, out, resume);
@@ -161,7 +190,7 @@ int run(const Flags& typed) {
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
 
-  if (flags.recipe.json) print_json(result_json(*planned, result, flags));
+  if (flags.recipe.json) print_json(result_json(*asked, result, flags));
   if (result.stopped) {
     say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
         "with "

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace thimble {
 namespace {
 
@@ -65,6 +67,12 @@ ValueId Layers::norm(std::string_view name, ValueId x, std::string_view act) {
 ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
   const Shape shape = builder_.shape(x);
   const TensorType channel = {{shape.back()}, DType::f32};
+  const int64_t count = shape.elements() / shape.back();
+  user_check(!options_.training || count > 1,
+             "the norm of '{}' would see one number a channel, a row of one pixel, and one has no "
+             "variance; choose a larger --batch or --image, a --microbatch that leaves no single "
+             "row, or --norm group",
+             builder_.graph()[gamma].name);
   const ValueId running_mean = builder_.statistic("running_mean", channel);
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
   const bool own = options_.training && options_.norm == Norm::batch;
@@ -73,9 +81,9 @@ ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   std::vector<ValueId> statistics = {running_mean, running_var};
   if (options_.training) {
     const std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
-    const std::vector<ValueId> moved = builder_.apply(
-        "running_stats_update", {running_mean, running_var, here[0], here[1]},
-        {{"momentum", options_.norm_momentum}, {"count", shape.elements() / shape.back()}});
+    const std::vector<ValueId> moved =
+        builder_.apply("running_stats_update", {running_mean, running_var, here[0], here[1]},
+                       {{"momentum", options_.norm_momentum}, {"count", count}});
     statistics = own ? here : moved;
   }
   return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);

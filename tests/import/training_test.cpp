@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "data/dataset.h"
+#include "train/safetensors.h"
 #include "train/trainer.h"
 #include "train/weights_file.h"
 
@@ -130,7 +131,7 @@ TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, ImportedNet, testing::Values("pictures", "words", "series"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& net) { return std::string(net.param); });
 
 }  // namespace
 }  // namespace thimble

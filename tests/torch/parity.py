@@ -70,7 +70,7 @@ def run(program, *flags):
     return done.stdout
 
 
-def compare(name, program, steps, folder, rate=1e-4, extra=()):
+def compare(name, program, steps, folder, rate=2e-5, extra=()):
     tools = thimble_torch()
     module, loss, example = nets.net(name)
     batch, _ = tools.fields_of(module, loss, example)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from . import aten
-from .values import DTYPES, ROWS, CannotExport, Known, Node, Unsupported, Value, size_of, where_of
+from .values import DTYPES, ROWS, CannotExport, Known, Node, Unsupported, Value, is_callers, size_of, where_of
 
 
 class _WithLoss(nn.Module):
@@ -76,7 +76,7 @@ def _export(wrapped, tensors, rows):
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         at = ""
         for frame in _frames(error):
-            if "/torch/" not in frame.filename:
+            if is_callers(frame.filename):
                 at = f" at {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
         raise CannotExport(f"torch.export cannot trace the module{at}: {first[:400]}; write what depends on numbers "
                            "in a tensor as torch.where, or without it") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 import torch
@@ -82,13 +83,21 @@ class Node:
     shapes: list  # of the outputs
 
 
+_OURS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+
+
+def is_callers(path: str) -> bool:
+    """Whether a file is neither PyTorch's nor this package's."""
+    return not path.startswith(_OURS)
+
+
 def where_of(node) -> str:
     """The innermost line of the caller's source that a node comes from: "net.py:12: x = self.conv(x)"."""
     trace = node.meta.get("stack_trace") or ""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     found = ""
     for at, line in enumerate(lines):
-        if not line.startswith('File "') or any(part in line.split('"')[1] for part in ("/torch/", "/thimble/exporter/")):
+        if not line.startswith('File "') or not is_callers(line.split('"')[1]):
             continue
         path, number = line.split('"')[1], line.split(", line ")[1].split(",")[0]
         code = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith("File ") else ""

@@ -7,6 +7,7 @@ import os
 import pathlib
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64,
                     c_size_t, c_void_p)
+from typing import Any
 
 MOST_DIMS = 8
 OK, BUG, MISTAKE, NO_FIT, DEVICE, MEMORY, STOPPED, CALLBACK = range(8)
@@ -136,6 +137,9 @@ class _Functions:
             function.restype = result
             function.argtypes = arguments
             setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:  # for those who check types
+        raise AttributeError(f"libthimble.so has no thimble_{name}")
 
 
 c = _Functions()

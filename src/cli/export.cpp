@@ -29,8 +29,9 @@ int run(const Flags& flags) {
   const std::optional<ForeignNames>& foreign = trained.model().foreign;
   // A net from outside goes back as it came.
   const bool outside = !trained.model().first_values.empty();
-  const std::string names =
-      !flags.names.empty() ? flags.names : outside ? foreign->program : "thimble";
+  const std::string names = !flags.names.empty() ? flags.names
+                            : outside            ? foreign->program
+                                                 : "thimble";
   const bool own = names == "thimble";
   user_check(own || (foreign && foreign->program == names),
              "{} has no names by which {} knows it; choose --names {}", recipe.model.name, names,
@@ -53,9 +54,10 @@ Command add_export(CLI::App& app) {
       ->required();
   command->add_option("file", flags->file, "File to write")->type_name("")->required();
   command
-      ->add_option("--names", flags->names,
-                   "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
-                   "from outside, where it is the usual) (thimble)")
+      ->add_option(
+          "--names", flags->names,
+          "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
+          "from outside, where it is the usual) (thimble)")
       ->type_name("NAME");
   command->add_option("--weights", flags->weights, "Other weights than the checkpoint's")
       ->type_name("FILE");

@@ -58,9 +58,10 @@ inline Work resample_work(const Signature& s) {
 inline std::vector<Sample> resample_samples(bool backward) {
   std::vector<Sample> result;
   for (const char* mode : {"nearest", "bilinear", "corners", "average"}) {
-    for (const auto& [x, h, w] :
-         {std::tuple{Shape{2, 3, 4, 8}, int64_t{6}, int64_t{12}}, {Shape{1, 7, 5, 3}, 3, 4},
-          {Shape{2, 1, 1, 16}, 4, 3}, {Shape{2, 5, 5, 5}, 1, 1}}) {
+    for (const auto& [x, h, w] : {std::tuple{Shape{2, 3, 4, 8}, int64_t{6}, int64_t{12}},
+                                  {Shape{1, 7, 5, 3}, 3, 4},
+                                  {Shape{2, 1, 1, 16}, 4, 3},
+                                  {Shape{2, 5, 5, 5}, 1, 1}}) {
       Sample sample = {.inputs = {{x}}, .attrs = {{"h", h}, {"w", w}, {"mode", std::string(mode)}}};
       if (backward) {
         sample.inputs = {{{x[0], h, w, x[3]}}};

@@ -44,13 +44,13 @@ struct ResampleAxis {
   constexpr Taps taps(int64_t o) const {
     if (mode == Resampling::nearest) return {o * in / out, o * in / out, 0};
     if (mode == Resampling::average) return {o * in / out, ((o + 1) * in + out - 1) / out - 1, 0};
-    const float at = mode == Resampling::corners
-                         ? (out > 1 ? static_cast<float>(o) * static_cast<float>(in - 1) /
-                                          static_cast<float>(out - 1)
-                                    : 0.0f)
-                         : (static_cast<float>(o) + 0.5f) * static_cast<float>(in) /
-                                   static_cast<float>(out) -
-                               0.5f;
+    const float at =
+        mode == Resampling::corners
+            ? (out > 1 ? static_cast<float>(o) * static_cast<float>(in - 1) /
+                             static_cast<float>(out - 1)
+                       : 0.0f)
+            : (static_cast<float>(o) + 0.5f) * static_cast<float>(in) / static_cast<float>(out) -
+                  0.5f;
     if (at <= 0) return {0, 0, 0};
     const int64_t below = static_cast<int64_t>(at);
     if (below >= in - 1) return {in - 1, in - 1, 0};

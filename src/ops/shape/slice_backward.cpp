@@ -22,7 +22,8 @@ void gradient(GradientBuilder& g) {
   if (!g.wants(0)) return;
   const int64_t axis = g.attrs().integer("axis"), begin = g.attrs().integer("begin");
   const int64_t end = begin + g.build().shape(g.input(0))[static_cast<int>(axis)];
-  g.give(0, g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
+  g.give(0,
+         g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
 }
 
 void reference(const KernelArgs& args) {

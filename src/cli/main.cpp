@@ -151,6 +151,8 @@ int run(int argc, char** argv) {
 int run_and_explain(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const SaidElsewhere&) {
+    return kCallersMistake;
   } catch (const UserError& error) {
     say("thimble: {}\n", error.what());
     return kCallersMistake;

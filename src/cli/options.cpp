@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/console.h"
+#include "comm/world.h"
 #include "data/dataset.h"
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
@@ -31,7 +32,9 @@ std::string help_of(const ListedField& listed) {
 }
 
 // REQUIRES: what is typed was read already, by the field itself.
-void note(const std::string& sentence) { say("thimble: note: {}\n", sentence); }
+void note(const std::string& sentence) {
+  if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
+}
 
 // Flags of `train` that say where a run is kept and what it writes: a recipe file may have them.
 constexpr std::array<std::string_view, 8> kOfOneRun = {
@@ -188,6 +191,7 @@ std::unique_ptr<Feeder> make_feeder(const Resolved& resolved) {
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
+  if (launched_rank() > 0) return std::nullopt;
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
     print_json(

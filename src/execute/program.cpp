@@ -35,6 +35,7 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
     Bound bound{};
     bound.kernel = &backend.kernel(signature_of(graph, call.node));
     bound.args.attrs = &node.attrs;
+    bound.args.ranks = backend.ranks();
     const auto bind = [&](const std::vector<ValueId>& values, const std::vector<Bytes>& at) {
       const size_t first = tensors_.size();
       for (size_t i = 0; i < values.size(); ++i) {
@@ -86,6 +87,8 @@ CallUse Program::use_of(size_t s) const {
   for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
   for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
   if (args.workspace) use.writes.push_back(range(args.workspace, calls_[s].kernel->workspace));
+  // Ranks meet in the order of the plan: as if all collectives wrote the same bytes, outside of it.
+  if (graph_[plan_.calls[s].node].op->collective) use.writes.push_back({-1, 0});
   use.seconds = backend_.seconds(signature_of(graph_, plan_.calls[s].node));
   return use;
 }

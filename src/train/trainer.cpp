@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
+#include "comm/agreement.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
 #include "train/initialize.h"
@@ -51,13 +53,20 @@ Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions op
     evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
   }
   start();
-  if (!options_.out.empty()) {  // when nothing else can be wrong
+  if (!options_.out.empty() && first_rank()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
   }
 }
 
 Trainer::~Trainer() = default;
+
+bool Trainer::first_rank() const { return ranks() == nullptr || ranks()->rank() == 0; }
+
+bool Trainer::asked_to_stop() const {
+  const bool asked = options_.stop && options_.stop();
+  return ranks() == nullptr ? asked : any_rank(*ranks(), asked);
+}
 
 void Trainer::start() {
   initialize(program(), recipe().seed);
@@ -68,11 +77,16 @@ void Trainer::start() {
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    check_keys(recipe_of_checkpoint(*folder), fmt::format("the checkpoint in '{}'", *folder));
-    const Position position =
-        load_checkpoint(*folder, program(), bits_of(to_json(recipe())), options_.fingerprint);
+    const nlohmann::json begun = recipe_of_checkpoint(*folder);
+    check_keys(begun, fmt::format("the checkpoint in '{}'", *folder));
+    nlohmann::json bits = bits_of(to_json(recipe()));
+    if (begun.value("ranks", nlohmann::json(1)) != recipe().ranks.count) {
+      for (const char* key : {"microbatch", "microbatch_tokens"}) bits.erase(key);
+    }
+    const Position position = load_checkpoint(*folder, program(), bits, options_.fingerprint);
     result_.resumed_at = position.step;
     result_.checkpoint = *folder;
+    if (options_.saved) options_.saved(*folder);
     user_check(tally_.from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(!scaler_.dynamic() ||
@@ -181,9 +195,19 @@ bool Trainer::evaluate() {
   if (!recipe().evaluate) return true;
   Tally tally(planned_.full().model);
   const int64_t count = feeder_.test_count();
-  for (int64_t first = 0; first < count;) {
-    if (asked_to_stop()) return false;
+  const int others = ranks() == nullptr ? 1 : ranks()->size();
+  // Ranks take turns, but where they have to gather weights for each other.
+  const bool together =
+      others == 1 || std::ranges::any_of(evaluators_[0].model().graph.nodes,
+                                         [](const Node& node) { return node.op->collective; });
+  int turn = 0;
+  for (int64_t first = 0; first < count; ++turn) {
+    if ((together || turn % others == 0) && asked_to_stop()) return false;
     BoundVariant& evaluator = evaluator_of(first);
+    if (!together && turn % others != ranks()->rank()) {
+      first += std::min(evaluator.model().rows(), count - first);
+      continue;
+    }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
     const Feeder::TestRows filled =
@@ -192,6 +216,7 @@ bool Trainer::evaluate() {
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
+  if (!together) tally.add_up(*ranks());
   result_.test_count = count;
   result_.test = tally.figures();
   return true;
@@ -213,6 +238,7 @@ void Trainer::save() {
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint =
       save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
+  if (options_.saved) options_.saved(result_.checkpoint);
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
@@ -239,8 +265,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   for (int64_t step = first; step < steps_; ++step) {
     if (step % per_epoch == 0) tally_.clear();
     const Clock::time_point before = Clock::now();
+    const double talked = ranks() == nullptr ? 0 : ranks()->seconds();
     this->step(step);
     result_.seconds.push_back(seconds_since(before));
+    if (ranks() != nullptr) result_.communication += ranks()->seconds() - talked;
     result_.steps = step + 1;
     const Bucket* const bucket = feeder_.bucket(step);
     rows += bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
@@ -280,6 +308,16 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   for (const BoundVariant& evaluator : evaluators_) {
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
     result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
+  }
+  result_.arena_of_ranks = {result_.measured_arena};
+  if (ranks() != nullptr) {
+    result_.arena_of_ranks.clear();
+    for (const double bytes :
+         gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
+      result_.arena_of_ranks.emplace_back(static_cast<int64_t>(bytes));
+    }
+    const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
+    result_.communication = all > 0 ? result_.communication / all : 0;
   }
   result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);

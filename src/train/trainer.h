@@ -20,14 +20,18 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};      // folder of checkpoints; empty: none
-  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string out = {};  // folder of checkpoints; empty: none
+  // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to divide
+  // the batch into other microbatches than it was begun with.
+  bool resume = false;
   std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
+  // Called with the folder of a checkpoint that the run can go on from, from now on.
+  std::function<void(const std::string& folder)> saved = {};
 };
 
 // What the caller shows while training runs.
@@ -54,6 +58,8 @@ struct TrainResult {
   Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
+  std::vector<Bytes> arena_of_ranks;  // the same, of every rank
+  double communication = 0;           // share of the steps' time spent with other ranks
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
   double step_ms = 0;           // median
@@ -91,7 +97,10 @@ class Trainer {
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
   const Recipe& recipe() const { return planned_.recipe; }
-  bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  Communicator* ranks() const { return planned_.backend->ranks(); }
+  bool first_rank() const;
+  // Of several ranks all ask at the same time, and hear the same.
+  bool asked_to_stop() const;
   bool evaluate();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
   BoundVariant& evaluator_of(int64_t first);

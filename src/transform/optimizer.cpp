@@ -62,8 +62,9 @@ class UpdateNodes {
     } else if (ranks_.parts() &&
                !b_.graph()[w].is_part()) {  // g is a part; what becomes of it, all get
       const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), part_unit(spec_));
-      const ValueId own = add_with_state(w, b_.op("own_part", {w}, parts), g, factor, settings);
-      b_.apply("gather_update", {w, own}, parts);
+      const ValueId own = b_.op("own_part", {w}, parts);
+      b_.graph()[own].whole = b_.shape(w);
+      b_.apply("gather_update", {w, add_with_state(w, own, g, factor, settings)}, parts);
     } else {
       add_with_state(w, w, g, factor, settings);
     }
@@ -217,7 +218,12 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
   return values;
 }
 
-int64_t part_unit(const OptimizerSpec& spec) { return spec.state_bits == 8 ? kCodeBlock : 1; }
+int64_t part_unit(const OptimizerSpec& spec) {
+  // Loops over elements take some at a time; those that are left over may round otherwise. Lines of 64
+  // bytes are what they all divide, and what the arena aligns to.
+  constexpr int64_t kLine = 16;
+  return spec.state_bits == 8 ? kCodeBlock : kLine;
+}
 
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> of_rank, const OptimizerSpec& spec,

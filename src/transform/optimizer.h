@@ -103,7 +103,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             bool several_microbatches = false, ValueId loss_scale = {},
                             ValueId rng = {}, const RanksSpec& ranks = {});
 
-// What parts of weights and state are multiples of: a block, where state is kept by blocks.
+// Elements that parts are multiples of: lines of 64 bytes in f32; blocks, where state has such.
 int64_t part_unit(const OptimizerSpec& spec);
 
 }  // namespace thimble

@@ -129,9 +129,10 @@ TEST(Ranks, KeepTheirShareOfTheState) {
   RunSetup run = wrn();
   Graph graph = build_model(run.model).graph;
   for (const int count : {2, 4, 8}) {
-    int64_t part = 0;  // of every weight, rounded up to a whole number
+    int64_t part = 0;  // of every weight, in lines of 64 bytes
     for (const Value& value : graph.values) {
-      if (value.role == Role::weight) part += (value.type.elements() + count - 1) / count * 4;
+      const int64_t lines = (value.type.elements() + 15) / 16;
+      if (value.role == Role::weight) part += (lines + count - 1) / count * 64;
     }
     for (const Shard shard : {Shard::state, Shard::gradients, Shard::weights}) {
       run.ranks = {count, shard};
@@ -174,7 +175,7 @@ TEST(Ranks, GoOnFromWhatOthersSaved) {
     // By one process, and by three ranks that keep other parts.
     RunSetup after = run;
     after.microbatch = 8;
-    TrainingRun single(after, {.steps = 6, .resume = true, .out = out});
+    TrainingRun single(after, {.steps = 6, .out = out, .resume = true});
     const TrainResult result = single.run();
     EXPECT_EQ(result.weights_sha256, expected.result.weights_sha256);
     EXPECT_EQ(kept_by(single.program()), expected.kept);
@@ -189,7 +190,7 @@ TEST(Ranks, GoOnWhereOneProcessStopped) {
     const std::string out = folder / "run";
     alone(run, 8, {.steps = 3, .out = out});
     for (const Trained& rank :
-         by_ranks(run, {3, shard}, {.steps = 6, .resume = true, .out = out})) {
+         by_ranks(run, {3, shard}, {.steps = 6, .out = out, .resume = true})) {
       EXPECT_EQ(rank.result.resumed_at, 3);
       EXPECT_EQ(rank.kept, expected.kept) << name_of(shard);
     }

@@ -8,7 +8,6 @@
 
 #include "base/cores.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "cli/console.h"
 #include "comm/agreement.h"
 
@@ -45,7 +44,7 @@ Asked read_for_ranks(const std::string& model, Settings typed, World* world) {
     const auto ranks = typed.find("ranks");
     user_check(ranks == typed.end() || ranks->second == fmt::format("{}", world->size()),
                "--ranks {} is not what was started: {} ranks; leave --ranks out",
-               ranks == typed.end() ? "" : json_text(ranks->second), world->size());
+               ranks == typed.end() ? "" : read_text(ranks->second, "--ranks"), world->size());
     typed["ranks"] = fmt::format("{}", world->size());
   }
   Asked asked = read_recipe(model, typed);

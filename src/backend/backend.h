@@ -85,6 +85,8 @@ class Backend {
     static_cast<void>(arena);
     return std::nullopt;
   }
+  // Of a device with memory of its own: what is free there now.
+  virtual std::optional<Bytes> free_memory() const { return std::nullopt; }
   virtual void copy_in(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void copy_out(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void synchronise() = 0;

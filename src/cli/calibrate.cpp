@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <filesystem>
 #include <map>
 
 #include "base/error.h"
@@ -62,13 +60,6 @@ struct Outcome {
   }
 };
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char date[16];
-  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
-  return date;
-}
-
 // What is asked for, of every model.
 std::vector<Recipe> recipes_of(const Flags& flags) {
   std::vector<Recipe> recipes;
@@ -122,18 +113,6 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
     recipe.planner = "optimal";
     return time();
   }
-}
-
-// What is there already stays: other machines, other models; but not what `forgotten` names.
-void add_to_file(const std::string& path, const std::string& machine, const CostTable& table,
-                 const std::vector<std::string>& forgotten = {}) {
-  CostFile file;
-  if (exists(path)) file = read_costs(path);
-  for (const std::string& key : forgotten) file[machine].erase(key);
-  for (const auto& [key, time] : table) file[machine][key] = time;
-  const std::string folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) ensure_directory(folder);
-  write_costs(path, file);
 }
 
 void print_table(const Outcome& outcome) {
@@ -242,7 +221,7 @@ int run(const Flags& flags) {
     if (recipe.codec.automatic) recipe.codec = {};  // not chosen yet
     whole_steps.push_back(whole_step_key(recipe, *backend));
   }
-  add_to_file(path, backend->machine(), table, whole_steps);
+  add_costs(path, backend->machine(), table, whole_steps);
 
   Outcome outcome;
   outcome.machine = backend->machine();
@@ -253,7 +232,7 @@ int run(const Flags& flags) {
     for (const Recipe& recipe : recipes) {
       CostTable step;
       outcome.steps.push_back(time_step(recipe, step));
-      add_to_file(path, backend->machine(), step);
+      add_costs(path, backend->machine(), step);
     }
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

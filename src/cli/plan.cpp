@@ -6,9 +6,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
-#include "plan/bytes/explain.h"
-#include "recipe/plan_file.h"
+#include "fit/explain.h"
+#include "fit/largest.h"
+#include "pipeline/check_plan_file.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 #include "survey/ranks.h"
@@ -25,6 +28,7 @@ struct Flags {
   bool verbose = false;
   bool sweep = false;
   bool explain = false;
+  std::string largest;
   bool simulate = false;
   double jitter = ClusterModel().jitter;
   double slowest = ClusterModel().slowest;
@@ -42,64 +46,6 @@ void print_kernels(const PlannedTraining& planned) {
   for (const auto& [key, times] : count) {
     fmt::print("  {:<32}{:<36}{:>6}x\n", key.first, key.second, times);
   }
-}
-
-// What is live when the arena is fullest, and which of it would be the cheapest to do without.
-void print_explanation(const PlannedTraining& planned) {
-  const Graph& graph = planned.graph();
-  const std::vector<LiveValue> live = live_at_peak(graph, planned.full().costs, planned.plan());
-  const auto call = static_cast<size_t>(planned.plan().peak_call);
-  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1,
-             planned.plan().calls.size(), graph[planned.plan().calls[call].node].name, live.size());
-  constexpr size_t kShown = 12;
-  for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
-    const Value& value = graph[live[i].value];
-    fmt::print("  {:>12}  {:<16}{:<44} made at {}, last read at {}\n", to_string(live[i].bytes),
-               name_of(value.role), value.name, live[i].made + 1, live[i].last_read + 1);
-  }
-  const LiveValue* cheapest = nullptr;
-  for (const LiveValue& entry : live) {
-    if (entry.seconds_per_byte < 0) continue;
-    if (cheapest == nullptr || entry.seconds_per_byte < cheapest->seconds_per_byte) {
-      cheapest = &entry;
-    }
-  }
-  if (cheapest != nullptr) {
-    fmt::print("  cheapest next byte to save: '{}', {} for {:.3f} ms of recomputation\n",
-               graph[cheapest->value].name, to_string(cheapest->bytes),
-               1e3 * cheapest->seconds_per_byte * static_cast<double>(cheapest->bytes.count));
-  }
-}
-
-// How every large activation that the backward pass needs gets there.
-void print_activations(const PlannedTraining& planned) {
-  const Graph& graph = planned.graph();
-  const std::vector<Fate> fates = fates_of(graph, planned.plan());
-  const auto fate_text = [&](ValueId value) {
-    return fates[value.at()] == Fate::recomputed ? "computed again" : "kept";
-  };
-  std::map<size_t, std::string> lines;  // by value
-  const auto add = [&](ValueId value, Bytes bytes, const std::string& text) {
-    lines[value.at()] =
-        fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
-  };
-  CodecSpec any = planned.recipe.codec;
-  any.only.clear();
-  for (const Encodable& whole : find_encodable(graph, any)) {
-    add(whole.value, graph[whole.value].type.bytes(), fate_text(whole.value));
-  }
-  for (const Encoded& encoded : find_encoded(graph)) {
-    Bytes bytes;
-    for (const ValueId part : encoded.code) {
-      bytes += graph[part].type.bytes();
-      lines.erase(part.at());
-    }
-    add(encoded.value, graph[encoded.value].type.bytes(),
-        fmt::format("{} as {}, {}", fate_text(encoded.code[0]), name_of(encoded.codec),
-                    to_string(bytes)));
-  }
-  fmt::print("  large activations that the backward pass needs\n");
-  for (const auto& [value, line] : lines) fmt::print("{}", line);
 }
 
 nlohmann::json ranks_json(const RanksSpec& ranks, const Communication& with) {
@@ -194,8 +140,21 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
   return kOk;
 }
 
+// The largest that fits, put into what was asked for.
+void take_largest(const std::string& what, Resolved& resolved) {
+  user_check(resolved.recipe.memory && *resolved.recipe.memory != kLeastMemory,
+             "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
+  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe));
+  const Largest largest =
+      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory);
+  say("largest {}: {} (--{} {})\n", what, largest.value, largest.field, largest.value);
+  resolved.recipe = largest.recipe;
+  resolved.said = largest.said;
+}
+
 int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.recipe, false);
+  Resolved resolved = resolve(flags.recipe, false);
+  if (!flags.largest.empty()) take_largest(flags.largest, resolved);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
@@ -208,18 +167,18 @@ int run(const Flags& flags) {
     return print_ranks(resolved.recipe, flags.recipe.json);
   }
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
-  const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  const auto asked = plan_asked(resolved, flags.recipe.json);
+  if (!asked) return kInfeasible;
+  const PlannedTraining* const planned = &asked->training;
   const Model& model = planned->full().model;
-  if (!flags.save.empty()) {
-    std::vector<ShapedPlan> plans;
-    for (const auto& variant : planned->variants) plans.push_back({variant->shape, variant->plan});
-    save_plan(flags.save, planned->recipe, plans);
-  }
+  if (!flags.save.empty()) save_plan(flags.save, *planned);
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
+  Explanation explanation;
+  if (flags.explain) explanation = explain(*planned, asked->fit ? &*asked->fit : nullptr);
   if (flags.recipe.json) {
-    nlohmann::json summary = summary_of(*planned);
+    nlohmann::json summary = summary_of(*asked);
     if (planned->recipe.ranks.several()) summary.update(describe_ranks(*planned, flags));
+    if (flags.explain) summary["explanation"] = to_json(explanation);
     print_json(summary);
     return kOk;
   }
@@ -232,10 +191,7 @@ int run(const Flags& flags) {
              plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->full().costs.source, planned->plan_seconds);
   if (planned->recipe.ranks.several()) describe_ranks(*planned, flags);
-  if (flags.explain) {
-    print_explanation(*planned);
-    print_activations(*planned);
-  }
+  if (flags.explain) fmt::print("{}", explanation_text(explanation));
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
     if (!path.empty()) fmt::print("  saved to {}\n", path);
@@ -255,7 +211,12 @@ Command add_plan(CLI::App& app) {
       ->type_name("FILE");
   command->add_flag(
       "--explain", flags->explain,
-      "What fills the arena when it is fullest, and what is kept, encoded or computed again");
+      "What fills the arena, what a MiB more or less costs, and why each tensor is kept, "
+      "encoded or computed again");
+  command
+      ->add_option("--largest", flags->largest,
+                   "The largest batch, length, layers or width that fits --memory")
+      ->type_name("WHAT");
   command->add_flag("--sweep", flags->sweep,
                     "Memory against time, for every planner; with --ranks, for every sharding");
   command->add_flag("--simulate", flags->simulate,

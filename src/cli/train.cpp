@@ -1,26 +1,27 @@
 // thimble train: plan, then train inside the plan.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
-#include <filesystem>
 #include <optional>
 
 #include "base/build_id.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_digest.h"
-#include "base/process.h"
 #include "base/stop_signals.h"
 #include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "comm/agreement.h"
 #include "data/fingerprint.h"
 #include "report/plan_report.h"
+#include "report/run_report.h"
 #include "train/accord.h"
-#include "train/checkpoint.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -34,6 +35,7 @@ struct Flags {
   std::string resume;  // latest, auto; empty: no
   bool overwrite = false;
   std::string weights;
+  std::string tensorboard;
   std::string export_initial;
   std::string export_batches;
   bool losses = false;
@@ -73,7 +75,8 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
 
 TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
                           bool resume) {
-  TrainOptions options = {.out = out, .resume = resume, .weights = flags.weights};
+  TrainOptions options = {
+      .out = out, .resume = resume, .weights = flags.weights, .tensorboard = flags.tensorboard};
   if (!flags.export_batches.empty()) {
     ensure_directory(flags.export_batches);
     options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
@@ -85,35 +88,10 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
+nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& result,
                            const Flags& flags) {
-  nlohmann::json json = summary_of(planned);
-  json.update({{"steps", result.steps},
-               {"epochs", result.epochs},
-               {"train_loss", result.train.loss},
-               {"test_loss", result.test.loss},
-               {"measured_arena_bytes", result.measured_arena.count},
-               {"evaluation_arena_bytes", result.evaluation_arena.count},
-               {"step_ms", result.step_ms},
-               {"loss_scale", result.loss_scale},
-               {"skipped_steps", result.skipped},
-               {"weights_sha256", result.weights_sha256},
-               {"rss_peak_bytes", resident_peak().count},
-               {"resumed_at", result.resumed_at},
-               {"stopped", result.stopped},
-               {"checkpoint", result.checkpoint}});
-  for (const Metric& metric : planned.full().model.metrics) {
-    json["train_" + metric.name] = result.train[metric.name];
-    json["test_" + metric.name] = result.test[metric.name];
-  }
-  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
-  if (planned.recipe.sparsity.enabled()) {
-    json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
-  }
-  if (result.arena_of_ranks.size() > 1) {
-    for (const Bytes bytes : result.arena_of_ranks) json["rank_arena_bytes"].push_back(bytes.count);
-    json["communication_share"] = result.communication;
-  }
+  nlohmann::json json = summary_of(asked.training, result);
+  json.update(summary_of(asked));
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
@@ -121,21 +99,26 @@ nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& re
   return json;
 }
 
-// A run that goes on keeps its activations as it began: an automatic codec is not chosen anew.
-void resume_codec(const std::string& out, Recipe& recipe) {
+// A run that goes on keeps what its budget chose when it began; with another budget it recomputes more, or
+// less, and has the same bits.
+void resume_choices(const std::string& out, Resolved& resolved) {
   const auto folder = latest_checkpoint(out);
-  if (!recipe.codec.automatic || !folder) return;
+  if (!folder || !is_fitted(resolved.recipe, resolved.said)) return;
   const nlohmann::json begun = recipe_of_checkpoint(*folder);
-  const nlohmann::json asked = to_json(recipe);
-  const auto same = [&](const char* key) {
-    return begun.contains(key) && begun[key] == asked[key];
-  };
-  if (!same("codec") || !same("codec_only") || !begun.contains("codec_chosen")) return;
   try {
-    find_field(fields_of(recipe), "codec-chosen")->set(begun["codec_chosen"]);
+    for_each_field(resolved.recipe, [&](const Field& field) {
+      std::string key = field.name();
+      std::ranges::replace(key, '-', '_');
+      const std::string_view technique = field.about().technique;
+      const bool chosen = !technique.empty() && technique != "recomputation";
+      if (chosen && begun.contains(key) && !resolved.said.contains(field.name())) {
+        field.set(begun[key]);
+      }
+    });
   } catch (const UserError& error) {
     user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
   }
+  resolved.recipe.fit = false;
 }
 
 // A run that goes on by other ranks keeps its microbatches where these can share them: then its numbers
@@ -164,21 +147,14 @@ void resume_microbatch(const std::string& out, const Settings& said, Recipe& rec
 
 // Whether the run goes on with what is in the folder.
 bool goes_on(const Flags& flags, const std::string& out) {
-  const bool begun = latest_checkpoint(out).has_value();
-  if (flags.resume == "auto" && !begun) {
-    std::error_code unknown;
-    user_check(
-        !std::filesystem::is_symlink(out + "/latest", unknown),
-        "'{0}/latest' points at no whole checkpoint; put back what it points at, or remove it "
-        "to start anew",
-        out);
+  const Resume resume = flags.resume.empty()     ? Resume::never
+                        : flags.resume == "auto" ? Resume::or_start
+                                                 : Resume::latest;
+  const bool on = goes_on(resume, flags.overwrite, out);
+  if (resume == Resume::or_start && !on) {
     say("there is no checkpoint in '{}' yet: a new run begins\n", out);
   }
-  user_check(!begun || !flags.resume.empty() || flags.overwrite,
-             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
-             "again, or another --out",
-             out);
-  return flags.resume == "auto" ? begun : !flags.resume.empty();
+  return on;
 }
 
 // What the recipe file says of the run, where nothing was typed.
@@ -200,6 +176,7 @@ Flags with_file(Flags flags, const Settings& run) {
   text("out", flags.out);
   text("resume", flags.resume);
   text("weights", flags.weights);
+  text("tensorboard", flags.tensorboard);
   text("export-initial", flags.export_initial);
   text("export-batches", flags.export_batches);
   toggle("overwrite", flags.overwrite);
@@ -277,7 +254,8 @@ int train(const Flags& typed, World* world) {
   const std::string& out = place.out;
   if (place.resume) {
     resume_codec(out, resolved.recipe);
-    resume_microbatch(out, flags.recipe.typed(), resolved.recipe);
+    resume_choices(out, resolved);
+    resume_microbatch(out, resolved.said, resolved.recipe);
   }
   TrainOptions options = options_from(flags, resolved, out, place.resume);
   if (world != nullptr) {
@@ -286,8 +264,11 @@ int train(const Flags& typed, World* world) {
                  to_json(resolved.recipe), options.fingerprint});
   }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  // Ranks do not measure by themselves: their times would differ, and so would their plans.
+  auto by_command = plan_asked(resolved, flags.recipe.json,
+                               world == nullptr ? Measuring::always : Measuring::by_budgets);
+  if (!by_command) return kInfeasible;
+  PlannedTraining* const planned = &by_command->training;
   if (world != nullptr) {
     check_plans(world->ranks(), *planned);
     planned->backend->join(world->ranks());
@@ -316,7 +297,7 @@ int train(const Flags& typed, World* world) {
     if (first) display.show(p);
   });
 
-  if (flags.recipe.json && first) print_json(result_json(*planned, result, flags));
+  if (flags.recipe.json && first) print_json(result_json(*by_command, result, flags));
   if (result.stopped) {
     const int signal = signals.received() != 0 ? signals.received() : SIGTERM;
     if (first) {
@@ -357,6 +338,10 @@ Command add_train(CLI::App& app) {
       ->type_name("FILE");
 
   defaults.group("For other programs");
+  command
+      ->add_option("--tensorboard", flags->tensorboard,
+                   "Write losses and metrics as TensorBoard's event files")
+      ->type_name("FOLDER");
   command
       ->add_option("--export-initial", flags->export_initial,
                    "Write the first weights as safetensors")

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace thimble {
 namespace {
 
@@ -84,6 +86,12 @@ ValueId Layers::of_all_ranks(ValueId channels) {
 ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
   const Shape shape = builder_.shape(x);
   const TensorType channel = {{shape.back()}, DType::f32};
+  const int64_t count = shape.elements() / shape.back();
+  user_check(!options_.training || count > 1,
+             "the norm of '{}' would see one number a channel, a row of one pixel, and one has no "
+             "variance; choose a larger --batch or --image, a --microbatch that leaves no single "
+             "row, or --norm group",
+             builder_.graph()[gamma].name);
   const ValueId running_mean = builder_.statistic("running_mean", channel);
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
   const bool own = options_.training && options_.norm != Norm::carried;

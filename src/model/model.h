@@ -14,6 +14,7 @@
 
 #include "base/record.h"
 #include "graph/graph.h"
+#include "graph/update_rule.h"
 
 namespace thimble {
 
@@ -102,8 +103,10 @@ Own own_of(const ModelOptions& options) {
 
 // A weight as another program has it.
 struct ForeignTensor {
-  std::string own, theirs;  // names
-  bool turned = false;      // [out,in] here is [in,out] there
+  std::string own, theirs;             // names
+  std::vector<int64_t> axes = {};      // axis k here is axis axes[k] there; empty: as here
+  std::vector<std::string> also = {};  // more names of it there
+  bool constant = false;               // is read from there, and never written back
 };
 
 // How another program names the model's weights and lays them out, so that its files can be read
@@ -123,12 +126,19 @@ struct Model {
   std::string loss_counts;         // entries of this field (tokens); empty: rows
   ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
   std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
+  ValueId
+      goes_on;    // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they
+                  // begin; invalid: rows are records in any order
   ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
   ValueId loss;  // f32 [1], a result; invalid when generating
   std::vector<Metric> metrics;
   std::vector<Output> outputs;
   std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
+  // Of nets that come with numbers of their own.
+  std::string first_values;  // a safetensors file, by the foreign names; empty: as values say
+  WeightSettings weight_settings;  // of weights that are not updated like the others
+  bool whole_batches = false;  // its loss counts every row of a batch: none may be left empty
 
   int64_t rows() const;
   // InternalError when the model reads no such field.

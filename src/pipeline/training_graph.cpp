@@ -16,9 +16,22 @@
 namespace thimble {
 namespace {
 
+// The backward pass goes through the forward pass from its end to its beginning; how far it jumps ahead
+// of that order, and comes back, in nodes. What a segment computes again is there for one visit.
+int64_t longest_jump(const Graph& graph) {
+  int64_t lowest = std::ssize(graph.nodes), longest = 0;
+  for (const Node& node : graph.nodes) {
+    if (!node.backward || !node.differentiates.valid()) continue;
+    const auto at = static_cast<int64_t>(node.differentiates.at());
+    lowest = std::min(lowest, at);
+    longest = std::max(longest, at - lowest);
+  }
+  return longest;
+}
+
 // Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
-// through the forward pass: what crosses from node to node is what segments have to keep. Scratch plays
-// no part: the order must not depend on the device.
+// through the forward pass: what crosses from node to node is what segments have to keep; nor jumps
+// through more than about a quarter of it. Scratch plays no part: the order must not depend on the device.
 void order_for_memory(Graph& graph) {
   const auto measure = [](const Graph& g) {
     const Costs no_costs{.nodes = std::vector<NodeCost>(g.nodes.size()), .source = ""};
@@ -31,7 +44,10 @@ void order_for_memory(Graph& graph) {
   put_in_order(other, lean_order(graph));
   const auto [peak, crossing] = measure(graph);
   const auto [other_peak, other_crossing] = measure(other);
-  if (other_peak < peak && other_crossing <= crossing) graph = std::move(other);
+  const int64_t most = std::max<int64_t>(longest_jump(graph), std::ssize(graph.nodes) / 8);
+  if (other_peak < peak && other_crossing <= crossing && longest_jump(other) <= most) {
+    graph = std::move(other);
+  }
 }
 
 void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {
@@ -108,6 +124,9 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
+  user_check(!training.model.goes_on.valid() || microbatches == 1,
+             "a state that is carried from step to step is of the rows of a whole batch; leave "
+             "--microbatch or --carried-state out");
   check_optimizer(optimizer, microbatches > 1);
   check_sparse_state(optimizer, sparsity);
   const std::vector<ValueId> wanted = differentiated(graph, weights);
@@ -122,8 +141,9 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   take_over_forward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
-  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
-                                 root.upstream, training.model.rng, ranks);
+  training.scalars =
+      add_updates(graph, weights, gradients, optimizer, microbatches > 1, root.upstream,
+                  training.model.rng, training.model.weight_settings, ranks);
   training.model.rng = training.scalars.rng;
   if (microbatches > 1 || ranks.several()) sum_results(training.model, ranks, microbatches > 1);
   if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);

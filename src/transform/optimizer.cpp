@@ -49,12 +49,22 @@ Attrs settings_of(const UpdateRule& rule, OptimizerSpec spec, double decay) {
 class UpdateNodes {
  public:
   UpdateNodes(Builder& b, const OptimizerSpec& spec, const OptimizerInputs& scalars,
-              const RanksSpec& ranks)
-      : b_(b), spec_(spec), scalars_(scalars), ranks_(ranks), rule_(running_rule(spec)) {}
+              const RanksSpec& ranks, WeightSettings otherwise = {})
+      : b_(b),
+        spec_(spec),
+        scalars_(scalars),
+        ranks_(ranks),
+        otherwise_(std::move(otherwise)),
+        rule_(running_rule(spec)) {}
 
   // w moves by its gradient, times `factor` where that is valid.
   void add(ValueId w, ValueId g, ValueId factor) {
-    const Attrs settings = settings_of(rule_, spec_, decay_of(b_.graph(), w, spec_));
+    const auto own = otherwise_.find(b_.graph()[w].name);
+    const bool usual = own == otherwise_.end();
+    rate_ = usual ? scalars_.learning_rate : rate_of(own->second.rate);
+    const double decay = decay_of(b_.graph(), w, spec_);
+    const Attrs settings =
+        settings_of(rule_, spec_, usual ? decay : own->second.decay.value_or(decay));
     if (spec_.fold) {  // g is the new momentum, weight decay included
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
@@ -77,6 +87,13 @@ class UpdateNodes {
   }
 
  private:
+  // That of the run, times a factor.
+  ValueId rate_of(double factor) {
+    if (factor == 1) return scalars_.learning_rate;
+    ValueId& rate = rates_[factor];
+    if (!rate.valid()) rate = b_.op("scale", {scalars_.learning_rate}, {{"factor", factor}});
+    return rate;
+  }
   std::string name_of(ValueId w, const RuleState& state) const {
     return fmt::format("{}.{}", b_.graph()[w].name, state.name);
   }
@@ -133,7 +150,7 @@ class UpdateNodes {
       set_whole(b_.graph(), inputs.back(), w, own);
       attrs.set("rounding", std::string("kahan"));
     }
-    inputs.push_back(scalars_.learning_rate);
+    inputs.push_back(rate_);
     if (rule.reads_step || (coded && rounds_at_random(rule))) inputs.push_back(scalars_.step);
     inputs.insert(inputs.end(), behind_scalars.begin(), behind_scalars.end());
     if (factor.valid()) {
@@ -155,7 +172,10 @@ class UpdateNodes {
   const OptimizerSpec& spec_;
   const OptimizerInputs& scalars_;
   const RanksSpec& ranks_;
+  const WeightSettings otherwise_;
   const UpdateRule& rule_;
+  std::map<double, ValueId> rates_;        // by factor
+  ValueId rate_ = scalars_.learning_rate;  // of the weight at hand
 };
 
 // What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
@@ -228,8 +248,11 @@ int64_t part_unit(const OptimizerSpec& spec) {
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> of_rank, const OptimizerSpec& spec,
                             bool several_microbatches, ValueId loss_scale, ValueId rng,
-                            const RanksSpec& ranks) {
+                            const WeightSettings& otherwise, const RanksSpec& ranks) {
   check_optimizer(spec, several_microbatches);
+  user_check(otherwise.empty() || !spec.fold,
+             "gradients that are folded into the momentum go by one rate and one decay; leave "
+             "--fold out, or the groups of parameters");
   // A whole sum over the microbatches first is one collective a step; where there is no such sum, or
   // only a part of it is kept, every microbatch's gradient is summed over the ranks as it is made.
   const bool at_end =
@@ -293,7 +316,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   }
   fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
-  UpdateNodes updates(b, spec, scalars, ranks);
+  UpdateNodes updates(b, spec, scalars, ranks, otherwise);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (!folded[i].codes.valid()) updates.add(trained[i], complete[i], unscaling.factor);
   }

@@ -45,6 +45,17 @@ TEST_F(BadInput, Models) {
   }
 }
 
+TEST_F(BadInput, NormsOfOneNumber) {
+  const Words net = {"plan", "resnet:[1,1,1,1]", "--image", "32,32,3", "--hidden", "8"};
+  const char* const why = "would see one number a channel";
+  expect_refused(net + Words{"--batch", "1"}, why, "--norm group");
+  expect_refused(net + Words{"--batch", "3", "--microbatch", "2"}, why, "--microbatch");
+  for (const Words& fine : {Words{"--batch", "1", "--norm", "group"}, Words{"--batch", "2"},
+                            Words{"--batch", "4", "--microbatch", "2"}}) {
+    EXPECT_EQ(thimble_says(net + fine, {.folder = folder_.path()}).code, 0);
+  }
+}
+
 TEST_F(BadInput, Sparsity) {
   for (const char* command : {"train", "plan", "profile"}) {
     const Words base = {command, "mlp"};

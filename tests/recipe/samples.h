@@ -12,7 +12,8 @@ namespace thimble {
 // Small nets and amounts, so that all of them can be planned.
 inline const std::map<std::string, std::vector<std::string>>& field_samples() {
   static const std::map<std::string, std::vector<std::string>> samples = {
-      {"memory", {"64MiB", "least"}},
+      {"memory", {"64MiB", "least", "auto"}},
+      {"fit", {"on"}},
       {"planner", {"drop_cheap", "log_recursive:3", "mirror"}},
       {"keep", {"*matmul*"}},
       {"recompute", {"*bias_act*"}},

@@ -38,6 +38,7 @@ struct RunSettings {
   std::string err = {};               // likewise, messages
   std::vector<std::string> environment = {};  // "NAME=value", in place of the test's own
   rlim_t address_limit = RLIM_INFINITY;       // bytes that it may map
+  bool measures = false;                      // kernels, by itself, where no times are known
   std::vector<std::string> launcher = {};     // what starts it, before its name
 };
 
@@ -54,8 +55,10 @@ class Process {
     // The user's own measurements must not change what tests see.
     std::vector<std::string> variables = {
         "THIMBLE_CACHE=" + (settings.cache.empty() ? folder_ / "cache" : settings.cache)};
+    if (!settings.measures) variables.emplace_back("THIMBLE_CALIBRATE=off");
     for (char** variable = environ; *variable != nullptr; ++variable) {
       if (!std::string_view(*variable).starts_with("THIMBLE_CACHE=") &&
+          !std::string_view(*variable).starts_with("THIMBLE_CALIBRATE=") &&
           !is_set(settings.environment, *variable))
         variables.push_back(*variable);
     }

@@ -209,6 +209,11 @@ class CudaBackend final : public Backend {
     check(cudaMemGetInfo(&free, &total), "asking for its free memory");
     return Bytes(static_cast<int64_t>(total - free)) - arena;
   }
+  std::optional<Bytes> free_memory() const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for its free memory");
+    return Bytes(static_cast<int64_t>(free));
+  }
   std::unique_ptr<Memory> allocate_host(Bytes size) override {
     return std::make_unique<PinnedMemory>(size);
   }

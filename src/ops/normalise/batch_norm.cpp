@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "ops/normalise/batch_norm_channel.h"
 #include "ops/pointwise/activation.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -80,8 +81,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 4); }
-
 template <bool kRelu>
 ValueId normalize_with_own_statistics(Builder& build, std::span<const ValueId> in) {
   const std::vector<ValueId> stats = build.apply("batch_norm_stats", {in[0]});
@@ -118,7 +117,7 @@ const OpDef op_batch_norm{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("batch_norm", attrs); },

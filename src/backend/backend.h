@@ -62,6 +62,11 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Collectives run over these ranks from now on. REQUIRES: they outlive the backend.
+  virtual void join(Communicator& ranks) { ranks_ = &ranks; }
+  // Null: this process stands for all ranks of a plan.
+  Communicator* ranks() const { return ranks_; }
+
   virtual std::string_view name() const = 0;
   // What measured times depend on beside the kernel: the processor, the number of threads. Times
   // measured on one machine are never used on another.
@@ -112,6 +117,9 @@ class Backend {
     static_cast<void>(launches);
     return nullptr;
   }
+
+ private:
+  Communicator* ranks_ = nullptr;
 };
 
 struct DeviceOptions {

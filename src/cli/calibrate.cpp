@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
+#include "comm/measure_link.h"
 #include "execute/costs.h"
 #include "execute/costs_path.h"
 #include "train/time_step.h"
@@ -157,7 +159,39 @@ nlohmann::json to_json(const Outcome& outcome) {
   return json;
 }
 
+// What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
+// that wait take cores from it.
+int measure_ranks(const Flags& flags, World& world) {
+  const Recipe recipe = read_for_ranks(flags.models.front(), flags.recipe.typed(), &world).recipe;
+  const Interconnect link = measure_link(world.ranks());
+  if (!world.first()) return kOk;
+  const std::string path = costs_to_write(flags.costs, recipe.device);
+  const auto backend = make_backend(recipe.device, recipe.on);
+  const Interconnect usual = parse_interconnect("memory");
+  add_to_file(
+      path, backend->machine(),
+      {{link_key(kLinkLatency, world.size()), {link.latency, usual.latency, today()}},
+       {link_key(kLinkByte, world.size()), {1 / link.bandwidth, 1 / usual.bandwidth, today()}}});
+  if (flags.recipe.json) {
+    print_json({{"machine", backend->machine()},
+                {"file", path},
+                {"ranks", world.size()},
+                {"latency_seconds", link.latency},
+                {"bytes_per_second", link.bandwidth}});
+    return kOk;
+  }
+  fmt::print(
+      "{}, {} ranks: {:.2f} us a message, {:.2f} GB/s\n  saved to {}; plans of as many ranks use "
+      "it "
+      "from now on\n",
+      backend->machine(), world.size(), link.latency * 1e6, link.bandwidth / 1e9, path);
+  return kOk;
+}
+
 int run(const Flags& flags) {
+  if (launched_ranks() > 1) {
+    return run_among_ranks([&](World* world) { return measure_ranks(flags, *world); });
+  }
   user_check(flags.seconds > 0 && flags.seconds < 1e9, "--seconds must be above 0");
   std::vector<Recipe> recipes = recipes_of(flags);
   const Recipe& first = recipes.front();

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
+#include "comm/world.h"
 
 namespace thimble {
 namespace {
@@ -72,13 +73,16 @@ Settings RecipeFlags::typed() const {
 
 Asked read_recipe(const std::string& model, const Settings& typed) {
   Asked asked = ask(model, typed);
-  for (const std::string& sentence : asked.notes) say("thimble: note: {}\n", sentence);
+  for (const std::string& sentence : asked.notes) {
+    if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
+  }
   return asked;
 }
 
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
+  if (launched_rank() > 0) return std::nullopt;
   const Infeasible& infeasible = std::get<Infeasible>(planned);
   if (json) {
     print_json(

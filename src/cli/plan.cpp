@@ -14,6 +14,8 @@
 #include "pipeline/check_plan_file.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
+#include "survey/ranks.h"
+#include "survey/simulate.h"
 #include "survey/sweep.h"
 
 namespace thimble {
@@ -27,6 +29,9 @@ struct Flags {
   bool sweep = false;
   bool explain = false;
   std::string largest;
+  bool simulate = false;
+  double jitter = ClusterModel().jitter;
+  double slowest = ClusterModel().slowest;
 };
 
 // Which kernel runs what, how often.
@@ -41,6 +46,73 @@ void print_kernels(const PlannedTraining& planned) {
   for (const auto& [key, times] : count) {
     fmt::print("  {:<32}{:<36}{:>6}x\n", key.first, key.second, times);
   }
+}
+
+nlohmann::json ranks_json(const RanksSpec& ranks, const Communication& with) {
+  return {{"ranks", ranks.count},           {"shard", name_of(ranks.shard)},
+          {"interconnect", with.link.name}, {"communication_ms", with.seconds * 1e3},
+          {"sent_bytes", with.sent.count},  {"collectives", with.collectives}};
+}
+
+// Every sharding on 1, 2, 4, ... ranks.
+int print_ranks(const Recipe& recipe, bool json) {
+  const std::vector<RanksPoint> points = sweep_ranks(recipe);
+  nlohmann::json list = nlohmann::json::array();
+  if (!json) {
+    fmt::print("{}, a rank's bytes and what a step takes\n", recipe.model.name);
+    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12}{:>12}{:>14}\n", "ranks", "shard", "arena",
+               "weights", "state", "step ms", "with others", "sent");
+  }
+  for (const RanksPoint& p : points) {
+    if (json) {
+      list.push_back(ranks_json(p.ranks, p.communication));
+      list.back().update({{"arena_bytes", p.arena.count},
+                          {"weight_bytes", p.weights.count},
+                          {"state_bytes", p.state.count},
+                          {"predicted_step_ms", p.seconds * 1e3}});
+      continue;
+    }
+    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12.2f}{:>12.2f}{:>14}\n", p.ranks.count,
+               name_of(p.ranks.shard), p.arena.count, p.weights.count, p.state.count,
+               p.seconds * 1e3, p.communication.seconds * 1e3, to_string(p.communication.sent));
+  }
+  if (json) print_json({{"model", recipe.model.name}, {"device", recipe.device}, {"points", list}});
+  return kOk;
+}
+
+// What each of several ranks has to do with the others, and how a step of all of them should go.
+nlohmann::json describe_ranks(const PlannedTraining& planned, const Flags& flags) {
+  const RanksSpec& ranks = planned.recipe.ranks;
+  const Communication with =
+      communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.backend);
+  nlohmann::json json = ranks_json(ranks, with);
+  json["weight_bytes"] = kept_bytes(planned.graph(), Role::weight).count;
+  json["state_bytes"] = kept_bytes(planned.graph(), Role::optimizer_state).count;
+  if (!flags.recipe.json) {
+    fmt::print(
+        "  each of {} ranks, shard {}: keeps {} bytes of weights and {} of state; sends {} in {} "
+        "collectives a step, {:.2f} ms over {}\n",
+        ranks.count, name_of(ranks.shard), json["weight_bytes"].get<int64_t>(),
+        json["state_bytes"].get<int64_t>(), to_string(with.sent), with.collectives,
+        with.seconds * 1e3, with.link.name);
+  }
+  if (!flags.simulate) return json;
+  const SimulatedStep step =
+      simulate(planned.graph(), planned.full().costs, planned.plan(),
+               {.ranks = ranks.count, .jitter = flags.jitter, .slowest = flags.slowest});
+  json["simulated"] = {{"compute_ms", step.compute * 1e3},
+                       {"in_turn_ms", step.in_turn * 1e3},
+                       {"overlapped_ms", step.overlapped * 1e3},
+                       {"jitter", flags.jitter},
+                       {"slowest", flags.slowest}};
+  if (!flags.recipe.json) {
+    fmt::print(
+        "  simulated: {:.2f} ms of kernels; a step in {:.2f} ms where ranks wait for every "
+        "collective ({:.0f}% of it kernels), in {:.2f} ms where they go on meanwhile ({:.0f}%)\n",
+        step.compute * 1e3, step.in_turn * 1e3, 100 * step.compute / step.in_turn,
+        step.overlapped * 1e3, 100 * step.compute / step.overlapped);
+  }
+  return json;
 }
 
 int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
@@ -88,6 +160,12 @@ int run(const Flags& flags) {
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
+  user_check(!flags.simulate || resolved.recipe.ranks.several(),
+             "--simulate plays a step of several ranks; say how many with --ranks");
+  user_check(!flags.sweep || !flags.simulate, "--sweep plans and --simulate plays; choose one");
+  if (flags.sweep && resolved.recipe.ranks.several()) {
+    return print_ranks(resolved.recipe, flags.recipe.json);
+  }
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
   const auto asked = plan_asked(resolved, flags.recipe.json);
   if (!asked) return kInfeasible;
@@ -99,6 +177,7 @@ int run(const Flags& flags) {
   if (flags.explain) explanation = explain(*planned, asked->fit ? &*asked->fit : nullptr);
   if (flags.recipe.json) {
     nlohmann::json summary = summary_of(*asked);
+    if (planned->recipe.ranks.several()) summary.update(describe_ranks(*planned, flags));
     if (flags.explain) summary["explanation"] = to_json(explanation);
     print_json(summary);
     return kOk;
@@ -111,6 +190,7 @@ int run(const Flags& flags) {
   fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->full().costs.source, planned->plan_seconds);
+  if (planned->recipe.ranks.several()) describe_ranks(*planned, flags);
   if (flags.explain) fmt::print("{}", explanation_text(explanation));
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
@@ -137,7 +217,20 @@ Command add_plan(CLI::App& app) {
       ->add_option("--largest", flags->largest,
                    "The largest batch, length, layers or width that fits --memory")
       ->type_name("WHAT");
-  command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
+  command->add_flag("--sweep", flags->sweep,
+                    "Memory against time, for every planner; with --ranks, for every sharding");
+  command->add_flag("--simulate", flags->simulate,
+                    "With --ranks: plays a step of all of them, stragglers and overlap included");
+  command
+      ->add_option("--jitter", flags->jitter,
+                   "Simulated: how much longer kernels take at random, as a share (0.03)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 10.0));
+  command
+      ->add_option("--slowest", flags->slowest,
+                   "Simulated: what one rank's kernels take, of the others' (1)")
+      ->type_name("X")
+      ->check(CLI::Range(1.0, 1000.0));
   command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
       ->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");

@@ -43,7 +43,7 @@ bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining
   const bool by_tokens = recipe.tokens > 0;
   const size_t tried = by_tokens && !at_last ? 1 : 2;
   const bool fits = plan_into(result.full(), *result.variants.back(),
-                              std::span(policies).first(tried), result.microbatches.count());
+                              std::span(policies).first(tried), result.microbatches.turns());
   user_check(fits || by_tokens || shape.rows == result.microbatches.rows,
              "the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
              "--microbatch that divides the batch of {}",

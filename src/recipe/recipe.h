@@ -16,6 +16,7 @@
 #include "transform/marks.h"
 #include "transform/microbatches.h"
 #include "transform/optimizer.h"
+#include "transform/shard.h"
 #include "transform/sparsify.h"
 #include "transform/tier.h"
 
@@ -64,7 +65,9 @@ struct Recipe {
   SparsitySpec sparsity = {};
   int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
   std::string device = "cpu";
-  DeviceOptions on = {};  // how it is used
+  DeviceOptions on = {};          // how it is used
+  RanksSpec ranks = {};           // processes that train together, a microbatch each at a time
+  std::string interconnect = {};  // between them (plan/interconnect.h); empty: what was measured
   std::string planner = "keep_all";
   // Budget on the arena; kLeastMemory: as little as it can; kAutomaticMemory: what there is.
   std::optional<Bytes> memory = {};

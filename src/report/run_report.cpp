@@ -28,6 +28,10 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
   if (planned.recipe.sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }
+  if (result.arena_of_ranks.size() > 1) {
+    for (const Bytes bytes : result.arena_of_ranks) json["rank_arena_bytes"].push_back(bytes.count);
+    json["communication_share"] = result.communication;
+  }
   return json;
 }
 

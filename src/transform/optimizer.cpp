@@ -72,9 +72,9 @@ class UpdateNodes {
     } else if (ranks_.parts() &&
                !b_.graph()[w].is_part()) {  // g is a part; what becomes of it, all get
       const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), part_unit(spec_));
-      const ValueId own = b_.op("own_part", {w}, parts);
-      b_.graph()[own].whole = b_.shape(w);
-      b_.apply("gather_update", {w, add_with_state(w, own, g, factor, settings)}, parts);
+      const ValueId part = b_.op("own_part", {w}, parts);
+      b_.graph()[part].whole = b_.shape(w);
+      b_.apply("gather_update", {w, add_with_state(w, part, g, factor, settings)}, parts);
     } else {
       add_with_state(w, w, g, factor, settings);
     }

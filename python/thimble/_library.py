@@ -67,6 +67,7 @@ _FUNCTIONS = {
     "recipe_free": (None, [_HANDLE]),
     "recipe_set": (c_int, [_HANDLE, c_char_p, c_char_p]),
     "recipe_read": (c_int, [_HANDLE, c_char_p]),
+    "recipe_resume": (c_int, [_HANDLE, c_char_p]),
     "plan_new": (c_int, [_HANDLE, c_int32, _OUT]),
     "plan_free": (None, [_HANDLE]),
     "plan_bytes": (c_int64, [_HANDLE]),

@@ -41,6 +41,9 @@ struct DatasetInfo {
   std::string train_sha256 = {};
   std::string test_sha256 = {};
   std::string vocabulary_sha256 = {};  // of sets of text that come with one
+  // Reading a record takes as long as some computing (pictures are decoded): it pays to read ahead,
+  // on several threads.
+  bool decoded = false;
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
   // InternalError when there is none of that name. Allocate nothing.
@@ -65,6 +68,9 @@ class Dataset {
   // REQUIRES: 0 <= index < info().count(split); a part that is wanted has length() entries, and
   // unless the field is strided, they are in one piece.
   virtual void read(Split split, int64_t index, std::span<const RecordPart> parts) const = 0;
+  // That in a pass over the training records, of sets whose records move from pass to pass.
+  virtual void read_in_epoch(Split split, int64_t index, uint64_t epoch,
+                             std::span<const RecordPart> parts) const;
 };
 
 // What can be chosen about data sets, by their names: each a struct of the set's own file.

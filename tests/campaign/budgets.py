@@ -55,7 +55,7 @@ def run(program, report, count=28, budgets=10, seconds=900, seed=1):
         words = random_recipe(rng)
         command = program.command(words, "plan")
         ends = []
-        for budget in (["--memory", "least"], ["--planner", "optimal"]):
+        for budget in (["--memory", "least", "--fit", "off"], ["--planner", "optimal"]):
             outcome = program.run(["plan", *words, *budget, "--json"], seconds=60)
             if not report.check(outcome.code == 0, f"{outcome.ending()}; {outcome.last_words()}",
                                 command):
@@ -67,7 +67,7 @@ def run(program, report, count=28, budgets=10, seconds=900, seed=1):
         wanted = sorted({least + (most - least) * i // (budgets - 1) for i in range(budgets)})
         slower, shas = None, {}
         for budget in wanted:
-            limited = [*words, "--memory", str(budget), "--steps", "2", "--no-eval",
+            limited = [*words, "--memory", str(budget), "--fit", "off", "--steps", "2", "--no-eval",
                        "--save-every", "0", "--out", str(program.folder / "out"), "--overwrite"]
             command = program.command(limited, "train")
             outcome = program.run(["train", *limited, "--json"], seconds=60, memory=None,

@@ -39,19 +39,25 @@ void expect_alike(Backend& cpu, Backend& gpu, std::string_view name, const Sampl
   }
 }
 
+// Of the forward pass, then of the gradient; inputs of the latter are as large as an input of a block.
+std::array<Sample, 2> samples_of(const AttentionCase& c) {
+  const AttentionGeometry g = attention_geometry("attention", c.sources(), c.attrs());
+  Sample forward = {.inputs = c.sources(), .attrs = c.attrs()};
+  c.add_extras(forward);
+  const TensorType y = g.result(DType::f32);
+  Sample backward = {.inputs = c.sources(), .attrs = c.attrs()};
+  backward.inputs.insert(backward.inputs.end(), {y, g.lse(DType::f32), y});
+  c.add_extras(backward);
+  backward.fills[g.sources() + 1] = {Fill::Kind::uniform, 4, 6};
+  for (size_t i = 0; i < g.sources(); ++i) backward.fills[i] = {Fill::Kind::uniform, -1, 1};
+  return {forward, backward};
+}
+
 TEST(CudaAttention, GivesTheNumbersOfTheCpu) {
   const auto cpu = make_backend("cpu", {.threads = 2});
   const auto gpu = make_backend("cuda", {.tf32 = false});
   for (const AttentionCase& c : cases()) {
-    const AttentionGeometry g = attention_geometry("attention", c.sources(), c.attrs());
-    Sample forward = {.inputs = c.sources(), .attrs = c.attrs()};
-    c.add_extras(forward);
-    const TensorType y = g.result(DType::f32);
-    Sample backward = {.inputs = c.sources(), .attrs = c.attrs()};
-    backward.inputs.insert(backward.inputs.end(), {y, g.lse(DType::f32), y});
-    c.add_extras(backward);
-    backward.fills[g.sources() + 1] = {Fill::Kind::uniform, 4, 6};
-    for (size_t i = 0; i < g.sources(); ++i) backward.fills[i] = {Fill::Kind::uniform, -1, 1};
+    const auto [forward, backward] = samples_of(c);
     for (const auto& [dtype, tolerance] :
          {std::pair{DType::f32, 2e-5}, {DType::f16, 2e-3}, {DType::bf16, 1.6e-2}}) {
       expect_alike(*cpu, *gpu, "attention", forward, dtype, tolerance);
@@ -60,7 +66,18 @@ TEST(CudaAttention, GivesTheNumbersOfTheCpu) {
   }
 }
 
-TEST(CudaAttention, RunsOnTensorCoresInSixteenBits) {
+// Factors have the bits of f16.
+TEST(CudaAttention, RoundsFactorsOfF32WhereItMay) {
+  const auto cpu = make_backend("cpu", {.threads = 2});
+  const auto gpu = make_backend("cuda", {.tf32 = true});
+  for (const AttentionCase& c : cases()) {
+    const auto [forward, backward] = samples_of(c);
+    expect_alike(*cpu, *gpu, "attention", forward, DType::f32, 2e-3);
+    expect_alike(*cpu, *gpu, "attention_backward", backward, DType::f32, 2e-3);
+  }
+}
+
+TEST(CudaAttention, RunsOnTensorCores) {
   const auto gpu = make_backend("cuda", {});
   const AttentionCase gpt = cases().front();
   const OpDef& op = *find_op("attention");
@@ -71,7 +88,7 @@ TEST(CudaAttention, RunsOnTensorCoresInSixteenBits) {
   };
   EXPECT_EQ(name_in(DType::bf16), "own, tensor cores");
   EXPECT_EQ(name_in(DType::f16), "own, tensor cores");
-  EXPECT_EQ(name_in(DType::f32), "own");
+  EXPECT_EQ(name_in(DType::f32), "own, tensor cores");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A language model's text: streams of tokens in windows of the model's length, each predicting the
-// token behind it. train.bin (or NAME_train.bin, NAME_train_000001.bin, ... as llm.c has them) and, if it
+// token behind it; where asked for, the windows of every epoch but the first begin elsewhere. train.bin (or NAME_train.bin, NAME_train_000001.bin, ... as llm.c has them) and, if it
 // is there, val.bin likewise; else the last tenth is for testing. tokens.json says how many tokens there are
 // to choose from; without it, that is one more than the largest that is seen.
 #include <algorithm>
@@ -10,12 +10,28 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "data/dataset.h"
+#include "data/record_stream.h"
 #include "data/token_file.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct Own {
+  bool shifted = false;
+};
+
+void fields(std::any& own, Fields& list) {
+  if (std::any_cast<Own>(&own) == nullptr) own = Own();
+  list.on_off("shifted-windows", std::any_cast<Own&>(own).shifted,
+              {.help = "Windows of a text begin elsewhere in every epoch",
+               .more = "`tokens`: windows of a text begin elsewhere in every epoch but the first, "
+                       "at random, so that a model learns the text, not its windows",
+               .matters = matters::bits,
+               .training = true});
+}
 
 constexpr const char* kAbout = "tokens.json";
 
@@ -23,6 +39,7 @@ constexpr const char* kAbout = "tokens.json";
 struct Stretch {
   size_t file = 0;
   int64_t begin = 0;
+  int64_t end = 0;
   int64_t windows = 0;
 };
 
@@ -53,7 +70,8 @@ std::vector<TokenFile> files_of(const std::string& folder,
 
 class Tokens final : public Dataset {
  public:
-  Tokens(const std::string& folder, int64_t length) : length_(length) {
+  Tokens(const std::string& folder, int64_t length, bool shifted, uint64_t seed)
+      : length_(length), shifted_(shifted), seed_(seed) {
     files_ = files_of(folder, {"train"});
     user_check(!files_.empty(),
                "there is no train.bin in '{}'; make one with `thimble data tokens`", folder);
@@ -86,14 +104,12 @@ class Tokens final : public Dataset {
   const DatasetInfo& info() const override { return info_; }
 
   void read(Split split, int64_t index, std::span<const RecordPart> parts) const override {
-    const std::vector<Stretch>& all = split == Split::train ? train_ : test_;
-    const Stretch* at = all.data();
-    for (; index >= at->windows; ++at) index -= at->windows;
-    const int64_t first = at->begin + index * length_;
-    for (size_t f = 0; f < parts.size(); ++f) {
-      if (parts[f].data == nullptr) continue;
-      files_[at->file].read(first + static_cast<int64_t>(f), parts[f].all<int32_t>());
-    }
+    read_window(split, index, 0, parts);
+  }
+  void read_in_epoch(Split split, int64_t index, uint64_t epoch,
+                     std::span<const RecordPart> parts) const override {
+    const bool moves = shifted_ && epoch > 0 && split == Split::train;
+    read_window(split, index, moves ? shift_of(epoch) : 0, parts);
   }
 
  private:
@@ -103,10 +119,29 @@ class Tokens final : public Dataset {
     return sum;
   }
 
+  // How far the windows of an epoch are moved.
+  int64_t shift_of(uint64_t epoch) const {
+    const RecordStream stream(seed_, Split::train, static_cast<int64_t>(epoch));
+    return drawn_below(stream.block(0)[0], length_);
+  }
+
+  // The last one stays where it is when there is no room behind it.
+  void read_window(Split split, int64_t index, int64_t shift,
+                   std::span<const RecordPart> parts) const {
+    const std::vector<Stretch>& all = split == Split::train ? train_ : test_;
+    const Stretch* at = all.data();
+    for (; index >= at->windows; ++at) index -= at->windows;
+    const int64_t first = std::min(at->begin + index * length_ + shift, at->end - length_ - 1);
+    for (size_t f = 0; f < parts.size(); ++f) {
+      if (parts[f].data == nullptr) continue;
+      files_[at->file].read(first + static_cast<int64_t>(f), parts[f].all<int32_t>());
+    }
+  }
+
   // The last token of a window is predicted by the one before it and predicts the first of the next.
   void add(size_t file, int64_t begin, int64_t end, std::vector<Stretch>& to) const {
     const int64_t windows = std::max<int64_t>(0, (end - begin - 1) / length_);
-    if (windows > 0) to.push_back({file, begin, windows});
+    if (windows > 0) to.push_back({file, begin, end, windows});
   }
 
   // Looks at every token once.
@@ -153,6 +188,8 @@ class Tokens final : public Dataset {
   }
 
   const int64_t length_;
+  const bool shifted_;
+  const uint64_t seed_;
   std::vector<TokenFile> files_;
   std::vector<Stretch> train_, test_;
   DatasetInfo info_;
@@ -161,7 +198,8 @@ class Tokens final : public Dataset {
 std::unique_ptr<Dataset> open(const DataRequest& request) {
   const RecordField* wanted = find_field(request.wanted, "tokens");
   const bool sized = wanted != nullptr && wanted->shape.rank() == 1 && wanted->shape[0] > 0;
-  return std::make_unique<Tokens>(request.folder, sized ? wanted->shape[0] : 1024);
+  return std::make_unique<Tokens>(request.folder, sized ? wanted->shape[0] : 1024,
+                                  request.own_of<Own>("tokens").shifted, request.seed);
 }
 
 }  // namespace
@@ -169,6 +207,6 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 extern const DatasetDef data_tokens;
 const DatasetDef data_tokens{
     "tokens", "text as a stream of tokens: nanoGPT's and llm.c's files, or your own (--data-dir)",
-    open, "make its files with `thimble data tokens` and name the folder"};
+    open, "make its files with `thimble data tokens` and name the folder", fields};
 
 }  // namespace thimble

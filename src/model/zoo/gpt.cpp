@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/layers.h"
+#include "model/loss_rows.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -85,19 +86,13 @@ void fields(ModelOptions& options, Fields& list) {
               {.help = "learned or rotary", .matters = kAll});
   list.on_off("tied", gpt.tied,
               {.help = "embeddings also project onto the vocabulary", .matters = kAll});
-  list.whole("loss-rows", gpt.loss_rows, {.least = 1, .most = 1 << 30, .open = 0},
-             {.help = "tokens whose logits exist at a time",
-              .more = "tokens whose logits exist at a time, in scratch; more are faster on a GPU, "
-                      "and sums over them are rounded less often",
-              .usual = "64, or a quarter of the width; on a GPU 1024",
-              .matters = kAll});
+  list_loss_rows(gpt.loss_rows, list, kAll);
   list_dropout(options, list);
 }
 
-// On a GPU, products with few rows would wait for the vocabulary's weight to pass by.
 void complete(ModelOptions& options, bool on_gpu) {
   Gpt& gpt = settings_of(options);
-  if (on_gpu && gpt.loss_rows == 0) gpt.loss_rows = 1024;
+  if (on_gpu && gpt.loss_rows == 0) gpt.loss_rows = kLossRowsOnGpu;
   if (options.length == 0) options.length = gpt.places > 0 ? gpt.places : 256;
   if (gpt.places == 0) gpt.places = options.length;
   user_check(gpt.width % gpt.heads == 0,
@@ -208,7 +203,8 @@ class Network {
     ForeignNames names = {.program = "transformers", .prefix = "transformer."};
     const auto add = [&](std::string own, std::string theirs, bool turned = false) {
       theirs = names.prefix + theirs;
-      names.tensors.push_back({own + ".weight", theirs + ".weight", turned});
+      names.tensors.push_back({.own = own + ".weight", .theirs = theirs + ".weight"});
+      if (turned) names.tensors.back().axes = {1, 0};  // [out,in] here is [in,out] there
       if (own != "tokens" && own != "positions") {
         names.tensors.push_back({own + ".bias", theirs + ".bias"});
       }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/limits.h"
 #include "model/layers.h"
+#include "model/loss_rows.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -35,6 +36,9 @@ struct Lstm {
   int64_t features = kFeatures;
   int64_t embedding = 0;  // 0: as many as units
   int64_t memory = 0;     // time steps; 0: as the weights have it
+  int64_t loss_rows = 0;  // 0: the op's own
+  bool carried = false;   // state, from step to step
+  int64_t truncate = 0;   // time steps that gradients go back; 0: all of them
 };
 
 bool matches(std::string_view name) { return name == "lstm"; }
@@ -72,6 +76,22 @@ void list_ends(Lstm& lstm, Fields& list) {
                "input gates that far shut (Tallec & Ollivier 2018), for tasks with long waits",
        .usual = "none",
        .matters = matters_if(lstm.memory != 0)});
+  list.on_off(
+      "carried-state", lstm.carried,
+      {.help = "every row goes on in the text where it ended, from its last state",
+       .more = "every row of a batch goes on in the text where it ended in the step before, "
+               "from its last state; gradients end where the row begins. Tests begin every "
+               "row from zeros",
+       .matters = matters_if(lstm.carried),
+       .idle = tokens ? "" : "without --reads tokens"});
+  list.whole("truncate", lstm.truncate, {.least = 1, .most = 1'000'000, .open = 0},
+             {.help = "time steps after which gradients end",
+              .more = "time steps after which gradients end: state goes on, its gradient does not "
+                      "(truncated back-propagation)",
+              .usual = "all of a row",
+              .matters = matters_if(lstm.truncate != 0)});
+  list_loss_rows(lstm.loss_rows, list, matters_if(lstm.loss_rows != 0),
+                 lstm.predicts == Predicts::targets ? "" : "without --predicts targets");
 }
 
 void fields(ModelOptions& options, Fields& list) {
@@ -101,6 +121,8 @@ void complete(ModelOptions& options, bool on_gpu) {
   if (lstm.steps_at_once == 0) lstm.steps_at_once = on_gpu ? 16 : 1;
   lstm.steps_at_once = std::min(lstm.steps_at_once, options.length);
   if (lstm.embedding == 0) lstm.embedding = lstm.hidden;
+  if (on_gpu && lstm.predicts == Predicts::targets && lstm.loss_rows == 0)
+    lstm.loss_rows = kLossRowsOnGpu;
   constexpr int64_t kOfANode = 3;  // states and gates, at least
   const int64_t runs = (options.length + lstm.steps_at_once - 1) / lstm.steps_at_once;
   user_check(lstm.layers * runs <= kMostValues / kOfANode,
@@ -164,10 +186,12 @@ class Network {
       targets_ = net_.tokens("targets", options_.classes);
       head_ = net_.weight("head.weight", {options_.classes, own_.hidden}, init());
     }
-    for (int64_t t = 0; t < options_.length; t += own_.steps_at_once) {
+    for (int64_t t = 0, end = 0; t < options_.length; t = end) {
       const Builder::Scope scope(b_, fmt::format("t{}", t));
-      add_run(t, std::min(options_.length, t + own_.steps_at_once));
+      end = end_of_run(t);
+      add_run(t, end);
     }
+    if (own_.carried && options_.training) hand_on();
     if (own_.predicts == Predicts::targets) return finish_steps();
     if (own_.predicts == Predicts::number) return finish_number();
     return net_.finish(net_.linear("classifier", cells_.back().h, options_.classes));
@@ -191,12 +215,30 @@ class Network {
 
   Cell make_cell(int64_t layer, int64_t in) {
     const Builder::Scope scope(b_, fmt::format("layer{}", layer + 1));
-    const ValueId zero = b_.constant(0, {{options_.batch, own_.hidden}, options_.storage});
     Cell cell = {net_.weight("input.weight", {4 * own_.hidden, in}, init()),
                  net_.weight("recurrent.weight", {4 * own_.hidden, own_.hidden}, init()),
-                 net_.weight("bias", {4 * own_.hidden}, init()), zero, zero};
+                 net_.weight("bias", {4 * own_.hidden}, init()), first_state("h"),
+                 first_state("c")};
     if (own_.memory > 0) cell.bias = b_.op("add", {cell.bias, lasting()});
     return cell;
+  }
+
+  // What a layer begins with: zeros, or what it ended with in the step before.
+  ValueId first_state(std::string_view name) {
+    const TensorType state = {{options_.batch, own_.hidden}, options_.storage};
+    if (!own_.carried || !options_.training) return b_.constant(0, state);
+    ValueId& goes_on = net_.model().goes_on;
+    if (!goes_on.valid()) goes_on = b_.input("goes_on", {{1}, DType::f32});
+    carried_.push_back(b_.statistic(name, state));
+    return b_.op("scale_by", {carried_.back(), goes_on});
+  }
+
+  void hand_on() {
+    for (size_t layer = 0; layer < cells_.size(); ++layer) {
+      const Builder::Scope scope(b_, fmt::format("layer{}", layer + 1));
+      b_.op("carry", {carried_[2 * layer], cells_[layer].h});
+      b_.op("carry", {carried_[2 * layer + 1], cells_[layer].c});
+    }
   }
 
   // What makes cells last: input gates shut and forget gates open but for one part in `memory`.
@@ -229,8 +271,21 @@ class Network {
     return own_.steps_at_once == 1 ? reshaped(part, {options_.batch, width_}) : part;
   }
 
+  // Gradients end between runs.
+  int64_t end_of_run(int64_t begin) const {
+    int64_t end = std::min(options_.length, begin + own_.steps_at_once);
+    if (own_.truncate > 0) end = std::min(end, (begin / own_.truncate + 1) * own_.truncate);
+    return end;
+  }
+
   // A time step, or a run of them, of all layers, and its loss.
   void add_run(int64_t begin, int64_t end) {
+    if (own_.truncate > 0 && begin > 0 && begin % own_.truncate == 0) {
+      for (Cell& cell : cells_) {
+        cell.h = b_.op("detach", {cell.h});
+        cell.c = b_.op("detach", {cell.c});
+      }
+    }
     const bool one = own_.steps_at_once == 1;
     ValueId x = entering(begin, end);
     for (Cell& cell : cells_) {
@@ -243,7 +298,7 @@ class Network {
     }
     if (own_.predicts != Predicts::targets) return;
     const ValueId rows = one ? x : reshaped(x, {(end - begin) * options_.batch, own_.hidden});
-    losses_.push_back(net_.token_loss(rows, head_, steps_of(targets_, begin, end)));
+    losses_.push_back(net_.token_loss(rows, head_, steps_of(targets_, begin, end), own_.loss_rows));
   }
 
   // Added up from the last run to the first, as the backward pass meets them.
@@ -284,6 +339,7 @@ class Network {
   ValueId sequence_, tokens_, table_;         // entrances
   ValueId targets_, head_;                    // of a loss at every time step
   std::vector<Cell> cells_;                   // by layer
+  std::vector<ValueId> carried_;              // h and c of every layer, from step to step
   std::vector<std::vector<ValueId>> losses_;  // by run: what vocabulary_loss makes
 };
 

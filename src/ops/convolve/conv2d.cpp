@@ -1,4 +1,4 @@
-// conv2d(x [N,H,W,C], w [O,kH,kW,C/groups]) -> y [N,H',W',O]; attrs stride, pad, groups.
+// conv2d(x [N,H,W,C], w [O,kH,kW,C/groups]) -> y [N,H',W',O]; attrs of conv_geometry.
 #include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"

@@ -1,5 +1,7 @@
 // conv2d_backward_data(w, dy) -> dx: the gradient of conv2d with respect to its image.
-// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1.
+// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1. By itself it
+// is a transposed convolution of dy, whose gradients are conv2d and its weight gradient.
+#include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"
 
@@ -18,6 +20,16 @@ ConvGeometry geometry_of(const TensorType& w, const TensorType& dy, const Attrs&
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("conv2d_backward_data", inputs, 2);
   return {{geometry_of(inputs[0], inputs[1], attrs).x(), inputs[1].dtype}};
+}
+
+void gradient(GradientBuilder& g) {
+  if (g.wants(0)) {
+    const Shape w = g.build().shape(g.input(0));
+    Attrs attrs = g.attrs();
+    attrs.set("kernel_h", w[1]).set("kernel_w", w[2]);
+    g.give(0, g.build().op("conv2d_backward_weights", {g.upstream(), g.input(1)}, attrs));
+  }
+  if (g.wants(1)) g.give(1, g.build().op("conv2d", {g.upstream(), g.input(0)}, g.attrs()));
 }
 
 // Gathers over outputs for each input element, so that nothing is summed in a stored dtype.
@@ -54,6 +66,7 @@ const OpDef op_conv2d_backward_data{
     .name = "conv2d_backward_data",
     .summary = "gradient of conv2d with respect to its image",
     .infer = infer,
+    .gradient = gradient,
     .reference = reference,
     .work = work,
     .samples = [] { return conv_backward_samples(true); },

@@ -34,6 +34,8 @@ struct ConvGeometry : Windows {
   }
 };
 
+// Reads attrs stride (1), pad (0) and dilation (1: how far apart the taps of a kernel are), which go
+// for both axes unless stride_w, pad_w or dilation_w say otherwise of the second, and groups (1).
 // Throws UserError naming `op` when x and w do not fit each other.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w, const Attrs& attrs);
 
@@ -42,12 +44,16 @@ std::vector<Sample> conv_backward_samples(bool of_data);
 // Throws UserError naming `op` unless dy is what the geometry makes.
 void check_conv_gradient(std::string_view op, const ConvGeometry& g, const Shape& dy);
 
-// The cases all three ops are checked on: strides, paddings, groups, odd channel counts.
+// The cases all three ops are checked on: strides, paddings, dilations, groups, a
+// group per channel, odd channel counts.
 struct ConvCase {
   Shape x, w;
   int64_t stride, pad, groups;
-  Attrs attrs() const { return {{"stride", stride}, {"pad", pad}, {"groups", groups}}; }
+  int64_t dilation = 1;
+  int64_t stride_w = 0, pad_w = -1;  // as of the other axis, unless said
+
+  Attrs attrs() const;
 };
-const std::array<ConvCase, 6>& conv_cases();
+const std::array<ConvCase, 10>& conv_cases();
 
 }  // namespace thimble

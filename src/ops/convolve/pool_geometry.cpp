@@ -9,17 +9,17 @@ PoolGeometry pool_geometry(const Shape& x, const Shape& y, const Attrs& attrs) {
   g.batch = x[0], g.in_h = x[1], g.in_w = x[2], g.channels = x[3];
   g.out_h = y[1], g.out_w = y[2];
   g.kernel_h = g.kernel_w = attrs.integer("kernel");
-  g.stride = attrs.integer("stride", g.kernel_h);
-  g.pad = attrs.integer("pad", 0);
+  g.stride_h = g.stride_w = attrs.integer("stride", g.kernel_h);
+  g.pad_h = g.pad_w = attrs.integer("pad", 0);
   return g;
 }
 
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, const Attrs& attrs) {
   user_check(x.rank() == 4, "[{}] wants images [N,H,W,C], got {}", op, to_string(x));
   PoolGeometry g = pool_geometry(x, x, attrs);
-  user_check(g.kernel_h >= 1 && g.stride >= 1 && g.pad >= 0,
+  user_check(g.kernel_h >= 1 && g.stride_h >= 1 && g.pad_h >= 0,
              "[{}] kernel, stride or pad out of range", op);
-  user_check(2 * g.pad <= g.kernel_h, "[{}] pad {} is more than half of kernel {}", op, g.pad,
+  user_check(2 * g.pad_h <= g.kernel_h, "[{}] pad {} is more than half of kernel {}", op, g.pad_h,
              g.kernel_h);
   g.fit(op, "window", x);
   return g;

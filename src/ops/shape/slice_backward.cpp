@@ -1,5 +1,6 @@
 // slice_backward(dy) -> dx: dy at [begin, begin + its extent) of an axis of `extent`, zeros
 // elsewhere; attrs axis, begin, extent. Added into, it touches the part only.
+#include "graph/builder.h"
 #include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
@@ -16,6 +17,14 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
              "[slice_backward] {} at {} does not go into an axis of {}", to_string(dy), begin,
              extent);
   return {{with_extent(dy, axis, extent), inputs[0].dtype}};
+}
+
+void gradient(GradientBuilder& g) {
+  if (!g.wants(0)) return;
+  const int64_t axis = g.attrs().integer("axis"), begin = g.attrs().integer("begin");
+  const int64_t end = begin + g.build().shape(g.input(0))[static_cast<int>(axis)];
+  g.give(0,
+         g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
 }
 
 void reference(const KernelArgs& args) {
@@ -49,8 +58,8 @@ std::vector<Sample> samples() {
     return Attrs{{"axis", axis}, {"begin", begin}, {"extent", extent}};
   };
   return {
-      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6)},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7)},
+      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6), .differentiate = {0}},
+      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7), .differentiate = {0}},
       {.inputs = {{{2, 3, 1}}}, .attrs = part(2, 7, 8)},
       {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 3, 7), .accumulate = 1},
   };
@@ -61,8 +70,9 @@ std::vector<Sample> samples() {
 extern const OpDef op_slice_backward;
 const OpDef op_slice_backward{
     .name = "slice_backward",
-    .summary = "gradient of slice: a part of an axis, zeros around it",
+    .summary = "a part of an axis, zeros around it: slice's gradient, and padding",
     .infer = infer,
+    .gradient = gradient,
     .reference = reference,
     .work = work,
     .samples = samples,

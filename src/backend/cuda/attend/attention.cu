@@ -1,4 +1,4 @@
-// attention: on tensor cores in 16 bits, where the head's size suits them; else a warp per query.
+// attention: on tensor cores, where the head's size suits them; else a warp per query.
 #include "backend/cuda/attend/tensor_attention.cuh"
 
 namespace thimble {
@@ -19,12 +19,10 @@ void attend_plainly(const AttentionGeometry& g, const KernelArgs& args, CudaDevi
 
 template <class T, int kSize, bool kDrop>
 void attend_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
-  const dim3 grid(static_cast<unsigned>((g.queries + kQueryTile<kSize> - 1) / kQueryTile<kSize>),
-                  static_cast<unsigned>(g.heads), static_cast<unsigned>(g.rows));
-  attend_tiles<T, kSize, kDrop>
-      <<<grid, kTensorThreads, attend_shared_bytes<kSize, T>(), device.stream>>>(
-          AttentionCall<T>(g, args, args.inputs.subspan(g.sources())), args.outputs[0].as<T>(),
-          args.outputs[1].as<float>());
+  attend_tiles<T, kSize, kDrop><<<tensor_grid(g.heads, g.rows, g.queries, kQueryTile<kSize>),
+                                  kTensorThreads, attend_shared_bytes<kSize, T>(), device.stream>>>(
+      AttentionCall<T>(g, args, args.inputs.subspan(g.sources())), args.outputs[0].as<T>(),
+      args.outputs[1].as<float>());
   check_launch("attention");
 }
 
@@ -35,10 +33,14 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       [&device, g](const KernelArgs& args) { attend_plainly(g, args, device); },
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;
-        allow_shared(attend_tiles<T, size.value, drop.value>, attend_shared_bytes<size.value, T>());
-        return [&device, g](const KernelArgs& args) {
-          attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-        };
+        std::function<void(const KernelArgs&)> run;
+        if (allow_shared(attend_tiles<T, size.value, drop.value>,
+                         attend_shared_bytes<size.value, T>())) {
+          run = [&device, g](const KernelArgs& args) {
+            attend_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+          };
+        }
+        return run;
       });
 }
 

@@ -1,4 +1,4 @@
-// attention_backward: on tensor cores in 16 bits, where the head's size suits them; else a warp per
+// attention_backward: on tensor cores, where the head's size suits them; else a warp per
 // query, then per key.
 #include "backend/cuda/attend/tensor_attention_backward.cuh"
 
@@ -26,19 +26,15 @@ template <class T, int kSize, bool kDrop>
 void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDevice& device) {
   const AttentionCall<T> call(g, args, args.inputs.subspan(g.sources() + 3));
   const AttentionGradients<T> d(g, args);
-  const auto tiles = [](int64_t rows) {
-    return static_cast<unsigned>((rows + kTileRows - 1) / kTileRows);
-  };
-  const int64_t deltas = g.rows * g.queries * g.heads * (kSize / 8);
-  const auto batch = static_cast<unsigned>(g.rows);
-  constexpr size_t kShared = gradient_shared_bytes<kSize, T>();
+  const int64_t deltas = g.rows * g.queries * g.heads * (kSize / kChunk<T>);
   row_deltas<T, kSize><<<static_cast<unsigned>((deltas + kTensorThreads - 1) / kTensorThreads),
                          kTensorThreads, 0, device.stream>>>(g, d);
-  key_tile_gradients<T, kSize, kDrop><<<dim3(tiles(g.keys), static_cast<unsigned>(g.groups), batch),
-                                        kTensorThreads, kShared, device.stream>>>(call, d);
+  constexpr int kOwn = kOwnRows<kSize, T>;
+  key_tile_gradients<T, kSize, kDrop><<<tensor_grid(g.groups, g.rows, g.keys, kOwn), kTensorThreads,
+                                        key_shared_bytes<kSize, T>(), device.stream>>>(call, d);
   query_tile_gradients<T, kSize, kDrop>
-      <<<dim3(tiles(g.queries), static_cast<unsigned>(g.heads), batch), kTensorThreads, kShared,
-         device.stream>>>(call, d);
+      <<<tensor_grid(g.heads, g.rows, g.queries, kOwn), kTensorThreads,
+         query_shared_bytes<kSize, T>(), device.stream>>>(call, d);
   check_launch("the gradient of attention");
 }
 
@@ -49,12 +45,16 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       [&device, g](const KernelArgs& args) { gradients_plainly(g, args, device); },
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;
-        constexpr size_t kShared = gradient_shared_bytes<decltype(size)::value, T>();
-        allow_shared(key_tile_gradients<T, size.value, drop.value>, kShared);
-        allow_shared(query_tile_gradients<T, size.value, drop.value>, kShared);
-        return [&device, g](const KernelArgs& args) {
-          gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
-        };
+        constexpr int kSize = decltype(size)::value;
+        std::function<void(const KernelArgs&)> run;
+        if (allow_shared(key_tile_gradients<T, kSize, drop.value>, key_shared_bytes<kSize, T>()) &&
+            allow_shared(query_tile_gradients<T, kSize, drop.value>,
+                         query_shared_bytes<kSize, T>())) {
+          run = [&device, g](const KernelArgs& args) {
+            gradients_in_tiles<T, decltype(size)::value, decltype(drop)::value>(g, args, device);
+          };
+        }
+        return run;
       });
 }
 

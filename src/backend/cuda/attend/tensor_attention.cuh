@@ -3,12 +3,28 @@
 // probabilities stay in registers.
 #pragma once
 
+#include <functional>
+
 #include "backend/cuda/attend/plain_attention.cuh"
 #include "backend/cuda/attend/tensor_tiles.cuh"
 
 namespace thimble {
 
 constexpr float kLog2e = 1.4426950408889634f;
+
+// Results that are no normal numbers are 0.
+__device__ inline float power_of_two(float x) {
+  float y = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// A block for every head, row of the batch, and tile of so many of `count`: tiles last, so that the
+// order of their work is that of all heads.
+inline dim3 tensor_grid(int64_t heads, int64_t rows, int64_t count, int tile) {
+  return {static_cast<unsigned>(heads), static_cast<unsigned>(rows),
+          static_cast<unsigned>((count + tile - 1) / tile)};
+}
 
 // Blocks of 16 queries that a warp takes: as many as leave their sums in registers.
 template <int kSize>
@@ -37,6 +53,22 @@ __device__ inline uint32_t kept_pairs(const KeptKeys& kept, int64_t element) {
   return odd ? given | own << 2 : own | given << 2;
 }
 
+// Scores [16, 8n] of keys that are not seen; seen(r): how many of the tile's are, by the r-th of the
+// lane's rows.
+template <int kCount, class Seen>
+__device__ void hide_unseen(float (&scores)[kCount][4], const Seen& seen) {
+  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int count = static_cast<int>(seen(r));
+#pragma unroll
+    for (int c = 0; c < kCount; ++c) {
+      if (c * 8 + column >= count) scores[c][2 * r] = -INFINITY;
+      if (c * 8 + column + 1 >= count) scores[c][2 * r + 1] = -INFINITY;
+    }
+  }
+}
+
 // What a lane keeps of a softmax that streams: of two rows.
 struct StreamedRows {
   float largest[2] = {-INFINITY, -INFINITY};  // of scores before scaling
@@ -56,14 +88,14 @@ struct StreamedRows {
       most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
       most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
       const float base = most == -INFINITY ? 0 : most * scale2;
-      const float fade = exp2f(largest[r] * scale2 - base);
+      const float fade = power_of_two(largest[r] * scale2 - base);
       largest[r] = most;
       float own = 0;
 #pragma unroll
       for (int n = 0; n < kColumns / 8; ++n) {
 #pragma unroll
         for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          scores[n][e] = exp2f(scores[n][e] * scale2 - base);
+          scores[n][e] = power_of_two(scores[n][e] * scale2 - base);
           own += scores[n][e];
         }
       }
@@ -92,8 +124,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   T* const kv_tiles = q_tile + kQueryTile<kSize> * kSize;  // k, v, and the next of both
   const AttentionGeometry& g = call.g;
   // The longest work first.
-  const int64_t query = int64_t{gridDim.x - 1 - blockIdx.x} * kQueryTile<kSize>;
-  const int64_t head = blockIdx.y, n = blockIdx.z, length = call.length(n);
+  const int64_t query = int64_t{gridDim.z - 1 - blockIdx.z} * kQueryTile<kSize>;
+  const int64_t head = blockIdx.x, n = blockIdx.y, length = call.length(n);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t last_query = min(g.queries, query + kQueryTile<kSize>) - 1;
   const int visible = static_cast<int>(g.visible(last_query, length));
@@ -110,6 +142,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   close_copies();
 
   const int first_row = warp * 16 * kBlocks;
+  const int visible_to_warp =
+      static_cast<int>(g.visible(query + first_row + 16 * kBlocks - 1, length));
   const float scale2 = static_cast<float>(g.scale) * kLog2e;
   float results[kBlocks][kSize / 8][4] = {};
   StreamedRows rows[kBlocks];
@@ -121,26 +155,20 @@ __global__ void __launch_bounds__(kTensorThreads)
     close_copies();
     await_copies<1>();
     __syncthreads();
+    if (key >= visible_to_warp) {
+      __syncthreads();
+      continue;
+    }
     const T* const k_tile = kv_tiles + key / kTileRows % 2 * 2 * kTileRows * kSize;
     const T* const v_tile = k_tile + kTileRows * kSize;
     float scores[kBlocks][kTileRows / 8][4] = {};
     add_row_products<kSize, kTileRows>(scores, k_tile, queries_at);
-    uint32_t left[kBlocks][kTileRows / 16][4];
+    uint32_t left[kBlocks][kTileRows / kDepth<T>][4];
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       const int64_t row = query + first_row + b * 16 + lane / 4;  // and the eighth behind it
       if (key + kTileRows > visible_to_all) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int seen = static_cast<int>(g.visible(row + 8 * r, length)) - key;
-#pragma unroll
-          for (int c = 0; c < kTileRows / 8; ++c) {
-#pragma unroll
-            for (int e = 0; e < 2; ++e) {
-              if (c * 8 + lane % 4 * 2 + e >= seen) scores[b][c][2 * r + e] = -INFINITY;
-            }
-          }
-        }
+        hide_unseen(scores[b], [&](int r) { return g.visible(row + 8 * r, length) - key; });
       }
       rows[b].template take<kTileRows, kSize>(scores[b], scale2, results[b]);
       if constexpr (kDrop) {
@@ -191,13 +219,14 @@ __global__ void __launch_bounds__(kTensorThreads)
 // Whether tensor cores take it. The largest score is looked for before scaling.
 inline bool suits_tensor_cores(const AttentionGeometry& g, DType dtype, const CudaDevice& device) {
   const bool size = g.size == 32 || g.size == 64 || g.size == 128;
-  return size && (dtype == DType::f16 || dtype == DType::bf16) && device.architecture >= 80 &&
-         g.rows <= 65535 && g.heads <= 65535 && g.scale > 0;
+  return size && on_device(dtype) && device.architecture >= 80 && g.rows <= 65535 &&
+         std::max(g.queries, g.keys) <= 65535 * int64_t{kTileRows} && g.scale > 0;
 }
 
-// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise).
+// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise). Of f32,
+// T says how it is multiplied (factor.cuh).
 template <class Body>
-void with_tensor_tiles(const AttentionGeometry& g, DType dtype, const Body& body) {
+void with_tensor_tiles(const AttentionGeometry& g, DType dtype, bool tf32, const Body& body) {
   const auto with_size = [&](auto tag, auto drop) {
     if (g.size == 32) return body(tag, std::integral_constant<int, 32>{}, drop);
     if (g.size == 64) return body(tag, std::integral_constant<int, 64>{}, drop);
@@ -208,29 +237,40 @@ void with_tensor_tiles(const AttentionGeometry& g, DType dtype, const Body& body
     return with_size(tag, std::false_type{});
   };
   if (dtype == DType::f16) return with_drop(TypeTag<__half>{});
-  return with_drop(TypeTag<__nv_bfloat16>{});
+  if (dtype == DType::bf16) return with_drop(TypeTag<__nv_bfloat16>{});
+  if (tf32) return with_drop(TypeTag<RoundedFloat>{});
+  return with_drop(TypeTag<float>{});
 }
 
-// More than 48 KiB have to be asked for, once per kernel.
+// More than 48 KiB have to be asked for, once per kernel. False: the device has less.
 template <class Function>
-void allow_shared(Function* kernel, size_t bytes) {
+bool allow_shared(Function* kernel, size_t bytes) {
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "asking for shared memory");
+  if (bytes > static_cast<size_t>(most)) return false;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes)),
         "shared memory of attention");
+  return true;
 }
 
 // The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else what
-// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says. Null: there is none.
+// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says; an empty function of
+// it: the device has no room for tiles. Null: there is none.
 template <class Plain, class Tensor>
 std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, CudaDevice& device,
                                        Bytes scratch, const Plain& plain, const Tensor& tensor) {
   const bool empty = g.rows * g.queries * g.keys == 0;
   if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
-  if (!suits_tensor_cores(g, dtype, device)) return own_kernel(plain, scratch);
-  std::unique_ptr<Kernel> kernel;
-  with_tensor_tiles(g, dtype, [&](auto tag, auto size, auto drop) {
-    kernel = own_kernel(tensor(tag, size, drop), scratch);
-  });
+  std::function<void(const KernelArgs&)> in_tiles;
+  if (suits_tensor_cores(g, dtype, device)) {
+    with_tensor_tiles(g, dtype, device.tf32,
+                      [&](auto tag, auto size, auto drop) { in_tiles = tensor(tag, size, drop); });
+  }
+  if (in_tiles == nullptr) return own_kernel(plain, scratch);
+  std::unique_ptr<Kernel> kernel = own_kernel(std::move(in_tiles), scratch);
   kernel->name = "own, tensor cores";
   return kernel;
 }

@@ -8,25 +8,47 @@
 
 namespace thimble {
 
-// Two tiles stay; two and the next two come and go. Then the numbers of 64 queries, and of the next.
+// Blocks of 16 rows that a warp takes, of queries or of keys: as many as leave their sums in
+// registers. What it takes less often is read less often from shared memory.
 template <int kSize, class T>
-constexpr size_t gradient_shared_bytes() {
-  return 6 * kTileRows * kSize * sizeof(T) + 4 * kTileRows * sizeof(float);
+constexpr int kGradientBlocks = kSize <= 64 && sizeof(T) == 2 ? 2 : 1;
+// The rows of a tile that stays, and of those that come and go.
+template <int kSize, class T>
+constexpr int kOwnRows = 16 * kTensorWarps* kGradientBlocks<kSize, T>;
+template <int kSize, class T>
+constexpr int kPassingQueries = kTileRows / kGradientBlocks<kSize, T>;
+
+// Two tiles stay; two and the next two come and go.
+template <int kSize, class T>
+constexpr size_t query_shared_bytes() {
+  return (2 * kOwnRows<kSize, T> + 4 * kTileRows) * kSize * sizeof(T);
+}
+// Then two numbers of passing queries, and of the next.
+template <int kSize, class T>
+constexpr size_t key_shared_bytes() {
+  constexpr int kPassing = kPassingQueries<kSize, T>;
+  return (2 * kOwnRows<kSize, T> + 4 * kPassing) * kSize * sizeof(T) + 4 * kPassing * sizeof(float);
 }
 
-// delta = dy . y, of kSize / 8 lanes each.
+// The logarithm of what exponentials of a query's scores are divided by, to base 2: from its lse. A
+// query that sees no key, or is not there, has no probabilities.
+__device__ inline float to_divide_by(float lse) {
+  return lse == -INFINITY ? INFINITY : lse * kLog2e;
+}
+
+// delta = dy . y, of as many lanes as a row has chunks.
 template <class T, int kSize>
 __global__ void __launch_bounds__(kTensorThreads)
     row_deltas(AttentionGeometry g, AttentionGradients<T> d) {
-  constexpr int kLanes = kSize / 8;
+  constexpr int kLanes = kSize / kChunk<T>;
   const int64_t count = g.rows * g.queries * g.heads;
   const int64_t unit = (blockIdx.x * int64_t{kTensorThreads} + threadIdx.x) / kLanes;
-  const int64_t own = min(unit, count - 1) * kSize + threadIdx.x % kLanes * 8;
+  const int64_t own = min(unit, count - 1) * kSize + threadIdx.x % kLanes * kChunk<T>;
   const Pack<T> y = *reinterpret_cast<const Pack<T>*>(d.y + own);
   const Pack<T> dy = *reinterpret_cast<const Pack<T>*>(d.dy + own);
   float sum = 0;
 #pragma unroll
-  for (int e = 0; e < 8; ++e) sum += widen(y.at[e]) * widen(dy.at[e]);
+  for (int e = 0; e < kChunk<T>; ++e) sum += widen(y.at[e]) * widen(dy.at[e]);
 #pragma unroll
   for (int offset = kLanes / 2; offset > 0; offset /= 2) {
     sum += __shfl_xor_sync(~0u, sum, offset);
@@ -41,89 +63,108 @@ template <class T, int kSize, bool kDrop>
 __global__ void __launch_bounds__(kTensorThreads)
     query_tile_gradients(AttentionCall<T> call, AttentionGradients<T> d) {
 #if THIMBLE_TENSOR_TILES
+  constexpr int kBlocks = kGradientBlocks<kSize, T>, kOwn = kOwnRows<kSize, T>;
   constexpr int kTile = kTileRows * kSize;
   extern __shared__ __align__(128) unsigned char shared[];
   T* const q_tile = reinterpret_cast<T*>(shared);
-  T* const dy_tile = q_tile + kTile;
-  T* const kv_tiles = dy_tile + kTile;
+  T* const dy_tile = q_tile + kOwn * kSize;
+  T* const kv_tiles = dy_tile + kOwn * kSize;
   const AttentionGeometry& g = call.g;
-  const int64_t query = int64_t{gridDim.x - 1 - blockIdx.x} * kTileRows;  // the longest work first
-  const int64_t head = blockIdx.y, n = blockIdx.z, length = call.length(n);
+  const int64_t query = int64_t{gridDim.z - 1 - blockIdx.z} * kOwn;  // the longest work first
+  const int64_t head = blockIdx.x, n = blockIdx.y, length = call.length(n);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
-  const int64_t last_query = min(g.queries, query + kTileRows) - 1;
+  const int first_row = static_cast<int>(threadIdx.x) / 32 * 16 * kBlocks;
+  const int64_t last_query = min(g.queries, query + kOwn) - 1;
   const int visible = static_cast<int>(g.visible(last_query, length));
   const int visible_to_all = static_cast<int>(g.visible(query, length));
+  const int visible_to_warp =
+      static_cast<int>(g.visible(query + first_row + 16 * kBlocks - 1, length));
   const auto copy_keys = [&](int key) {
     T* const to = kv_tiles + key / kTileRows % 2 * 2 * kTile;
     const int64_t at = g.key_at(n, key, head), left = g.keys - key;
     copy_rows<kSize, kTileRows>(to, call.k + at, g.key_step, left);
     copy_rows<kSize, kTileRows>(to + kTile, call.v + at, g.key_step, left);
   };
-  copy_rows<kSize, kTileRows>(q_tile, call.q + g.query_at(n, query, head), g.query_step,
-                              g.queries - query);
-  copy_rows<kSize, kTileRows>(dy_tile, d.dy + g.result_at(n, query, head), g.heads * g.size,
-                              g.queries - query);
+  copy_rows<kSize, kOwn>(q_tile, call.q + g.query_at(n, query, head), g.query_step,
+                         g.queries - query);
+  copy_rows<kSize, kOwn>(dy_tile, d.dy + g.result_at(n, query, head), g.heads * g.size,
+                         g.queries - query);
   if (visible > 0) copy_keys(0);
   close_copies();
 
   const float scale2 = static_cast<float>(g.scale) * kLog2e;
-  float lse2[2], delta[2];
-  int64_t own[2];
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    own[r] = min(query + first_row + lane / 4 + 8 * r, g.queries - 1);
-    lse2[r] = d.lse[g.lse_at(n, own[r], head)] * kLog2e;
-    delta[r] = d.delta[g.lse_at(n, own[r], head)];
-  }
-  const auto queries_at = [&](uint32_t(&left)[4], int, int column) {
-    load_left<kSize>(left, q_tile, first_row, column);
+  float lse2[kBlocks][2], delta[kBlocks][2];
+  const auto row_of = [&](int b, int r) {
+    return min(query + first_row + b * 16 + lane / 4 + 8 * r, g.queries - 1);
   };
-  const auto gradients_at = [&](uint32_t(&left)[4], int, int column) {
-    load_left<kSize>(left, dy_tile, first_row, column);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      lse2[b][r] = to_divide_by(d.lse[g.lse_at(n, row_of(b, r), head)]);
+      delta[b][r] = d.delta[g.lse_at(n, row_of(b, r), head)];
+    }
+  }
+  const auto queries_at = [&](uint32_t(&left)[4], int b, int column) {
+    load_left<kSize>(left, q_tile, first_row + b * 16, column);
+  };
+  const auto gradients_at = [&](uint32_t(&left)[4], int b, int column) {
+    load_left<kSize>(left, dy_tile, first_row + b * 16, column);
   };
   const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
-  float dq[1][kSize / 8][4] = {};
+  float dq[kBlocks][kSize / 8][4] = {};
   for (int key = 0; key < visible; key += kTileRows) {
     if (key + kTileRows < visible) copy_keys(key + kTileRows);
     close_copies();
     await_copies<1>();
     __syncthreads();
+    if (key >= visible_to_warp) {
+      __syncthreads();
+      continue;
+    }
     const T* const k_tile = kv_tiles + key / kTileRows % 2 * 2 * kTile;
-    float p[1][kTileRows / 8][4] = {}, dp[1][kTileRows / 8][4] = {};
+    float p[kBlocks][kTileRows / 8][4] = {}, dp[kBlocks][kTileRows / 8][4] = {};
     add_row_products<kSize, kTileRows>(p, k_tile, queries_at);
     add_row_products<kSize, kTileRows>(dp, k_tile + kTile, gradients_at);
-    const bool all_seen = key + kTileRows <= visible_to_all;
+    uint32_t left[kBlocks][kTileRows / kDepth<T>][4];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int seen = static_cast<int>(g.visible(own[r], length)) - key;
-      uint32_t bits = 0;  // of two times eight columns
+    for (int b = 0; b < kBlocks; ++b) {
+      if (key + kTileRows > visible_to_all) {
+        hide_unseen(p[b], [&](int r) { return g.visible(row_of(b, r), length) - key; });
+      }
 #pragma unroll
-      for (int c = 0; c < kTileRows / 8; ++c) {
-        if constexpr (kDrop) {
-          if (c % 2 == 0) {
-            const KeptKeys kept(g, call.rng);
-            bits = kept_pairs(kept, g.random_element(n, own[r], head) + key + c * 8);
+      for (int r = 0; r < 2; ++r) {
+        uint32_t bits = 0;  // of two times eight columns
+#pragma unroll
+        for (int c = 0; c < kTileRows / 8; ++c) {
+          if constexpr (kDrop) {
+            if (c % 2 == 0) {
+              const KeptKeys kept(g, call.rng);
+              bits = kept_pairs(kept, g.random_element(n, row_of(b, r), head) + key + c * 8);
+            }
+          }
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float& score = p[b][c][2 * r + e];
+            const float probability = power_of_two(score * scale2 - lse2[b][r]);
+            const float factor = !kDrop ? 1 : (bits >> (c % 2 * 2 + e) & 1u) != 0 ? kept_scale : 0;
+            score = probability * (factor * dp[b][c][2 * r + e] - delta[b][r]);
           }
         }
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const bool sees = all_seen || c * 8 + lane % 4 * 2 + e < seen;
-          const float probability = exp2f(p[0][c][2 * r + e] * scale2 - lse2[r]);
-          const float factor = !kDrop ? 1 : (bits >> (c % 2 * 2 + e) & 1u) != 0 ? kept_scale : 0;
-          p[0][c][2 * r + e] = sees ? probability * (factor * dp[0][c][2 * r + e] - delta[r]) : 0;
-        }
       }
+      round_to_left<T, kTileRows>(p[b], left[b]);
     }
-    uint32_t left[1][kTileRows / 16][4];
-    round_to_left<T, kTileRows>(p[0], left[0]);
     add_tile_products<kSize, kTileRows>(dq, left, k_tile);
     __syncthreads();
   }
   await_copies<0>();
   const float scale = static_cast<float>(g.scale);
-  store_sums<T, kSize>(dq[0], scale, scale, d.dq + g.query_at(n, query + first_row, head),
-                       g.query_step, g.queries - query - first_row);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    const int64_t row = query + first_row + b * 16;
+    store_sums<T, kSize>(dq[b], scale, scale, d.dq + g.query_at(n, row, head), g.query_step,
+                         g.queries - row);
+  }
 #endif
 }
 
@@ -150,107 +191,129 @@ template <class T, int kSize, bool kDrop>
 __global__ void __launch_bounds__(kTensorThreads)
     key_tile_gradients(AttentionCall<T> call, AttentionGradients<T> d) {
 #if THIMBLE_TENSOR_TILES
-  constexpr int kTile = kTileRows * kSize;
+  constexpr int kBlocks = kGradientBlocks<kSize, T>, kOwn = kOwnRows<kSize, T>;
+  constexpr int kPassing = kPassingQueries<kSize, T>, kTile = kPassing * kSize;
   extern __shared__ __align__(128) unsigned char shared[];
   T* const k_tile = reinterpret_cast<T*>(shared);
-  T* const v_tile = k_tile + kTile;
-  T* const query_tiles = v_tile + kTile;  // q, dy, and the next of both
+  T* const v_tile = k_tile + kOwn * kSize;
+  T* const query_tiles = v_tile + kOwn * kSize;  // q, dy, and the next of both
   float* const row_numbers = reinterpret_cast<float*>(query_tiles + 4 * kTile);  // lse, delta, ...
   const AttentionGeometry& g = call.g;
-  const int64_t key = int64_t{blockIdx.x} * kTileRows, n = blockIdx.z, length = call.length(n);
-  const int64_t shared_by = g.heads / g.groups, first_head = blockIdx.y * shared_by;
+  const int64_t key = int64_t{blockIdx.z} * kOwn, n = blockIdx.y, length = call.length(n);
+  const int64_t shared_by = g.heads / g.groups, first_head = blockIdx.x * shared_by;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_row = static_cast<int>(threadIdx.x) / 32 * 16;
+  const int first_row = static_cast<int>(threadIdx.x) / 32 * 16 * kBlocks;
   const int64_t ahead = g.keys - g.queries;
-  const int64_t sees_first = g.causal && key > ahead ? (key - ahead) / kTileRows * kTileRows : 0;
-  const int tiles = static_cast<int>((g.queries - sees_first + kTileRows - 1) / kTileRows);
+  const int64_t sees_first = g.causal && key > ahead ? (key - ahead) / kPassing * kPassing : 0;
+  const int tiles = static_cast<int>((g.queries - sees_first + kPassing - 1) / kPassing);
   const int turns = key < length ? tiles * static_cast<int>(shared_by) : 0;
   const auto head_of = [&](int turn) { return first_head + turn / tiles; };
-  const auto query_of = [&](int turn) { return sees_first + turn % tiles * kTileRows; };
+  const auto query_of = [&](int turn) { return sees_first + turn % tiles * kPassing; };
   const auto copy_queries = [&](int turn) {
     const int64_t head = head_of(turn), query = query_of(turn), left = g.queries - query;
     T* const to = query_tiles + turn % 2 * 2 * kTile;
-    copy_rows<kSize, kTileRows>(to, call.q + g.query_at(n, query, head), g.query_step, left);
-    copy_rows<kSize, kTileRows>(to + kTile, d.dy + g.result_at(n, query, head), g.heads * g.size,
-                                left);
-    float* const numbers = row_numbers + turn % 2 * 2 * kTileRows;
-    const int row = static_cast<int>(threadIdx.x) % kTileRows;
+    copy_rows<kSize, kPassing>(to, call.q + g.query_at(n, query, head), g.query_step, left);
+    copy_rows<kSize, kPassing>(to + kTile, d.dy + g.result_at(n, query, head), g.heads * g.size,
+                               left);
+    float* const numbers = row_numbers + turn % 2 * 2 * kPassing;
+    const int row = static_cast<int>(threadIdx.x) % kPassing;
     const bool there = row < left;
     const int64_t at = g.lse_at(n, there ? query + row : query, head);
-    // A query that is not there has no probabilities.
-    if (threadIdx.x < kTileRows) {
-      numbers[row] = there ? d.lse[at] * kLog2e : INFINITY;
-    } else {
-      numbers[kTileRows + row] = there ? d.delta[at] : 0;
+    if (threadIdx.x < kPassing) {
+      numbers[row] = to_divide_by(there ? d.lse[at] : -INFINITY);
+    } else if (threadIdx.x < 2 * kPassing) {
+      numbers[kPassing + row] = there ? d.delta[at] : 0;
     }
   };
   const int64_t at = g.key_at(n, key, first_head);
-  copy_rows<kSize, kTileRows>(k_tile, call.k + at, g.key_step, g.keys - key);
-  copy_rows<kSize, kTileRows>(v_tile, call.v + at, g.key_step, g.keys - key);
+  copy_rows<kSize, kOwn>(k_tile, call.k + at, g.key_step, g.keys - key);
+  copy_rows<kSize, kOwn>(v_tile, call.v + at, g.key_step, g.keys - key);
   if (turns > 0) copy_queries(0);
   close_copies();
 
   const float scale2 = static_cast<float>(g.scale) * kLog2e;
-  const auto keys_at = [&](uint32_t(&left)[4], int, int column) {
-    load_left<kSize>(left, k_tile, first_row, column);
+  const auto keys_at = [&](uint32_t(&left)[4], int b, int column) {
+    load_left<kSize>(left, k_tile, first_row + b * 16, column);
   };
-  const auto values_at = [&](uint32_t(&left)[4], int, int column) {
-    load_left<kSize>(left, v_tile, first_row, column);
+  const auto values_at = [&](uint32_t(&left)[4], int b, int column) {
+    load_left<kSize>(left, v_tile, first_row + b * 16, column);
   };
   const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
-  float dk[1][kSize / 8][4] = {}, dv[1][kSize / 8][4] = {};
+  float dk[kBlocks][kSize / 8][4] = {}, dv[kBlocks][kSize / 8][4] = {};
   for (int turn = 0; turn < turns; ++turn) {
     if (turn + 1 < turns) copy_queries(turn + 1);
     close_copies();
     await_copies<1>();
     __syncthreads();
     const int64_t query = query_of(turn), head = head_of(turn);
+    if (key + first_row >= g.visible(query + kPassing - 1, length)) {
+      __syncthreads();  // the warp's keys are behind all of these
+      continue;
+    }
     const T* const q_tile = query_tiles + turn % 2 * 2 * kTile;
     const T* const dy_tile = q_tile + kTile;
-    const float* const numbers = row_numbers + turn % 2 * 2 * kTileRows;
-    float p[1][kTileRows / 8][4] = {}, dp[1][kTileRows / 8][4] = {};
-    add_row_products<kSize, kTileRows>(p, q_tile, keys_at);
-    add_row_products<kSize, kTileRows>(dp, dy_tile, values_at);
-    const bool all_seen = key + kTileRows <= g.visible(query, length);
+    const float* const numbers = row_numbers + turn % 2 * 2 * kPassing;
+    float p[kBlocks][kPassing / 8][4] = {}, dp[kBlocks][kPassing / 8][4] = {};
+    add_row_products<kSize, kPassing>(p, q_tile, keys_at);
+    add_row_products<kSize, kPassing>(dp, dy_tile, values_at);
+    if (key + kOwn > g.visible(query, length)) {
 #pragma unroll
-    for (int c = 0; c < kTileRows / 8; ++c) {
-      uint32_t bits = 0;
-      if constexpr (kDrop) {
-        bits = kept_turned(KeptKeys(g, call.rng), [&](int r, int e) {
-          const int64_t own = min(query + c * 8 + lane % 4 * 2 + e, g.queries - 1);
-          return g.random_element(n, own, head) + key + first_row + 8 * r + lane / 16 * 4;
-        });
+      for (int c = 0; c < kPassing / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int64_t seen =
+              g.visible(query + c * 8 + lane % 4 * 2 + e, length) - key - first_row - lane / 4;
+#pragma unroll
+          for (int b = 0; b < kBlocks; ++b) {
+            if (b * 16 >= seen) p[b][c][e] = -INFINITY;
+            if (b * 16 + 8 >= seen) p[b][c][2 + e] = -INFINITY;
+          }
+        }
       }
+    }
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const int column = c * 8 + lane % 4 * 2 + e;
-        const float lse2 = numbers[column], delta = numbers[kTileRows + column];
-        const int64_t seen = g.visible(query + column, length) - key;
+    for (int c = 0; c < kPassing / 8; ++c) {
+      const int column = c * 8 + lane % 4 * 2;  // and the next
+      const float2 lse2 = *reinterpret_cast<const float2*>(numbers + column);
+      const float2 delta = *reinterpret_cast<const float2*>(numbers + kPassing + column);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int row = first_row + lane / 4 + 8 * r;
-          const bool sees = all_seen || row < seen;
-          float& probability = p[0][c][2 * r + e];
-          probability = sees ? exp2f(probability * scale2 - lse2) : 0;
-          const float factor = !kDrop ? 1 : (bits >> (2 * r + e) & 1u) != 0 ? kept_scale : 0;
-          float& gradient = dp[0][c][2 * r + e];
-          gradient = probability * (factor * gradient - delta);
+      for (int b = 0; b < kBlocks; ++b) {
+        uint32_t bits = 0;
+        if constexpr (kDrop) {
+          bits = kept_turned(KeptKeys(g, call.rng), [&](int r, int e) {
+            const int64_t own = min(query + column + e, g.queries - 1);
+            return g.random_element(n, own, head) + key + first_row + b * 16 + 8 * r +
+                   lane / 16 * 4;
+          });
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float& probability = p[b][c][i];
+          probability = power_of_two(probability * scale2 - (i % 2 == 0 ? lse2.x : lse2.y));
+          const float factor = !kDrop ? 1 : (bits >> i & 1u) != 0 ? kept_scale : 0;
+          float& gradient = dp[b][c][i];
+          gradient = probability * (factor * gradient - (i % 2 == 0 ? delta.x : delta.y));
           probability *= factor;
         }
       }
     }
-    uint32_t left[1][kTileRows / 16][4];
-    round_to_left<T, kTileRows>(p[0], left[0]);
-    add_tile_products<kSize, kTileRows>(dv, left, dy_tile);
-    round_to_left<T, kTileRows>(dp[0], left[0]);
-    add_tile_products<kSize, kTileRows>(dk, left, q_tile);
+    uint32_t left[kBlocks][kPassing / kDepth<T>][4];
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) round_to_left<T, kPassing>(p[b], left[b]);
+    add_tile_products<kSize, kPassing>(dv, left, dy_tile);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) round_to_left<T, kPassing>(dp[b], left[b]);
+    add_tile_products<kSize, kPassing>(dk, left, q_tile);
     __syncthreads();
   }
   await_copies<0>();
   const float scale = static_cast<float>(g.scale);
-  const int64_t to = g.key_at(n, key + first_row, first_head), left = g.keys - key - first_row;
-  store_sums<T, kSize>(dk[0], scale, scale, d.dk + to, g.key_step, left);
-  store_sums<T, kSize>(dv[0], 1, 1, d.dv + to, g.key_step, left);
+#pragma unroll
+  for (int b = 0; b < kBlocks; ++b) {
+    const int64_t row = key + first_row + b * 16, to = g.key_at(n, row, first_head);
+    store_sums<T, kSize>(dk[b], scale, scale, d.dk + to, g.key_step, g.keys - row);
+    store_sums<T, kSize>(dv[b], 1, 1, d.dv + to, g.key_step, g.keys - row);
+  }
 #endif
 }
 

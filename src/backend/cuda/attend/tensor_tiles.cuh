@@ -1,16 +1,20 @@
-// Products of tiles on tensor cores, for attention in 16 bits: tiles of rows [size] lie in shared
-// memory, products are summed in registers in f32. A warp multiplies 16 rows at a time; in its sums
+// Products of tiles on tensor cores, for attention: tiles of rows [size] lie in shared memory,
+// products are summed in registers in f32. A warp multiplies 16 rows at a time; in its sums
 // [16, 8n], lane l has rows l / 4 and l / 4 + 8, columns 2 (l % 4) and the next of every eight:
 //
 //   sum[n][0], sum[n][1]  row l / 4        sum[n][2], sum[n][3]  row l / 4 + 8
 //
-// Two neighbours of such sums, rounded, are the left factor of the next product: nothing but rows
-// that come from memory passes through shared memory.
+// Such sums, rounded, are the left factor of the next product: nothing but rows that come from memory
+// passes through shared memory.
+//
+// Numbers of 16 bits are multiplied as they are. Tensor cores take no more than 11 bits of an f32
+// (TF32): RoundedFloat is one of which that is enough; of a float, what rounding leaves over is
+// multiplied, too, which is three products in place of one (factor.cuh).
 #pragma once
 
 #include <cstdint>
 
-#include "backend/cuda/numbers.cuh"
+#include "backend/cuda/attend/factor.cuh"
 
 namespace thimble {
 
@@ -18,40 +22,38 @@ constexpr int kTensorThreads = 128;
 constexpr int kTensorWarps = kTensorThreads / 32;
 constexpr int kTileRows = 64;
 
-// Where the 16 bytes from column 8 * chunk of a row are. The chunks of a row are permuted, so that the
-// same chunk of eight rows touches every bank once.
-template <int kSize>
+// Columns of the 16 bytes that are copied at once; two of these go into a product.
+template <class T>
+constexpr int kChunk = 16 / static_cast<int>(sizeof(T));
+template <class T>
+constexpr int kDepth = 2 * kChunk<T>;
+
+// Where the 16 bytes from column kChunk * chunk of a row are. The chunks of a row are permuted, so
+// that the same chunk of eight rows touches every bank once.
+template <int kSize, class T>
 __device__ inline int chunk_at(int row, int chunk) {
   static_assert(kSize == 32 || kSize == 64 || kSize == 128);
-  const int turn = kSize == 32 ? (row >> 1) & 3 : row & 7;
-  return row * kSize + (chunk ^ turn) * 8;
+  const int turn = kSize / kChunk<T> == 4 ? (row >> 1) & 3 : row & 7;
+  return row * kSize + (chunk ^ turn) * kChunk<T>;
 }
 
 __device__ inline uint32_t shared_address(const void* at) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(at));
 }
 
-// Tensor cores that multiply bf16, and copies that run on their own, came with compute capability
-// 8.0; for older devices the kernels are empty and never launched.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-#define THIMBLE_TENSOR_TILES 1
-#else
-#define THIMBLE_TENSOR_TILES 0
-#endif
-
 // Starts to copy kRows rows, `step` numbers apart, to a tile; zeros in place of those from `left` on.
 // REQUIRES: left >= 1; rows begin at multiples of 16 bytes.
 template <int kSize, int kRows, class T>
 __device__ void copy_rows(T* tile, const T* from, int64_t step, int64_t left) {
 #if THIMBLE_TENSOR_TILES
-  constexpr int kChunks = kSize / 8;
+  constexpr int kChunks = kSize / kChunk<T>;
 #pragma unroll
   for (int c = static_cast<int>(threadIdx.x); c < kRows * kChunks; c += kTensorThreads) {
     const int row = c / kChunks, chunk = c % kChunks;
     const bool there = row < left;
-    const T* const source = from + (there ? row : 0) * step + chunk * 8;
+    const T* const source = from + (there ? row : 0) * step + chunk * kChunk<T>;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(
-                     shared_address(tile + chunk_at<kSize>(row, chunk))),
+                     shared_address(tile + chunk_at<kSize, T>(row, chunk))),
                  "l"(source), "r"(there ? 16 : 0));
   }
 #endif
@@ -84,76 +86,81 @@ __device__ inline void load_turned_matrices(uint32_t (&to)[4], const void* at) {
 #endif
 }
 
-// sum [16,8] += left [16,16] right [16,8]
-template <class T>
-__device__ void multiply_add(float (&sum)[4], const uint32_t (&left)[4], uint32_t right0,
-                             uint32_t right1) {
-#if THIMBLE_TENSOR_TILES
-  if constexpr (std::is_same_v<T, __half>) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};\n"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+// Rows [row, row + kDepth) and columns [column, column + 16) of a tile as a right factor, whose rows
+// are in the order of a sum's columns.
+template <int kSize, class T>
+__device__ void load_turned(uint32_t (&to)[4], const T* tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (sizeof(T) == 2) {
+    load_turned_matrices(to, tile + chunk_at<kSize, T>(row + lane / 8 % 2 * 8 + lane % 8,
+                                                       column / kChunk<T> + lane / 16));
   } else {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};\n"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int c = column + i / 2 * 8 + lane / 4, r = row + lane % 4 * 2 + i % 2;
+      to[i] = reinterpret_cast<const uint32_t*>(
+          tile)[chunk_at<kSize, T>(r, c / kChunk<T>) + c % kChunk<T>];
+    }
   }
-#endif
 }
 
-// Rows [row, row + 16) and columns [column, column + 16) of a tile as a left factor.
+// Rows [row, row + 16) and columns [column, column + kDepth) of a tile as a left factor.
 template <int kSize, class T>
 __device__ void load_left(uint32_t (&left)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  load_matrices(left, tile + chunk_at<kSize>(row + lane % 16, column / 8 + lane / 16));
+  load_matrices(left, tile + chunk_at<kSize, T>(row + lane % 16, column / kChunk<T> + lane / 16));
 }
 
-// sum [16, kRows] += left [16, kSize] tile', the tile being [kRows, kSize]. left(r, column) loads the
-// left factor of 16 columns.
+// sum [16, kRows] += left [16, kSize] tile', the tile being [kRows, kSize]. left(r, b, column) loads
+// the left factor of kDepth columns.
 template <int kSize, int kRows, int kBlocks, class T, class Left>
 __device__ void add_row_products(float (&sum)[kBlocks][kRows / 8][4], const T* tile,
                                  const Left& left) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int column = 0; column < kSize; column += 16) {
-    uint32_t a[kBlocks][4];
+  for (int column = 0; column < kSize; column += kDepth<T>) {
+    Factor<T, 4> a[kBlocks];
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b) left(a[b], b, column);
+    for (int b = 0; b < kBlocks; ++b) {
+      uint32_t bits[4];
+      left(bits, b, column);
+      a[b] = Factor<T, 4>(bits);
+    }
 #pragma unroll
     for (int row = 0; row < kRows; row += 16) {
-      uint32_t right[4];
-      load_matrices(
-          right, tile + chunk_at<kSize>(row + lane / 16 * 8 + lane % 8, column / 8 + lane / 8 % 2));
+      uint32_t bits[4];
+      load_matrices(bits, tile + chunk_at<kSize, T>(row + lane / 16 * 8 + lane % 8,
+                                                    column / kChunk<T> + lane / 8 % 2));
+      const Factor<T, 4> right(bits);
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
-        multiply_add<T>(sum[b][row / 8], a[b], right[0], right[1]);
-        multiply_add<T>(sum[b][row / 8 + 1], a[b], right[2], right[3]);
+        multiply_add<0>(sum[b][row / 8], a[b], right);
+        multiply_add<2>(sum[b][row / 8 + 1], a[b], right);
       }
     }
   }
 }
 
 // sum [16, kSize] += left [16, kRows] tile, the tile being [kRows, kSize]; `left` holds the factors
-// of 16 rows each.
+// of kDepth rows each.
 template <int kSize, int kRows, int kBlocks, class T>
 __device__ void add_tile_products(float (&sum)[kBlocks][kSize / 8][4],
-                                  const uint32_t (&left)[kBlocks][kRows / 16][4], const T* tile) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+                                  const uint32_t (&left)[kBlocks][kRows / kDepth<T>][4],
+                                  const T* tile) {
 #pragma unroll
-  for (int row = 0; row < kRows; row += 16) {
+  for (int row = 0; row < kRows; row += kDepth<T>) {
+    Factor<T, 4> a[kBlocks];
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) a[b] = Factor<T, 4>(left[b][row / kDepth<T>]);
 #pragma unroll
     for (int column = 0; column < kSize; column += 16) {
-      uint32_t right[4];
-      load_turned_matrices(
-          right, tile + chunk_at<kSize>(row + lane / 8 % 2 * 8 + lane % 8, column / 8 + lane / 16));
+      uint32_t bits[4];
+      load_turned<kSize>(bits, tile, row, column);
+      const Factor<T, 4> right(bits);
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
-        multiply_add<T>(sum[b][column / 8], left[b][row / 16], right[0], right[1]);
-        multiply_add<T>(sum[b][column / 8 + 1], left[b][row / 16], right[2], right[3]);
+        multiply_add<0>(sum[b][column / 8], a[b], right);
+        multiply_add<2>(sum[b][column / 8 + 1], a[b], right);
       }
     }
   }
@@ -170,16 +177,35 @@ __device__ uint32_t pair_of(float low, float high) {
   }
 }
 
-// Sums [16, kColumns] as a left factor.
+// Sums [16, kColumns] as left factors. In those of f32, column 2l of eight comes at place l and
+// column 2l + 1 at place l + 4.
 template <class T, int kColumns>
 __device__ void round_to_left(const float (&sum)[kColumns / 8][4],
-                              uint32_t (&left)[kColumns / 16][4]) {
+                              uint32_t (&left)[kColumns / kDepth<T>][4]) {
+  if constexpr (sizeof(T) == 2) {
 #pragma unroll
-  for (int k = 0; k < kColumns / 16; ++k) {
-    left[k][0] = pair_of<T>(sum[2 * k][0], sum[2 * k][1]);
-    left[k][1] = pair_of<T>(sum[2 * k][2], sum[2 * k][3]);
-    left[k][2] = pair_of<T>(sum[2 * k + 1][0], sum[2 * k + 1][1]);
-    left[k][3] = pair_of<T>(sum[2 * k + 1][2], sum[2 * k + 1][3]);
+    for (int k = 0; k < kColumns / 16; ++k) {
+      left[k][0] = pair_of<T>(sum[2 * k][0], sum[2 * k][1]);
+      left[k][1] = pair_of<T>(sum[2 * k][2], sum[2 * k][3]);
+      left[k][2] = pair_of<T>(sum[2 * k + 1][0], sum[2 * k + 1][1]);
+      left[k][3] = pair_of<T>(sum[2 * k + 1][2], sum[2 * k + 1][3]);
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kColumns / 8; ++k) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[k][i] = __float_as_uint(sum[k][i % 2 * 2 + i / 2]);
+    }
+  }
+}
+
+// Two neighbours. REQUIRES: `to` is a multiple of both.
+template <class T>
+__device__ void store_pair(T* to, float low, float high) {
+  if constexpr (sizeof(T) == 2) {
+    *reinterpret_cast<uint32_t*>(to) = pair_of<T>(low, high);
+  } else {
+    *reinterpret_cast<float2*>(to) = {low, high};
   }
 }
 
@@ -193,12 +219,10 @@ __device__ void store_sums(const float (&sum)[kColumns / 8][4], float upper, flo
 #pragma unroll
   for (int n = 0; n < kColumns / 8; ++n) {
     if (row < left) {
-      *reinterpret_cast<uint32_t*>(to + row * step + n * 8 + column) =
-          pair_of<T>(upper * sum[n][0], upper * sum[n][1]);
+      store_pair(to + row * step + n * 8 + column, upper * sum[n][0], upper * sum[n][1]);
     }
     if (row + 8 < left) {
-      *reinterpret_cast<uint32_t*>(to + (row + 8) * step + n * 8 + column) =
-          pair_of<T>(lower * sum[n][2], lower * sum[n][3]);
+      store_pair(to + (row + 8) * step + n * 8 + column, lower * sum[n][2], lower * sum[n][3]);
     }
   }
 }

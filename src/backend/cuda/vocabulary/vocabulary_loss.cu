@@ -8,14 +8,14 @@ class VocabularyLoss final : public Kernel {
  public:
   VocabularyLoss(const Signature& s, CudaDevice& device) : chunks_(s, device) {
     name = "cublaslt, and own";
-    workspace = chunks_.room(false) + chunks_.product_scratch();
+    workspace = chunks_.room() + chunks_.product_scratch();
   }
   void run(const KernelArgs& args) override {
-    std::byte* const scratch = args.workspace + chunks_.room(false).count;
+    std::byte* const scratch = args.workspace + chunks_.room().count;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       chunks_.run(args, i, args.outputs[kLossLse].as<float>(), true, nullptr, scratch);
     }
-    chunks_.add_up(args, false, kLossSums);
+    chunks_.add_up(args, kLossSums);
   }
 
  private:

@@ -14,24 +14,31 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build build-tests run test test-isa test-slow test-asan test-campaign test-cuda sanitize-cuda \
-        bench bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity format check-format tidy clean
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
+        format check-format tidy clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make build      the program, at $(BUILD)/thimble, with its CUDA backend where there is a GPU"
 	@echo "                (CUDA=ON: in any case; CUDA=OFF: without it; ARCHITECTURE=80-real: for that card)"
 	@echo "make test-isa   every fast test with oneDNN held to AVX2, and to SSE4.1"
+	@echo "make test-page  reports in a headless Chromium (installs it; SHOTS=FOLDER: pictures of them)"
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
+	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
+	@echo "make wheel      build/dist/thimble-*.whl, for any Python 3; make deb: build/dist/thimble_*.deb"
+	@echo "make test-package  both made, installed where nothing else is, and used; C++ by find_package"
+	@echo "make bench-python  a step from Python beside the same step from the command line"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
+	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -81,6 +88,11 @@ sanitize-cuda: configure
 	    $(BUILD)/tests/cuda_tests --gtest_brief=1 --gtest_filter='$(FILTER)' || exit 1; \
 	done
 
+# Reports in a headless Chromium; SHOTS=FOLDER keeps pictures of them.
+test-page: build
+	@tools/setup chromium chromium-driver python3-selenium
+	@/usr/bin/python3 tests/browser/page_test.py $(BUILD)/thimble $(if $(SHOTS),--shots $(SHOTS))
+
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --output-on-failure -L slow
 
@@ -100,8 +112,41 @@ test-campaign: build $(PYTHON)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(PYTHON) tests/campaign/run.py $(BUILD)/thimble --scale $(SCALE) \
 	        $(if $(ONLY),--only $(ONLY))
 
+TORCH_VENV := build/torch/venv
+TORCH      ?= $(TORCH_VENV)/bin/python
+
+$(TORCH_VENV)/bin/python:
+	@tools/setup python3-venv
+	@python3 -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
+	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers || { rm -rf $(TORCH_VENV); exit 1; }
+
+test-torch: build $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
+
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
+
+library: configure
+	@cmake --build $(BUILD) --target thimble_library thimble -j $(JOBS)
+
+wheel: library
+	@python3 tools/make_wheel $(BUILD) build/dist
+
+deb: library
+	@mkdir -p build/dist
+	@cd $(BUILD) && cpack -G DEB -B $(CURDIR)/build/dist >cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@rm -rf build/dist/_CPack_Packages && ls build/dist/*.deb
+
+test-package: wheel deb
+	@tools/setup python3-venv
+	@tools/test_package $(BUILD) build/dist
+
+bench-python: library
+	@tools/setup python3-numpy
+	@/usr/bin/python3 bench/python_step.py --thimble $(BUILD)/thimble --library $(BUILD)/lib/libthimble.so.0
 
 bench: build
 	@tools/setup python3-torch
@@ -120,6 +165,9 @@ bench-remat: build
 bench-techniques: build
 	@python3 bench/techniques.py --thimble $(BUILD)/thimble $(if $(QUICK),--quick) \
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+
+bench-fit: build
+	@python3 bench/fit.py $(BUILD)/thimble --out docs/results/fit.md
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

@@ -14,24 +14,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint_sequential
 
+from wrn_peer import Block
+
 HALF = torch.float16
 RECORDING = False  # the step is recorded once and replayed as a CUDA graph
-
-
-class WideBlock(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(inputs)
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        same = inputs == outputs and stride == 1
-        self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-
-    def forward(self, x):
-        h = F.relu(self.bn1(x), inplace=True)
-        residual = x if self.shortcut is None else self.shortcut(h)
-        return self.conv2(F.relu(self.bn2(self.conv1(h)), inplace=True)) + residual
 
 
 class Bottleneck(nn.Module):
@@ -84,7 +70,7 @@ def stages(block, inputs, channels, counts):
 
 def wide_resnet(segments=0):
     stem = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
-    return ResidualNet(stem, stages(WideBlock, 16, [32, 64, 128], [4, 4, 4]), 128, 10, segments)
+    return ResidualNet(stem, stages(Block, 16, [32, 64, 128], [4, 4, 4]), 128, 10, segments)
 
 
 def resnet_1001(segments=0):
@@ -130,15 +116,67 @@ def image_step(model, batch, size, classes, amp=None, microbatches=1, compile_bu
     return step
 
 
-def lstm_step(length, batch=64, hidden=1024, inputs=50, classes=5000):
+def lstm_step(length, batch=64, hidden=1024, inputs=50, classes=5000, every=False):
+    """Classes of the last state, or of every one."""
     net, head = nn.LSTM(inputs, hidden, 4).cuda(), nn.Linear(hidden, classes).cuda()
     optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], 0.01, 0.9, fused=True)
     x = torch.randn(length, batch, inputs, device="cuda")
-    y = torch.randint(0, classes, (batch,), device="cuda")
+    y = torch.randint(0, classes, (length * batch,) if every else (batch,), device="cuda")
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(head(net(x)[0][-1]), y).backward()
+        states = net(x)[0]
+        F.cross_entropy(head(states.flatten(0, 1) if every else states[-1]), y).backward()
+        optimizer.step()
+
+    return step
+
+
+class GptBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        rows, length, width = x.shape
+        q, k, v = (part.view(rows, length, self.heads, -1).transpose(1, 2)
+                   for part in self.qkv(self.norm1(x)).split(width, 2))
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(a.transpose(1, 2).reshape(rows, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    """GPT-2: its head is its embedding."""
+
+    def __init__(self, layers=12, width=768, heads=12, tokens=50257, length=1024):
+        super().__init__()
+        self.embed, self.place = nn.Embedding(tokens, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(GptBlock(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, tokens, targets):
+        x = self.embed(tokens) + self.place.weight
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.norm(x), self.embed.weight)
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+def gpt_step(batch=8, length=1024, compiled=False):
+    model = Gpt().cuda()
+    forward = torch.compile(model) if compiled else model
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
+    tokens = torch.randint(0, 50257, (batch, length + 1), device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=not RECORDING):
+            loss = forward(tokens[:, :-1], tokens[:, 1:])
+        loss.backward()
         optimizer.step()
 
     return step
@@ -158,6 +196,9 @@ VARIANTS = {
     "resnet-1001 amp": lambda: image_step(resnet_1001(), 32, 224, 1000, HALF),
     "resnet-1001 amp checkpoint": lambda: image_step(resnet_1001(CHECKPOINTS), 32, 224, 1000, HALF),
     "lstm fp32": lambda: lstm_step(2048),
+    "lstm every fp32": lambda: lstm_step(2048, every=True),
+    "gpt bf16": lambda: gpt_step(),
+    "gpt bf16 compile": lambda: gpt_step(compiled=True),
 }
 
 
@@ -185,7 +226,7 @@ def measure(name, steps=10, warm_up=3):
     step = VARIANTS[variant]()
     if RECORDING:
         step = recorded(step)
-    if not name.startswith("wrn"):
+    if not name.startswith(("wrn", "gpt")):
         steps, warm_up = 4, 2
     for _ in range(warm_up):
         step()

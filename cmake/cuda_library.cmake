@@ -32,8 +32,9 @@ add_library(thimble_cuda MODULE backend/cuda/entry.cpp base/bytes.cpp base/dtype
             graph/attrs.cpp graph/op.cpp $<TARGET_OBJECTS:thimble_build_id>)
 target_link_libraries(thimble_cuda PRIVATE thimble_cuda_kernels)
 target_link_options(thimble_cuda PRIVATE -Wl,-z,defs -Wl,--exclude-libs,ALL)
+# In a wheel, NVIDIA's own wheels lie two folders up.
+set(beside "$ORIGIN;$ORIGIN/../../nvidia/cudnn/lib;$ORIGIN/../../nvidia/cublas/lib")
 set_target_properties(thimble_cuda PROPERTIES CXX_VISIBILITY_PRESET hidden
                       VISIBILITY_INLINES_HIDDEN ON LINKER_LANGUAGE CXX
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
-                      BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
-install(TARGETS thimble_cuda LIBRARY DESTINATION lib)
+                      BUILD_RPATH "${beside}" INSTALL_RPATH "${beside}")

@@ -1,7 +1,7 @@
 # What Thimble builds on. Installed packages (tools/setup) come first. A machine with CUDA and none of
 # them can still build it: THIMBLE_HEADERS names a folder with the header-only ones (fmt, CLI11,
 # nlohmann-json, toml++); without oneDNN the CPU's convolutions and products run their plain kernels,
-# without zlib compressed data sets cannot be read.
+# without zlib compressed data sets cannot be read, without libjpeg-turbo and libspng no pictures.
 set(THIMBLE_HEADERS "" CACHE PATH "Folder with header-only dependencies; empty: installed packages")
 
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -15,6 +15,7 @@ if(THIMBLE_HEADERS)
   find_package(dnnl QUIET)
   find_package(ZLIB QUIET)
   find_package(benchmark QUIET)
+  find_package(PkgConfig QUIET)
 else()
   find_package(fmt REQUIRED)
   find_package(nlohmann_json REQUIRED)
@@ -25,4 +26,13 @@ else()
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 endif()
-
+if(PkgConfig_FOUND)
+  pkg_check_modules(turbojpeg QUIET IMPORTED_TARGET libturbojpeg)
+  pkg_check_modules(spng QUIET IMPORTED_TARGET spng)
+endif()
+if(turbojpeg_FOUND AND spng_FOUND)
+  set(THIMBLE_HAS_PICTURES ON)
+else()
+  set(THIMBLE_HAS_PICTURES OFF)
+  message(STATUS "pictures: left out: no libturbojpeg0-dev, or no libspng-dev")
+endif()

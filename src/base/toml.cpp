@@ -49,7 +49,12 @@ int count_dots(std::string_view text) {
 }  // namespace
 
 toml::table read_toml(const std::string& path, std::string_view what) {
-  const std::string text = read_text(path, fmt::format("a {}", what), kLargestTomlFile);
+  return parse_toml(read_text(path, fmt::format("a {}", what), kLargestTomlFile), path, what);
+}
+
+toml::table parse_toml(const std::string& text, const std::string& path, std::string_view what) {
+  user_check(std::ssize(text) <= kLargestTomlFile.count, "{} '{}' has {} bytes; {} are the most",
+             what, path, text.size(), kLargestTomlFile.count);
   user_check(count_dots(text) <= kMostTomlDots,
              "{} '{}' has more than {} dots in its keys and numbers; write keys without dots", what,
              path, kMostTomlDots);

@@ -17,5 +17,7 @@ inline constexpr int kMostTomlDots = 1000;
 // The table in a file; UserError naming file and line where it is no TOML. `what` says what the file
 // is to be: "recipe".
 toml::table read_toml(const std::string& path, std::string_view what);
+// The same of a text; `name` stands in messages where a file's path would.
+toml::table parse_toml(const std::string& text, const std::string& name, std::string_view what);
 
 }  // namespace thimble

@@ -11,7 +11,7 @@ namespace thimble {
 namespace {
 
 struct Flags {
-  std::string run, file, names = "thimble", weights;
+  std::string run, file, names, weights;
 };
 
 int run(const Flags& flags) {
@@ -27,12 +27,17 @@ int run(const Flags& flags) {
     trained.load_file(flags.weights);
   }
   const std::optional<ForeignNames>& foreign = trained.model().foreign;
-  const bool own = flags.names == "thimble";
-  user_check(own || (foreign && foreign->program == flags.names),
-             "{} has no names by which {} knows it; choose --names {}", recipe.model.name,
-             flags.names, foreign ? "thimble or " + foreign->program : "thimble");
+  // A net from outside goes back as it came.
+  const bool outside = !trained.model().first_values.empty();
+  const std::string names = !flags.names.empty() ? flags.names
+                            : outside            ? foreign->program
+                                                 : "thimble";
+  const bool own = names == "thimble";
+  user_check(own || (foreign && foreign->program == names),
+             "{} has no names by which {} knows it; choose --names {}", recipe.model.name, names,
+             foreign ? "thimble or " + foreign->program : "thimble");
   save_weights(flags.file, trained.program(), own ? std::nullopt : foreign);
-  say("{}: {} by the names of {}\n", flags.file, recipe.model.name, flags.names);
+  say("{}: {} by the names of {}\n", flags.file, recipe.model.name, names);
   return kOk;
 }
 
@@ -49,8 +54,10 @@ Command add_export(CLI::App& app) {
       ->required();
   command->add_option("file", flags->file, "File to write")->type_name("")->required();
   command
-      ->add_option("--names", flags->names,
-                   "Whose names and layouts: thimble, or transformers (of gpt) (thimble)")
+      ->add_option(
+          "--names", flags->names,
+          "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
+          "from outside, where it is the usual) (thimble)")
       ->type_name("NAME");
   command->add_option("--weights", flags->weights, "Other weights than the checkpoint's")
       ->type_name("FILE");

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
+#include "report/step_report.h"
 #include "text/bleu.h"
-#include "train/feeder.h"
+#include "train/request.h"
 
 namespace thimble {
 
@@ -41,35 +41,14 @@ class RecipeFlags {
   std::vector<std::string> toggles_;
 };
 
-// What the flags ask for, on top of the recipe file that may stand in place of the model. UserError
-// for a flag that cannot have an effect; of what a file says without effect, a note on stderr.
-struct Asked {
-  Recipe recipe;
-  Settings said;
-  Settings run;  // what a recipe file says of one run and not of its numbers: out, resume, ...
-};
+// What the flags ask for (train/request.h); notes go to stderr.
 Asked read_recipe(const std::string& model, const Settings& typed);
-
-// The recipe, and the data set where one was named (or is needed).
-struct Resolved {
-  Recipe recipe;
-  Settings run;                      // as in Asked
-  std::unique_ptr<Dataset> dataset;  // null: a plan without --data
-};
-Resolved resolve(const Asked& asked, bool needs_data);
 inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
   return resolve(read_recipe(flags.model, flags.typed()), needs_data);
 }
 
-std::unique_ptr<Feeder> make_feeder(const Resolved& resolved);
-
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
-
-// The facts of a planned step, as every command's JSON has them (docs/cli.md).
-nlohmann::json summary_of(const PlannedTraining& planned);
-// "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
-std::string batch_text(const PlannedTraining& planned);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);
@@ -96,5 +75,7 @@ Command add_average(CLI::App& app);
 Command add_translate(CLI::App& app);
 Command add_sample(CLI::App& app);
 Command add_export(CLI::App& app);
+Command add_report(CLI::App& app);
+Command add_compare(CLI::App& app);
 
 }  // namespace thimble

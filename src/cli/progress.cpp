@@ -59,6 +59,14 @@ std::string spelt_out(const Figures& figures) {
   return text.empty() ? fmt::format("loss {:.4f}", figures.loss) : text;
 }
 
+// "arena 12.4 MiB of 13.0 MiB, microbatch 10, equivalent"
+std::string memory_text(const Progress& p) {
+  std::string text = "arena " + to_string(p.arena);
+  if (p.budget.count > 0) text += " of " + to_string(p.budget);
+  if (p.microbatch > 0) text += fmt::format(", microbatch {}", p.microbatch);
+  return text + fmt::format(", {}", name_of(p.tier));
+}
+
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 bool ProgressLine::due() const {
@@ -87,8 +95,8 @@ void ProgressDisplay::show(const Progress& p) {
   const std::string scale =
       p.loss_scale == 0 ? ""
                         : fmt::format("  loss scale {:g}, {} skipped", p.loss_scale, p.skipped);
-  const std::string pace = fmt::format("{:.0f}/s  ETA {}  arena {}", p.rows_per_second,
-                                       duration(p.seconds_left), to_string(p.arena));
+  const std::string pace = fmt::format("{:.0f}/s  ETA {}  {}", p.rows_per_second,
+                                       duration(p.seconds_left), memory_text(p));
   if (p.evaluated) {
     std::string tested = "test";
     for (const Figure& metric : p.test.metrics) tested += fmt::format(" {} ", brief(metric));

@@ -31,6 +31,9 @@ class ProgressLine {
 // Metrics by name: "accuracy 97.46%"; without any, the loss.
 std::string spelt_out(const Figures& figures);
 
+// Memory and numbers: budget, arena, microbatch, tier.
+std::string memory_text(const Progress& progress);
+
 // Training: loss, metrics, pace.
 class ProgressDisplay {
  public:

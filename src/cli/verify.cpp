@@ -1,73 +1,16 @@
 // thimble verify: replays a saved plan byte range by byte range.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "cli/options.h"
-#include "execute/costs.h"
-#include "execute/costs_path.h"
-#include "plan/verify/verify_plan.h"
-#include "plan/verify/verify_shared_arena.h"
-#include "recipe/plan_file.h"
+#include "pipeline/check_plan_file.h"
 
 namespace thimble {
 namespace {
 
-// The graphs of the file's plans, in their order; empty: they are not those of its recipe's step.
-std::vector<TrainingGraph> graphs_of(const PlanFile& file) {
-  std::vector<VariantShape> shapes = step_shapes(file.recipe);
-  std::vector<TrainingGraph> graphs;
-  for (const ShapedPlan& shaped : file.plans) {
-    const auto found = std::ranges::find(shapes, shaped.shape);
-    if (found == shapes.end()) return {};
-    shapes.erase(found);
-    graphs.push_back(make_graph(file.recipe, shaped.shape));
-  }
-  if (!shapes.empty()) graphs.clear();
-  return graphs;
-}
-
-// "" of the first; "the last microbatch: ", or of which length.
-std::string where_of(const PlanFile& file, size_t at) {
-  if (at == 0) return "";
-  const VariantShape& shape = file.plans[at].shape;
-  if (microbatches_of(file.recipe).rest > 0 && at == 1) return "the last microbatch: ";
-  return fmt::format("records of length {}: ", shape.length);
-}
-
-// Of any of the plans, or of one and the first together.
-std::optional<std::string> fault_of(const PlanFile& file) {
-  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
-  const auto backend = make_backend(file.recipe.device, file.recipe.on);
-  const int count = microbatches_of(file.recipe).count();
-  const Plan& first = file.plans.front().plan;
-  if (first.microbatches != count) {
-    return fmt::format("the plan is for {} microbatches, not {}", first.microbatches, count);
-  }
-  const std::vector<TrainingGraph> graphs = graphs_of(file);
-  if (graphs.empty()) return "a plan too many, or too few, or of another shape";
-  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
-    Recipe measured = file.recipe;
-    measured.costs = kAutomaticCosts;
-    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
-  }
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    const Graph& graph = graphs[i].model.graph;
-    const Plan& plan = file.plans[i].plan;
-    std::optional<std::string> fault = find_fault(graph, gather_costs(graph, *backend), plan);
-    if (!fault && plan.arena > first.arena) fault = "it needs more than the arena";
-    if (!fault && i > 0) {
-      fault = find_disagreement(graphs.front().model.graph, first, graph, plan);
-    }
-    if (fault) return where_of(file, i) + *fault;
-  }
-  return std::nullopt;
-}
-
 int verify_file(const std::string& path, bool json) {
   const PlanFile file = load_plan(path);
-  const std::optional<std::string> fault = fault_of(file);
+  const std::optional<std::string> fault = find_fault(file);
   if (json) {
     print_json({{"sound", !fault.has_value()},
                 {"fault", fault.value_or("")},

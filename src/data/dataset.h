@@ -41,6 +41,9 @@ struct DatasetInfo {
   std::string train_sha256 = {};
   std::string test_sha256 = {};
   std::string vocabulary_sha256 = {};  // of sets of text that come with one
+  // Reading a record takes as long as some computing (pictures are decoded): it pays to read ahead,
+  // on several threads.
+  bool decoded = false;
 
   int64_t count(Split split) const { return split == Split::train ? train_count : test_count; }
   // InternalError when there is none of that name. Allocate nothing.

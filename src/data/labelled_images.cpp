@@ -1,12 +1,16 @@
 #include "data/labelled_images.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "base/sha256.h"
 
 namespace thimble {
+
+std::vector<DataConstant> pixel_constants(const std::vector<float>& mean,
+                                          const std::vector<float>& deviation) {
+  std::vector<float> inverse;
+  for (const float one : deviation) inverse.push_back(1 / one);
+  return {{std::string(kPixelMean), mean}, {std::string(kPixelInverseDeviation), inverse}};
+}
 
 LabelledImages::LabelledImages(std::string name, const Shape& image, int64_t classes)
     : info_{.name = std::move(name)} {
@@ -30,19 +34,9 @@ void LabelledImages::read(Split split, int64_t index, std::span<const RecordPart
   if (parts[1].data != nullptr) parts[1].all<int32_t>()[0] = label;
 }
 
-void LabelledImages::set_statistics(const std::vector<float>& mean,
-                                    const std::vector<float>& deviation) {
-  std::vector<float> inverse;
-  for (const float one : deviation) inverse.push_back(1 / one);
-  info_.constants = {{std::string(kPixelMean), mean},
-                     {std::string(kPixelInverseDeviation), inverse}};
-}
-
 void LabelledImages::measure() {
-  const auto channels = static_cast<size_t>(image().back());
   std::vector<uint8_t> bytes(static_cast<size_t>(image().elements()));
-  // Whole numbers, so that neither the order nor the machine matters.
-  std::vector<uint64_t> sums(channels), squares(channels);
+  PixelSums sums(image().back());
   const auto read_into = [&](Split split, int64_t index, Sha256& hash) {
     int32_t label = 0;
     read_image(split, index, bytes, label);
@@ -52,31 +46,11 @@ void LabelledImages::measure() {
   Sha256 of_training, of_test;
   for (int64_t i = 0; i < info_.train_count; ++i) {
     read_into(Split::train, i, of_training);
-    for (size_t channel = 0; channel < channels; ++channel) {
-      uint64_t sum = 0, square = 0;
-      for (size_t at = channel; at < bytes.size(); at += channels) {
-        const uint32_t pixel = bytes[at];
-        sum += pixel;
-        square += pixel * pixel;
-      }
-      sums[channel] += sum;
-      squares[channel] += square;
-    }
+    sums.add(bytes);
   }
   for (int64_t i = 0; i < info_.test_count; ++i) read_into(Split::test, i, of_test);
-  info_.train_sha256 = of_training.hex();
-  info_.test_sha256 = of_test.hex();
-
-  const double pixels = static_cast<double>(info_.train_count) * static_cast<double>(bytes.size()) /
-                        static_cast<double>(channels);
-  std::vector<float> means, deviations;
-  for (size_t channel = 0; channel < channels; ++channel) {
-    const double mean = static_cast<double>(sums[channel]) / pixels;
-    const double variance = static_cast<double>(squares[channel]) / pixels - mean * mean;
-    means.push_back(static_cast<float>(mean));
-    deviations.push_back(static_cast<float>(std::sqrt(std::max(variance, 1.0))));
-  }
-  set_statistics(means, deviations);
+  set_sha256(of_training.hex(), of_test.hex());
+  set_statistics(sums.means(), sums.deviations());
 }
 
 }  // namespace thimble

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,5 +69,13 @@ struct UpdateRule {
 std::span<const UpdateRule* const> all_update_rules();
 // Null when there is no such rule.
 const UpdateRule* find_update_rule(std::string_view name);
+
+// What updates of some weights, by name, do otherwise: a rate times that of the run, a decay in
+// place of the optimizer's.
+struct WeightSetting {
+  double rate = 1;
+  std::optional<double> decay = {};
+};
+using WeightSettings = std::map<std::string, WeightSetting, std::less<>>;
 
 }  // namespace thimble

@@ -14,6 +14,7 @@
 
 #include "base/record.h"
 #include "graph/graph.h"
+#include "graph/update_rule.h"
 
 namespace thimble {
 
@@ -25,6 +26,7 @@ enum class Norm : uint8_t {
   batch,    // statistics of the rows that are computed together
   group,    // of groups of channels, each row by itself
   carried,  // running statistics, moved by these rows, constants to the gradient
+  synced,   // statistics of the rows that all ranks compute at the same time
 };
 std::string_view name_of(Norm norm);
 
@@ -42,6 +44,7 @@ struct ModelOptions {
   double norm_epsilon = 1e-5;
   DType storage = DType::f32;  // of weights and activations; statistics and losses are always f32
   bool master = false;         // weights are kept in f32 and cast to `storage` where they are used
+  int ranks = 1;               // that compute a microbatch each at the same time
   bool training = true;        // false: running statistics, no dropout
   bool generating = false;     // no loss: what follows some positions is asked for
   std::any own = {};           // what only the family knows of: see own_of()
@@ -100,8 +103,10 @@ Own own_of(const ModelOptions& options) {
 
 // A weight as another program has it.
 struct ForeignTensor {
-  std::string own, theirs;  // names
-  bool turned = false;      // [out,in] here is [in,out] there
+  std::string own, theirs;             // names
+  std::vector<int64_t> axes = {};      // axis k here is axis axes[k] there; empty: as here
+  std::vector<std::string> also = {};  // more names of it there
+  bool constant = false;               // is read from there, and never written back
 };
 
 // How another program names the model's weights and lays them out, so that its files can be read
@@ -130,6 +135,11 @@ struct Model {
   std::vector<Metric> metrics;
   std::vector<Output> outputs;
   std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
+  // Of nets that come with numbers of their own.
+  std::string first_values;  // a file with them, by the foreign names; empty: as values say
+  std::map<std::string, std::vector<double>> first_numbers;  // and of what was computed, by value
+  WeightSettings weight_settings;  // of weights that are not updated like the others
+  bool whole_batches = false;      // its loss counts every row of a batch: none may be left empty
 
   int64_t rows() const;
   // InternalError when the model reads no such field.

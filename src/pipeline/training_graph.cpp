@@ -67,10 +67,38 @@ void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& spar
              optimizer.state_bits);
 }
 
-// Results of the model become sums over the microbatches.
-void sum_results(Model& model) {
+void check_ranks(const RanksSpec& ranks, const OptimizerSpec& optimizer,
+                 const SparsitySpec& sparsity) {
+  if (!ranks.several()) return;
+  const std::string_view shard = name_of(ranks.shard);
+  user_check(
+      !optimizer.clip_two_pass,
+      "--clip-two-pass finds the norm before the ranks have summed their gradients; leave it "
+      "out, or train on one rank");
+  user_check(!ranks.parts() || !optimizer.fold,
+             "--fold keeps gradients inside of a momentum that every rank has, so that there is no "
+             "part of it to keep (--shard {}); choose --shard none, or leave --fold out",
+             shard);
+  user_check(
+      !ranks.parts() || rule_of(optimizer).op.empty(),
+      "{} keeps rows and columns of each weight, which parts of it (--shard {}) do not have; "
+      "choose --shard none, or --optimizer adam",
+      optimizer.name, shard);
+  user_check(
+      !sparsity.enabled() || ranks.shard != Shard::weights,
+      "packed nonzeros are not gathered weight by weight; choose --shard gradients, or leave "
+      "--density out");
+  user_check(!sparsity.enabled() || !ranks.parts() || sparsity.method == SparseMethod::fixed,
+             "nonzeros that move take state with them, of which a rank has a part (--shard {}); "
+             "choose --shard none, or --sparsity static",
+             shard);
+}
+
+// Results of the model become sums over the ranks and over the microbatches.
+void sum_results(Model& model, const RanksSpec& ranks, bool several_microbatches) {
   const std::vector<ValueId> shares = model.graph.results;
-  accumulate_results(model.graph);
+  reduce_results(model.graph, ranks);
+  if (several_microbatches) accumulate_results(model.graph);
   const auto follow = [&](ValueId& value) {
     const auto at = std::ranges::find(shares, value);
     if (at != shares.end()) value = model.graph.results[static_cast<size_t>(at - shares.begin())];
@@ -86,12 +114,15 @@ void sum_results(Model& model) {
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks, int microbatches,
-                                  const SparsitySpec& sparsity, const CodecSpec& codec) {
+                                  const SparsitySpec& sparsity, const CodecSpec& codec,
+                                  const RanksSpec& ranks) {
   TrainingGraph training;
   training.model = build_model(options);
   training.sparsity = sparsity;
   Graph& graph = training.model.graph;
   sparsify(graph, sparsity);
+  check_ranks(ranks, optimizer, sparsity);
+  shard_weights(graph, ranks, part_unit(optimizer));
 
   std::vector<ValueId> weights;
   for (size_t v = 0; v < graph.values.size(); ++v) {
@@ -114,10 +145,11 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   take_over_forward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
-  training.scalars = add_updates(graph, weights, gradients, optimizer, microbatches > 1,
-                                 root.upstream, training.model.rng);
+  training.scalars =
+      add_updates(graph, weights, gradients, optimizer, microbatches > 1, root.upstream,
+                  training.model.rng, training.model.weight_settings, ranks);
   training.model.rng = training.scalars.rng;
-  if (microbatches > 1) sum_results(training.model);
+  if (microbatches > 1 || ranks.several()) sum_results(training.model, ranks, microbatches > 1);
   if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);
   sort_by_phase(graph);
   order_for_memory(graph);
@@ -129,8 +161,10 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
 TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
   ModelOptions options = recipe.model;
   complete_model(options, recipe.device == "cuda");
+  options.ranks = recipe.ranks.count;
   return make_training_graph(options_for(std::move(options), shape), recipe.optimizer, recipe.marks,
-                             microbatches_of(recipe).count(), recipe.sparsity, recipe.codec);
+                             microbatches_of(recipe).turns(), recipe.sparsity, recipe.codec,
+                             recipe.ranks);
 }
 
 std::vector<VariantShape> step_shapes(const Recipe& recipe) {

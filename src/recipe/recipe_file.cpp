@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/toml.h"
 #include "recipe/settings.h"
 
@@ -38,18 +39,39 @@ std::string spelt(const json& value) {
   return beyond ? fmt::format("\"{}\"", value.dump()) : value.dump();
 }
 
+// '_' or '-' between words.
+std::string field_name(std::string_view key) {
+  std::string name(key);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+Settings settings_in(const toml::table& table, const std::string& path) {
+  Settings settings;
+  for (const auto& [key, node] : table) {
+    settings[field_name(key.str())] = value_of(node, key.str(), path);
+  }
+  return settings;
+}
+
 }  // namespace
 
 Settings read_recipe_file(const std::string& path) {
   user_check(exists(path), "there is no recipe '{}'", path);
   const toml::table recipe = read_toml(path, "recipe");
   user_check(recipe.contains("model"), "recipe '{}' names no model", path);
-  Settings settings;
-  for (const auto& [key, node] : recipe) {
-    std::string name(key.str());
-    std::ranges::replace(name, '_', '-');
-    settings[name] = value_of(node, key.str(), path);
+  return settings_in(recipe, path);
+}
+
+Settings parse_settings(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos || text[begin] != '{') {
+    return settings_in(parse_toml(text, "given as text", "recipe"), "given as text");
   }
+  const json record = parse_json(text);
+  user_check(record.is_object(), "a recipe is a table of settings");
+  Settings settings;
+  for (const auto& [key, value] : record.items()) settings[field_name(key)] = value;
   return settings;
 }
 

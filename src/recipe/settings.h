@@ -31,6 +31,8 @@ Settings settings_of(const Recipe& recipe);
 
 // A recipe file: TOML whose keys are names of fields ('_' or '-' between words).
 Settings read_recipe_file(const std::string& path);
+// The same of a text, which need not name a model: TOML, or JSON where it begins with '{'.
+Settings parse_settings(const std::string& text);
 std::string to_toml(const Settings& settings);
 
 // All fields, as plan files and checkpoints record them.

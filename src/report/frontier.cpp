@@ -45,6 +45,18 @@ std::string bytes_at(double log_bytes) {
 
 }  // namespace
 
+double price_of_memory(const std::vector<FrontierPoint>& points, const FrontierPoint& chosen) {
+  const FrontierPoint* next = nullptr;
+  for (const FrontierPoint& p : points) {
+    const bool faster = p.arena > chosen.arena && p.milliseconds < chosen.milliseconds;
+    if (p.policy != kBudgetPolicy || !faster) continue;
+    if (next == nullptr || p.arena < next->arena) next = &p;
+  }
+  if (next == nullptr) return 0;
+  const double mebibytes = static_cast<double>((next->arena - chosen.arena).count) / (1 << 20);
+  return (chosen.milliseconds - next->milliseconds) / mebibytes;
+}
+
 std::string frontier_table(const std::vector<FrontierPoint>& points) {
   std::string text = fmt::format("  {:<18}{:>14}{:>12}{:>14}{:>14}\n", "planner", "arena bytes", "",
                                  "predicted ms", "extra FLOPs");

@@ -1,6 +1,7 @@
 // Memory against time, for every policy: a table, a plot in the terminal, a picture.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,16 @@ struct FrontierPoint {
 // The policy that goes by a budget: its points are a line in the picture.
 inline constexpr std::string_view kBudgetPolicy = "optimal";
 
+// What a MiB more of budget would save in a plan of that arena, in milliseconds: by the line of
+// kBudgetPolicy, from there to its next faster plan. 0: nothing.
+double price_of_memory(const std::vector<FrontierPoint>& points, const FrontierPoint& chosen);
+
 // One line a point, as given.
 std::string frontier_table(const std::vector<FrontierPoint>& points);
 // Letters for policies over a grid: arena to the right, time upward.
 std::string frontier_plot(const std::vector<FrontierPoint>& points);
-std::string frontier_svg(const std::string& title, const std::vector<FrontierPoint>& points);
+// `chosen`, the plan at hand, in a ring.
+std::string frontier_svg(const std::string& title, const std::vector<FrontierPoint>& points,
+                         const std::optional<FrontierPoint>& chosen = {});
 
 }  // namespace thimble

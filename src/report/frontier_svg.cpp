@@ -1,5 +1,5 @@
 // Memory against time as a picture: the plans that a budget chooses from as a line, every other
-// policy as a point with its name beside it.
+// policy as a point with its name beside it, the plan at hand in a ring.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,77 +7,52 @@
 #include <cmath>
 
 #include "report/frontier.h"
+#include "report/svg_chart.h"
 
 namespace thimble {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 440;
-constexpr double kLeft = 64, kRight = 24, kTop = 52, kBottom = 56;
+constexpr SvgChart::Box kBox = {.left = 76, .top = 52, .width = 660, .height = 340};
+constexpr double kRight = 24, kBottom = 50;
 
-// From 1, 2, 5, 10, 20, ... the one that cuts `range` into about five.
-double round_distance(double range) {
-  const double rough = std::max(range, 1e-9) / 5;
-  const double decade = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * decade >= rough) return factor * decade;
+double log_bytes(const FrontierPoint& point) {
+  return std::log2(static_cast<double>(std::max<int64_t>(1, point.arena.count)));
+}
+
+// Of logarithms: doublings; of a narrow range, round numbers of the largest unit.
+std::vector<Tick> memory_ticks(double low, double high) {
+  std::vector<Tick> ticks;
+  if (high - low > 2.5) {
+    const double notch = high - low > 12 ? 2 : 1;
+    for (double n = std::ceil(low / notch); n * notch <= high; ++n) {
+      ticks.push_back({n * notch, to_string(Bytes(static_cast<int64_t>(std::exp2(n * notch))))});
+    }
+    return ticks;
   }
-  return 10 * decade;
+  const double unit = std::exp2(10 * std::floor(high / 10));
+  for (const Tick& tick : decimal_ticks(std::exp2(low) / unit, std::exp2(high) / unit, 6)) {
+    const Bytes bytes(static_cast<int64_t>(tick.at * unit));
+    ticks.push_back({std::log2(tick.at * unit), to_string(bytes)});
+  }
+  return ticks;
 }
 
 // Memory to the right by its logarithm, time upward from a round number at or below the fastest.
-struct Frame {
-  explicit Frame(const std::vector<FrontierPoint>& points) {
-    double least_time = 1e300, most_time = 0;
-    for (const FrontierPoint& p : points) {
-      const double memory = std::log2(static_cast<double>(p.arena.count));
-      least_memory = std::min(least_memory, memory - 0.12);
-      most_memory = std::max(most_memory, memory + 0.12);
-      least_time = std::min(least_time, p.milliseconds);
-      most_time = std::max(most_time, p.milliseconds);
-    }
-    tick = round_distance(most_time - least_time);
-    bottom = tick * std::floor(least_time / tick);
-    top = tick * std::ceil(most_time / tick + 0.05);
-    if (most_memory - least_memory > 12) notch = 2;
+SvgChart chart_of(const std::string& title, const std::vector<FrontierPoint>& points) {
+  double least_memory = 1e300, most_memory = -1e300, least_time = 1e300, most_time = 0;
+  for (const FrontierPoint& p : points) {
+    least_memory = std::min(least_memory, log_bytes(p) - 0.12);
+    most_memory = std::max(most_memory, log_bytes(p) + 0.12);
+    least_time = std::min(least_time, p.milliseconds);
+    most_time = std::max(most_time, p.milliseconds);
   }
-  double x(double bytes) const {
-    return kLeft + (std::log2(bytes) - least_memory) / (most_memory - least_memory) *
-                       (kWidth - kLeft - kRight);
-  }
-  double y(double milliseconds) const {
-    return kTop + (top - milliseconds) / (top - bottom) * (kHeight - kTop - kBottom);
-  }
-
-  double least_memory = 1e300, most_memory = -1e300;  // base-two logarithms
-  double bottom = 0, top = 1, tick = 1;               // milliseconds
-  int notch = 1;                                      // doublings between two ticks of memory
-};
-
-std::string text(double x, double y, std::string_view anchor, std::string_view words,
-                 std::string_view more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
-                     anchor, more, words);
-}
-
-std::string grid(const Frame& frame) {
-  constexpr std::string_view kLine =
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#e2e8f0\"/>\n";
-  std::string svg;
-  const double floor = frame.y(frame.bottom), ceiling = frame.y(frame.top);
-  for (double at = frame.bottom; at < frame.top + frame.tick / 2; at += frame.tick) {
-    svg += fmt::format(kLine, kLeft, frame.y(at), kWidth - kRight, frame.y(at));
-    svg += text(kLeft - 8, frame.y(at) + 4, "end", fmt::format("{:g}", at));
-  }
-  for (int power = static_cast<int>(std::ceil(frame.least_memory)); power <= frame.most_memory;
-       power += frame.notch) {
-    const double bytes = std::exp2(power);
-    svg += fmt::format(kLine, frame.x(bytes), floor, frame.x(bytes), ceiling);
-    svg +=
-        text(frame.x(bytes), floor + 18, "middle", to_string(Bytes(static_cast<int64_t>(bytes))));
-  }
-  svg += text((kLeft + kWidth - kRight) / 2, floor + 40, "middle", "arena");
-  svg += text(kLeft - 8, ceiling - 10, "end", "ms");
-  return svg;
+  const double distance = round_distance(most_time - least_time, 5);
+  const double bottom = distance * std::floor(least_time / distance);
+  const double top = distance * std::ceil(most_time / distance + 0.05);
+  SvgChart chart(title, kBox, kRight, kBottom);
+  chart.y_axis(bottom, top, decimal_ticks(bottom, top, 6), "milliseconds a step");
+  chart.x_axis(least_memory, most_memory, memory_ticks(least_memory, most_memory), "arena", true);
+  return chart;
 }
 
 // The names of all points that share a place, once.
@@ -94,19 +69,20 @@ std::string names_at(const std::vector<FrontierPoint>& points, const FrontierPoi
 // Puts names beside points where no other name is: above or below, to the right or to the left.
 class Labels {
  public:
-  std::string add(double x, double y, std::string_view name) {
+  void add(SvgChart& chart, double x, double y, std::string_view name) {
     const double width = 6.6 * static_cast<double>(name.size());
     for (const auto& [right, dy] :
          {std::pair(true, -8.0), {true, 18.0}, {false, -8.0}, {false, 18.0}}) {
       const Box box = {right ? x + 6 : x - 6 - width, y + dy, width};
-      const bool inside = box.x > kLeft && box.x + box.width < kWidth;
+      const bool inside = box.x > kBox.left && box.x + box.width < kBox.left + kBox.width + kRight;
       if (!inside || std::ranges::any_of(boxes_, [&](const Box& b) { return overlap(b, box); })) {
         continue;
       }
       boxes_.push_back(box);
-      return text(right ? x + 6 : x - 6, y + dy, right ? "start" : "end", name);
+      chart.text(right ? x + 6 : x - 6, y + dy, right ? "start" : "end", name);
+      return;
     }
-    return text(x, y - 8, "middle", name);
+    chart.text(x, y - 8, "middle", name);
   }
 
  private:
@@ -120,49 +96,56 @@ class Labels {
   std::vector<Box> boxes_;
 };
 
+// The plans that a budget chooses from: each is the best until the next one fits.
+void draw_line(SvgChart& chart, const std::vector<FrontierPoint>& points) {
+  std::vector<FrontierPoint> line;
+  for (const FrontierPoint& p : points) {
+    if (p.policy == kBudgetPolicy) line.push_back(p);
+  }
+  if (line.empty()) return;
+  std::ranges::sort(line, {}, [](const FrontierPoint& p) { return p.arena; });
+  std::string corners;
+  for (const FrontierPoint& p : line) {
+    corners += fmt::format("{:.1f},{:.1f} ", chart.x(log_bytes(p)), chart.y(p.milliseconds));
+  }
+  chart.add(
+      fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#3b5bdb\" "
+                  "stroke-width=\"2\" stroke-linejoin=\"round\"/>\n",
+                  corners));
+  const FrontierPoint& named = line[line.size() / 3];
+  chart.text(chart.x(log_bytes(named)) - 8, chart.y(named.milliseconds) + 16, "end", kBudgetPolicy,
+             " fill=\"#3b5bdb\" font-weight=\"bold\"");
+}
+
 }  // namespace
 
-std::string frontier_svg(const std::string& title, const std::vector<FrontierPoint>& points) {
-  const Frame frame(points);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\" fill=\"#2d3748\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-      kWidth, kHeight);
-  svg += text(kLeft, 28, "start", title, " font-size=\"15\"");
-  svg += grid(frame);
-
-  std::vector<FrontierPoint> chosen;  // what a budget chooses from
-  for (const FrontierPoint& p : points) {
-    if (p.policy == kBudgetPolicy) chosen.push_back(p);
-  }
-  std::ranges::sort(chosen, {}, [](const FrontierPoint& p) { return p.arena; });
-  std::string line;
-  for (const FrontierPoint& p : chosen) {
-    line += fmt::format("{:.1f},{:.1f} ", frame.x(static_cast<double>(p.arena.count)),
-                        frame.y(p.milliseconds));
-  }
-  svg += fmt::format(
-      "<polyline points=\"{}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-width=\"2\"/>\n", line);
+std::string frontier_svg(const std::string& title, const std::vector<FrontierPoint>& points,
+                         const std::optional<FrontierPoint>& chosen) {
+  std::vector<FrontierPoint> all = points;
+  if (chosen) all.push_back(*chosen);
+  SvgChart chart = chart_of(title, all);
+  draw_line(chart, points);
   Labels labels;
   for (const FrontierPoint& p : points) {
     const bool on_line = p.policy == kBudgetPolicy;
-    const double x = frame.x(static_cast<double>(p.arena.count)), y = frame.y(p.milliseconds);
-    svg += fmt::format(
+    const double x = chart.x(log_bytes(p)), y = chart.y(p.milliseconds);
+    chart.add(fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}: {}, {:.3g} ms, "
         "{:.1f} % more FLOPs</title></circle>\n",
-        x, y, on_line ? "3" : "5", on_line ? "#2b6cb0" : "#dd6b20", p.policy, to_string(p.arena),
-        p.milliseconds, 100 * p.extra_flops_ratio);
+        x, y, on_line ? "2.5" : "4.5", on_line ? "#3b5bdb" : "#e8a33d", p.policy,
+        to_string(p.arena), p.milliseconds, 100 * p.extra_flops_ratio));
     const std::string names = names_at(points, p);
-    if (on_line || !names.starts_with(p.policy)) continue;
-    svg += labels.add(x, y, names);
+    if (!on_line && names.starts_with(p.policy)) labels.add(chart, x, y, names);
   }
-  if (!chosen.empty()) {
-    const FrontierPoint& p = chosen[chosen.size() / 3];
-    svg += text(frame.x(static_cast<double>(p.arena.count)) - 8, frame.y(p.milliseconds) + 16,
-                "end", kBudgetPolicy, " fill=\"#2b6cb0\" font-weight=\"bold\"");
+  if (chosen) {
+    const double x = chart.x(log_bytes(*chosen)), y = chart.y(chosen->milliseconds);
+    chart.add(
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"8\" fill=\"none\" "
+                    "stroke=\"#d9644a\" stroke-width=\"2.5\"/>\n",
+                    x, y));
+    labels.add(chart, x + 4, y - 4, "this plan");
   }
-  return svg + "</svg>\n";
+  return chart.finish();
 }
 
 }  // namespace thimble

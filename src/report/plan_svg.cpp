@@ -1,143 +1,159 @@
 #include "report/plan_svg.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <map>
+
+#include "plan/bytes/stays.h"
+#include "report/svg_chart.h"
 
 namespace thimble {
 namespace {
 
-constexpr double kLeft = 70, kTop = 44, kWidth = 860, kHeight = 380, kBottom = 60;
+constexpr SvgChart::Box kBox = {.left = 92, .top = 48, .width = 850, .height = 380};
+constexpr double kRight = 24, kBottom = 78;
 constexpr double kSmallest = 0.25;  // of a pixel: anything thinner would only blur
 
-// By Role.
-constexpr std::array<std::string_view, kRoles> kColours = {
-    "#8c8c8c", "#2b6cb0", "#d69e2e", "#2c5282", "#68b0ab", "#a0aec0", "#c05640", "#cbd5e0"};
+// What stays longest lies lowest.
+constexpr std::array<Role, kRoles> kStack = {
+    Role::weight,   Role::optimizer_state, Role::statistic,  Role::constant,
+    Role::gradient, Role::input,           Role::activation, Role::workspace};
 
-// Bytes [at, at + size) from the call that writes them to the last that reads them.
-struct Stay {
-  int64_t at = 0;
-  int64_t size = 0;
-  int first = 0;
-  int last = 0;
-  Role role = Role::activation;
-};
+std::vector<bool> shown_roles(const std::vector<Stay>& stays) {
+  std::vector<bool> shown(kRoles, false);
+  for (const Stay& stay : stays) shown[static_cast<size_t>(stay.role)] = true;
+  return shown;
+}
 
-class Stays {
+SvgChart chart_of(const Graph& graph, const Plan& plan, std::string_view what, double most,
+                  std::string_view upwards) {
+  SvgChart chart(fmt::format("{}: {}, an arena of {} bytes ({})", graph.name, what,
+                             plan.arena.count, to_string(plan.arena)),
+                 kBox, kRight, kBottom);
+  const double calls = static_cast<double>(std::max<size_t>(1, plan.calls.size()));
+  chart.y_axis(0, most, byte_ticks(0, most, 8), upwards);
+  chart.x_axis(0, calls, decimal_ticks(0, calls, 10), "call of the step");
+  return chart;
+}
+
+using ByRole = std::array<int64_t, kRoles>;
+
+std::vector<ByRole> live_by_role(const std::vector<Stay>& stays, size_t calls) {
+  std::vector<ByRole> live(calls + 1, ByRole{});
+  for (const Stay& stay : stays) {
+    const size_t role = static_cast<size_t>(stay.role);
+    live[static_cast<size_t>(stay.first)][role] += stay.size.count;
+    live[static_cast<size_t>(stay.last) + 1][role] -= stay.size.count;
+  }
+  for (size_t s = 1; s < live.size(); ++s) {
+    for (size_t r = 0; r < kRoles; ++r) live[s][r] += live[s - 1][r];
+  }
+  live.resize(calls);
+  return live;
+}
+
+// Bytes over calls as the corners of a line; a stretch that stays level has two.
+class Staircase {
  public:
-  void write(int64_t at, int64_t size, int call, Role role) {
-    // Whoever held these bytes is gone.
-    auto it = current_.lower_bound(at);
-    if (it != current_.begin() && std::prev(it)->second.at + std::prev(it)->second.size > at) --it;
-    while (it != current_.end() && it->first < at + size) {
-      done_.push_back(it->second);
-      it = current_.erase(it);
+  explicit Staircase(const SvgChart& chart) : chart_(chart) {}
+
+  void add(size_t first, size_t end, int64_t bytes) {
+    if (end_ > 0 && bytes == bytes_) {
+      end_ = end;
+      return;
     }
-    current_[at] = {at, size, call, call, role};
+    close();
+    begin_ = first;
+    end_ = end;
+    bytes_ = bytes;
   }
 
-  void read(int64_t at, int call) {
-    const auto it = current_.find(at);
-    if (it != current_.end()) it->second.last = std::max(it->second.last, call);
-  }
-
-  std::vector<Stay> finish() {
-    for (const auto& [at, stay] : current_) done_.push_back(stay);
-    return std::move(done_);
+  std::vector<std::string> finish() {
+    close();
+    return std::move(corners_);
   }
 
  private:
-  std::map<int64_t, Stay> current_;  // by address
-  std::vector<Stay> done_;
+  void close() {
+    if (end_ == 0) return;
+    for (const size_t call : {begin_, end_}) {
+      corners_.push_back(fmt::format("{:.1f},{:.1f}", chart_.x(static_cast<double>(call)),
+                                     chart_.y(static_cast<double>(bytes_))));
+    }
+  }
+
+  const SvgChart& chart_;
+  size_t begin_ = 0, end_ = 0;  // of the stretch so far; end 0: none
+  int64_t bytes_ = 0;
+  std::vector<std::string> corners_;
 };
 
-std::vector<Stay> stays_of(const Graph& graph, const Plan& plan) {
-  Stays stays;
-  const int last = static_cast<int>(plan.calls.size()) - 1;
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    const Value& value = graph.values[v];
-    if (plan.sources[v].count < 0) continue;
-    stays.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
-    if (is_persistent(value.role)) stays.read(plan.sources[v].count, last);
-  }
-  for (size_t s = 0; s < plan.calls.size(); ++s) {
-    const PlannedCall& call = plan.calls[s];
-    const Node& node = graph[call.node];
-    const int now = static_cast<int>(s);
-    for (const Bytes at : call.inputs) stays.read(at.count, now);
-    if (call.workspace_size.count > 0) {
-      stays.write(call.workspace_at.count, call.workspace_size.count, now, Role::workspace);
+// The outline of a band from `low` to `high`, by call. Calls that share a pixel with a fuller one are
+// left out.
+std::string band(const SvgChart& chart, const std::vector<int64_t>& low,
+                 const std::vector<int64_t>& high, std::string_view colour) {
+  const size_t calls = low.size();
+  const size_t step = std::max<size_t>(1, calls / 1000);
+  Staircase up(chart), down(chart);
+  for (size_t s = 0; s < calls; s += step) {
+    size_t fullest = s;
+    for (size_t t = s; t < std::min(calls, s + step); ++t) {
+      if (high[t] > high[fullest]) fullest = t;
     }
-    for (size_t k = 0; k < node.outputs.size(); ++k) {
-      const Value& value = graph[node.outputs[k]];
-      const bool lasts = is_persistent(value.role);
-      stays.write(call.outputs[k].count, value.type.bytes().count, now, value.role);
-      if (lasts) stays.read(call.outputs[k].count, last);
-    }
+    up.add(s, std::min(calls, s + step), high[fullest]);
+    down.add(s, std::min(calls, s + step), low[fullest]);
   }
-  return stays.finish();
-}
-
-std::string text(double x, double y, std::string_view anchor, std::string_view content) {
-  return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     content);
-}
-
-std::string legend(const std::vector<Stay>& stays) {
-  std::string svg;
-  double x = kLeft;
-  for (int r = 0; r < kRoles; ++r) {
-    const Role role = static_cast<Role>(r);
-    if (std::ranges::none_of(stays, [&](const Stay& s) { return s.role == role; })) continue;
-    std::string name(name_of(role));
-    std::replace(name.begin(), name.end(), '_', ' ');
-    svg += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n",
-                       x, kTop + kHeight + 34, kColours[static_cast<size_t>(r)]);
-    svg += text(x + 17, kTop + kHeight + 44, "start", name);
-    x += 40 + 7.0 * static_cast<double>(name.size());
-  }
-  return svg;
+  std::vector<std::string> corners = up.finish(), back = down.finish();
+  corners.insert(corners.end(), back.rbegin(), back.rend());
+  return fmt::format("<polygon points=\"{}\" fill=\"{}\"/>\n", fmt::join(corners, " "), colour);
 }
 
 }  // namespace
 
 std::string plan_svg(const Graph& graph, const Plan& plan) {
   const std::vector<Stay> stays = stays_of(graph, plan);
-  const double calls = static_cast<double>(std::max<size_t>(1, plan.calls.size()));
-  const double bytes = static_cast<double>(std::max<int64_t>(1, plan.arena.count));
-  const auto x = [&](int call) { return kLeft + kWidth * call / calls; };
-  const auto y = [&](int64_t at) { return kTop + kHeight * (1 - static_cast<double>(at) / bytes); };
-
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-      "font-family=\"sans-serif\" font-size=\"13\" fill=\"#2d3748\">\n"
-      "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"#ffffff\"/>\n",
-      kLeft + kWidth + 20, kTop + kHeight + kBottom);
-  svg += text(kLeft, 26, "start",
-              fmt::format("{}: one training step in an arena of {} bytes ({})", graph.name,
-                          plan.arena.count, to_string(plan.arena)));
+  const double most = static_cast<double>(std::max<int64_t>(1, plan.arena.count));
+  SvgChart chart = chart_of(graph, plan, "one training step", most, "address in the arena");
   for (const Stay& stay : stays) {
-    const double height = y(stay.at) - y(stay.at + stay.size);
+    const double top = chart.y(static_cast<double>((stay.at + stay.size).count));
+    const double height = chart.y(static_cast<double>(stay.at.count)) - top;
     if (height < kSmallest) continue;
-    svg += fmt::format(
+    const double left = chart.x(stay.first);
+    chart.add(fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
         "stroke=\"#fff\" stroke-width=\"0.3\"/>\n",
-        x(stay.first), y(stay.at + stay.size), x(stay.last + 1) - x(stay.first), height,
-        kColours[static_cast<size_t>(stay.role)]);
+        left, top, chart.x(stay.last + 1) - left, height, colour_of(stay.role)));
   }
-  svg += fmt::format(
-      "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"none\" "
-      "stroke=\"#2d3748\"/>\n",
-      kLeft, kTop, kWidth, kHeight);
-  svg += text(kLeft - 6, kTop + 10, "end", to_string(plan.arena));
-  svg += text(kLeft - 6, kTop + kHeight, "end", "0");
-  svg += text(kLeft, kTop + kHeight + 18, "start", "call 1");
-  svg +=
-      text(kLeft + kWidth, kTop + kHeight + 18, "end", fmt::format("call {}", plan.calls.size()));
-  svg += legend(stays);
-  return svg + "</svg>\n";
+  chart.roles_legend(shown_roles(stays));
+  return chart.finish();
+}
+
+std::string memory_svg(const Graph& graph, const Plan& plan, Bytes budget) {
+  const std::vector<Stay> stays = stays_of(graph, plan);
+  const std::vector<ByRole> live = live_by_role(stays, plan.calls.size());
+  const double most = 1.04 * static_cast<double>(std::max(plan.arena, budget).count);
+  SvgChart chart = chart_of(graph, plan, "memory over one step", most, "live bytes");
+  std::vector<int64_t> low(live.size(), 0);
+  for (const Role role : kStack) {
+    std::vector<int64_t> high = low;
+    for (size_t s = 0; s < live.size(); ++s) high[s] += live[s][static_cast<size_t>(role)];
+    if (high != low) chart.add(band(chart, low, high, colour_of(role)));
+    low = std::move(high);
+  }
+  const auto limit = [&](Bytes bytes, std::string_view name, std::string_view colour) {
+    const double y = chart.y(static_cast<double>(bytes.count));
+    chart.add(
+        fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" "
+                    "stroke=\"{}\" stroke-dasharray=\"5 3\"/>\n",
+                    kBox.left, y, kBox.left + kBox.width, y, colour));
+    chart.text(kBox.left + kBox.width - 6, y - 5, "end", name);
+  };
+  limit(plan.arena, "arena", "#2d3748");
+  if (budget.count > 0) limit(budget, "budget", "#c53030");
+  chart.roles_legend(shown_roles(stays));
+  return chart.finish();
 }
 
 }  // namespace thimble

@@ -1,5 +1,4 @@
-// A plan as a picture: time to the right, addresses upwards, one rectangle per stay of a tensor in
-// the arena, coloured by role.
+// A plan as pictures for papers: calls to the right, memory upwards, coloured by role.
 #pragma once
 
 #include <string>
@@ -8,7 +7,9 @@
 
 namespace thimble {
 
-// A complete SVG document.
+// Complete SVG documents. One rectangle per stay of a tensor in the arena, at its addresses.
 std::string plan_svg(const Graph& graph, const Plan& plan);
+// What is live at every call, one role upon the other; the budget as a line (0: none).
+std::string memory_svg(const Graph& graph, const Plan& plan, Bytes budget = {});
 
 }  // namespace thimble

@@ -101,18 +101,36 @@ void Feeder::describe(Program& program, const Model& model) const {
 Feeder::Place Feeder::training_place(const TrainingRows& rows, int64_t row, bool in_order) const {
   if (order_) {
     const BucketOrder::Place place = order_->record(rows.step, rows.first + row);
-    return {Split::train, place.index, place.epoch};
+    return {Split::train, place.index, place.epoch, -1};
   }
   const int64_t per_epoch = train_count() / rows.batch;
   const auto epoch = static_cast<uint64_t>(rows.step / per_epoch);
   if (in_order) {
-    return {Split::train, (rows.first + row) * per_epoch + rows.step % per_epoch, epoch};
+    return {Split::train, (rows.first + row) * per_epoch + rows.step % per_epoch, epoch, -1};
   }
   const int64_t position = rows.step % per_epoch * rows.batch + rows.first + row;
-  return {Split::train, permuted(position, train_count(), options_.seed, epoch), epoch};
+  return {Split::train, permuted(position, train_count(), options_.seed, epoch), epoch,
+          rows.step * rows.batch + rows.first + row};
 }
 
-void Feeder::fill_row(Program& program, const Model& model, int64_t row, const Place& place) const {
+void Feeder::read(const Place& place, int64_t batch, std::span<const RecordPart> parts) const {
+  if (!data_.info().decoded || place.position < 0) {
+    data_.read_in_epoch(place.split, place.index, place.epoch, parts);
+    return;
+  }
+  if (ahead_ == nullptr || (place.split == Split::train && batch != ahead_batch_)) {
+    ahead_batch_ = batch;
+    const auto order = [this, batch](Split split, int64_t position) -> int64_t {
+      if (split == Split::test) return position < test_count() ? position : -1;
+      return training_place({.step = position / batch, .batch = batch}, position % batch).index;
+    };
+    ahead_ = std::make_unique<ReadAhead>(data_, order, 2 * batch);
+  }
+  ahead_->read(place.split, place.position, parts);
+}
+
+void Feeder::fill_row(Program& program, const Model& model, int64_t row, const Place& place,
+                      int64_t batch) const {
   const std::vector<RecordField>& fields = data_.info().fields;
   std::array<RecordPart, kMostFields> parts{};
   std::array<RecordPart, kMostFields> changed{};  // where images go when they have been cropped
@@ -133,7 +151,7 @@ void Feeder::fill_row(Program& program, const Model& model, int64_t row, const P
     pad(part, length, field);
     part.entries = length;
   }
-  data_.read_in_epoch(place.split, place.index, place.epoch, std::span(parts).first(fields.size()));
+  read(place, batch, std::span(parts).first(fields.size()));
   for (size_t at = 0; at < fields.size(); ++at) {
     if (changed[at].data == nullptr) continue;
     const Shape& image = fields[at].shape;
@@ -163,7 +181,7 @@ double Feeder::counted(const Model& model, const Place& place) const {
 double Feeder::fill_training(Program& program, const Model& model, const TrainingRows& rows) const {
   const bool in_order = model.goes_on.valid();
   for (int64_t row = 0; row < model.rows(); ++row) {
-    fill_row(program, model, row, training_place(rows, row, in_order));
+    fill_row(program, model, row, training_place(rows, row, in_order), rows.batch);
   }
   if (in_order) {
     const bool begins = rows.step % steps_per_epoch(rows.batch) == 0;
@@ -178,15 +196,15 @@ double Feeder::fill_training(Program& program, const Model& model, const Trainin
   return count;
 }
 
-Feeder::TestRows Feeder::fill_test(Program& program, const Model& model, int64_t first) const {
+TestRows Feeder::fill_test(Program& program, const Model& model, int64_t first) const {
   TestRows filled = {std::min(model.rows(), test_count() - first), 0};
   for (int64_t row = 0; row < model.rows(); ++row) {
     if (row >= filled.rows) {
       pad_row(program, model, row);
       continue;
     }
-    const Place place = {Split::test, first + row, 0};
-    fill_row(program, model, row, place);
+    const Place place = {Split::test, first + row, 0, first + row};
+    fill_row(program, model, row, place, model.rows());
     filled.counted += counted(model, place);
   }
   program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(filled.counted);

@@ -2,17 +2,18 @@
 // microbatch by microbatch. Allocates nothing once it is made.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "pipeline/pipeline.h"
+#include "train/batch_source.h"
 #include "train/bound_variant.h"
-#include "train/feeder.h"
 
 namespace thimble {
 
-// A microbatch of a step.
+// A microbatch of a step, of all that its ranks have together.
 struct MicrobatchId {
   int64_t step = 0;
   int number = 0;
@@ -29,8 +30,9 @@ class TrainingStep {
     Trace trace;   // of traced steps
   };
 
-  // REQUIRES: `planned`, `feeder` and `arena` outlive it; the arena is the plan's.
-  TrainingStep(const PlannedTraining& planned, const Feeder& feeder, Memory& arena, uint64_t seed);
+  // REQUIRES: `planned`, `source` and `arena` outlive it; the arena is the plan's.
+  TrainingStep(const PlannedTraining& planned, const BatchSource& source, Memory& arena,
+               uint64_t seed);
 
   // Called before every microbatch runs, its inputs in place.
   using Look = std::function<void(MicrobatchId which, Part& part)>;
@@ -48,7 +50,8 @@ class TrainingStep {
   // No step from this one on is coming: what follows the one before it is not fetched ahead.
   void end_before(int64_t step) { last_ = step; }
 
-  // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`.
+  // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`. Where the source
+  // fails, nothing was done yet, or spoiled() says so.
   void run(int64_t step, double rate, bool traced = false);
 
   // Of the last step: its results are those of this model, in its program.
@@ -59,6 +62,9 @@ class TrainingStep {
 
   // Whether gradients overflowed, so that the last step changed no weight.
   bool overflowed() const;
+
+  // Whether a step was left in its middle: what it was to change is partly changed.
+  bool spoiled() const { return spoiled_; }
 
   // Puts everything in place that the microbatch reads and the step has not made.
   void feed(MicrobatchId which, double rate);
@@ -75,14 +81,19 @@ class TrainingStep {
 
  private:
   Part& first() { return parts_.front(); }
+  // This rank's microbatch of a turn in which every rank computes one.
+  MicrobatchId own(int64_t step, int turn) const;
   TrainingRows rows_of(MicrobatchId which) const;
+  // The longest record that any rank has in the turn: all of them run the same variant.
+  int64_t longest_of_turn(MicrobatchId which, int64_t rows) const;
   void feed_scalars(Part& part, int64_t step, double rate);
   void feed_rows(MicrobatchId which, Part& part);
   void fill_rows(MicrobatchId which, Part& part);
+  void fill_ahead(int64_t step);
   void run_microbatch(MicrobatchId which, Part& part, double rate, bool traced);
 
   const PlannedTraining& planned_;
-  const Feeder& feeder_;
+  const BatchSource& source_;
   const uint64_t seed_;
   std::vector<Part> parts_;
   Part* result_ = nullptr;
@@ -93,6 +104,8 @@ class TrainingStep {
   MicrobatchId current_;
   MicrobatchId ahead_ = {-1, 0};  // whose rows are in place already
   int64_t last_ = std::numeric_limits<int64_t>::max();
+  std::exception_ptr ahead_failed_;  // fetching for the step to come, which gets it
+  bool spoiled_ = false;
   float loss_scale_ = 1;
   int64_t skipped_ = 0;
 };

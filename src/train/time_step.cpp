@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/philox.h"
+#include "train/feeder.h"
 #include "train/initialize.h"
 #include "train/step.h"
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
-#include "train/initialize.h"
 #include "train/weights_file.h"
 
 namespace thimble {
@@ -26,7 +25,7 @@ TrainedModel::TrainedModel(PlannedTraining& planned)
     : planned_(planned), arena_(planned.backend->allocate(planned.plan().arena)) {
   trained_ =
       std::make_unique<BoundVariant>(planned.full(), planned.full(), *planned.backend, *arena_);
-  initialize(program(), planned.recipe.seed);
+  set_first_values(program(), model(), planned.recipe.seed);
 }
 
 void TrainedModel::load_checkpoint(const std::string& checkpoint) {

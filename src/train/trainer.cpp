@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
+#include "comm/agreement.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
-#include "train/initialize.h"
+#include "train/outside_tensors.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -31,48 +34,64 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Trainer::Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options)
+Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptions options)
     : planned_(planned),
-      feeder_(feeder),
+      source_(source),
       options_(std::move(options)),
-      steps_per_epoch_(feeder.steps_per_epoch(planned.microbatches.batch)),
+      steps_per_epoch_(source.steps_per_epoch(planned.microbatches.batch)),
       steps_(planned.recipe.schedule.total_steps(steps_per_epoch_)),
       rate_(planned.recipe.schedule.in_steps(steps_per_epoch_)),
       tally_(planned.full().model),
       scaler_(planned.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
-  user_check(feeder_.bucket(0) != nullptr || batch <= feeder_.train_count(),
-             "a batch of {} is more than the {} training records", batch, feeder_.train_count());
-  feeder_.check(planned_.full().model);
+  user_check(source_.bucket(0) != nullptr || batch <= source_.train_count(),
+             "a batch of {} is more than the {} training records", batch, source_.train_count());
+  source_.check(planned_.full().model);
   evaluations_ = plan_evaluation(planned_);
   arena_ = planned_.backend->allocate(planned_.plan().arena);
-  step_ = std::make_unique<TrainingStep>(planned_, feeder_, *arena_, recipe().seed);
+  step_ = std::make_unique<TrainingStep>(planned_, source_, *arena_, recipe().seed);
   for (const auto& variant : evaluations_) {
     evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
   }
   start();
-  if (!options_.out.empty()) {  // when nothing else can be wrong
+  if (!options_.out.empty() && first_rank()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
+    record_plan(options_.out, planned_);
   }
+  const bool logs = first_rank();
+  log_ = std::make_unique<RunLog>(logs ? options_.out : "", logs ? options_.tensorboard : "",
+                                  result_.resumed_at, steps_);
 }
 
 Trainer::~Trainer() = default;
 
+bool Trainer::first_rank() const { return ranks() == nullptr || ranks()->rank() == 0; }
+
+bool Trainer::asked_to_stop() const {
+  const bool asked = options_.stop && options_.stop();
+  return ranks() == nullptr ? asked : any_rank(*ranks(), asked);
+}
+
 void Trainer::start() {
-  initialize(program(), recipe().seed);
-  feeder_.describe(program(), planned_.full().model);
+  set_first_values(program(), planned_.full().model, recipe().seed);
+  source_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) {
     weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);
   }
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    check_keys(recipe_of_checkpoint(*folder), fmt::format("the checkpoint in '{}'", *folder));
-    const Position position =
-        load_checkpoint(*folder, program(), bits_of(to_json(recipe())), options_.fingerprint);
-    result_.resumed_at = position.step;
+    const nlohmann::json begun = recipe_of_checkpoint(*folder);
+    check_keys(begun, fmt::format("the checkpoint in '{}'", *folder));
+    nlohmann::json bits = bits_of(to_json(recipe()));
+    if (begun.value("ranks", nlohmann::json(1)) != recipe().ranks.count) {
+      for (const char* key : {"microbatch", "microbatch_tokens"}) bits.erase(key);
+    }
+    const Position position = load_checkpoint(*folder, program(), bits, options_.fingerprint);
+    result_.resumed_at = result_.steps = position.step;
     result_.checkpoint = *folder;
+    if (options_.saved) options_.saved(*folder);
     user_check(tally_.from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(!scaler_.dynamic() ||
@@ -87,7 +106,6 @@ void Trainer::start() {
     reallocator_ = std::make_unique<Reallocator>(program(), sparsity, recipe().seed);
     reallocations_ = reallocation_schedule(recipe().reallocate_every, steps_per_epoch_, steps_);
   }
-  step_->end_before(steps_);
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
   // The check runs between the forward pass and the first update of a weight, so that a bad step
   // spoils nothing but running statistics (and momentum that gradients are folded into). A remote
@@ -137,7 +155,7 @@ void Trainer::explain_non_finite() {
   }
   TrainingStep::Part& part = step_->part_of(which);
   const Model& model = part.model();
-  step_->feed(which, rate_at(rate_, which.step));
+  step_->feed(which, last_rate_);
   part.program().run_until(part.program().calls_until(model.loss), [&](size_t s) {
     const PlannedCall& planned = part.plan().calls[s];
     const Node& node = model.graph[planned.node];
@@ -151,9 +169,39 @@ void Trainer::explain_non_finite() {
   name_fault("the loss");
 }
 
+bool Trainer::is_traced(int64_t step) const {
+  constexpr int64_t kWarm = 2;    // steps until caches and clocks are
+  constexpr int64_t kTraced = 3;  // the fastest of them is kept
+  const int64_t first = std::min(result_.resumed_at + kWarm, steps_ - 1);
+  return !options_.out.empty() && first <= step && step < first + kTraced;
+}
+
+double Trainer::rate_of(int64_t step) const {
+  const double scheduled = rate_at(rate_, step);
+  return options_.rate ? options_.rate(step, scheduled) : scheduled;
+}
+
 void Trainer::step(int64_t step) {
+  user_check(!step_->spoiled(),
+             "a step was left in its middle, so that this run cannot go on; {}; go on from there",
+             kept());
+  if (step % steps_per_epoch_ == 0) tally_.clear();
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
-  step_->run(step, rate_at(rate_, step));
+  const bool traced = is_traced(step);
+  if (traced) {
+    for (TrainingStep::Part& part : step_->parts()) part.trace = {};
+  }
+  last_rate_ = rate_of(step);
+  step_->run(step, last_rate_, traced);
+  if (traced) {
+    double seconds = 0;
+    for (const TrainingStep::Part& part : step_->parts()) seconds += part.trace.seconds;
+    const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
+    if (fastest && first_rank()) {
+      record_trace(options_.out, *step_, step + 1);
+      fastest_trace_ = seconds;
+    }
+  }
   scaler_.step_done(step_->overflowed());
   result_.losses.push_back(static_cast<double>(step_->loss()));
   const TrainingStep::Part& done = step_->result();
@@ -164,41 +212,84 @@ void Trainer::step(int64_t step) {
   }
 }
 
-BoundVariant& Trainer::evaluator_of(int64_t first) {
+Figures Trainer::advance() {
+  const int64_t step = result_.steps;
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  step_->end_before(source_.known_ahead() ? kNever : step + 1);
+  this->step(step);
+  result_.steps = step + 1;
+  const TrainingStep::Part& done = step_->result();
+  Tally own(done.model());
+  own.add(done.program(), done.model(), step_->counted(), 1);
+  return own.figures();
+}
+
+BoundVariant& Trainer::evaluator_of(const BatchSource& source, int64_t first) {
   const auto length = [](const BoundVariant& evaluator) {
     return evaluator.variant().shape.length;
   };
   BoundVariant* fitting = &*std::ranges::max_element(evaluators_, {}, length);
   for (BoundVariant& evaluator : evaluators_) {
     const int64_t rows = evaluator.variant().shape.rows;
-    const bool holds = feeder_.longest_test(first, rows) <= length(evaluator);
+    const bool holds = source.longest_test(first, rows) <= length(evaluator);
     if (holds && length(evaluator) <= length(*fitting)) fitting = &evaluator;
   }
   return *fitting;
 }
 
-bool Trainer::evaluate() {
-  if (!recipe().evaluate) return true;
+std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* count) {
   Tally tally(planned_.full().model);
-  const int64_t count = feeder_.test_count();
-  for (int64_t first = 0; first < count;) {
-    if (asked_to_stop()) return false;
-    BoundVariant& evaluator = evaluator_of(first);
+  const int64_t most = source.test_count();
+  const int others = ranks() == nullptr ? 1 : ranks()->size();
+  // Ranks take turns, but where they have to gather weights for each other.
+  const bool together =
+      others == 1 || std::ranges::any_of(evaluators_[0].model().graph.nodes,
+                                         [](const Node& node) { return node.op->collective; });
+  int64_t first = 0;
+  for (int turn = 0; first < most; ++turn) {
+    if ((together || turn % others == 0) && asked_to_stop()) return std::nullopt;
+    BoundVariant& evaluator = evaluator_of(source, first);
+    if (first + evaluator.variant().shape.rows > most && evaluator.model().whole_batches) {
+      user_check(
+          first > 0,
+          "{} is tested on whole batches, and {} records are fewer than the {} of one; choose "
+          "a smaller --microbatch, or leave testing out (--no-eval)",
+          evaluator.model().options.name, most, evaluator.variant().shape.rows);
+      break;
+    }
+    if (!together && turn % others != ranks()->rank()) {
+      first += std::min(evaluator.model().rows(), most - first);
+      continue;
+    }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
-    const Feeder::TestRows filled =
-        feeder_.fill_test(evaluator.program(), evaluator.model(), first);
+    const TestRows filled = source.fill_test(evaluator.program(), evaluator.model(), first);
+    if (filled.rows == 0) break;
     evaluator.program().run();
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
-  result_.test_count = count;
-  result_.test = tally.figures();
-  return true;
+  if (!together) tally.add_up(*ranks());
+  if (count != nullptr) *count = first;
+  return tally.figures();
 }
 
-void Trainer::save() {
-  if (options_.out.empty()) return;
+bool Trainer::test() {
+  if (!recipe().evaluate) return true;
+  const std::optional<Figures> figures = evaluate(source_, &result_.test_count);
+  if (figures) result_.test = *figures;
+  return figures.has_value();
+}
+
+void Trainer::record(const LoggedStep& done, bool tested, bool saving) {
+  log_->add_step(done);
+  if (tested) log_->add_test(done, tally_.figures(), result_.test);
+  if (saving) log_->flush();
+}
+
+std::string Trainer::save() {
+  internal_check(!options_.out.empty(), "a checkpoint without a folder");
+  user_check(!step_->spoiled(), "a step was left in its middle, so nothing was saved; {}", kept());
   // The loss does not know yet what the last update did.
   const std::string fault = non_finite_value([](Role) { return true; });
   user_check(fault.empty(),
@@ -213,6 +304,8 @@ void Trainer::save() {
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint =
       save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
+  if (options_.saved) options_.saved(result_.checkpoint);
+  return result_.checkpoint;
 }
 
 TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
@@ -228,50 +321,68 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   const int64_t per_epoch = steps_per_epoch_;
   const int64_t save_every = recipe().save_every.steps(per_epoch);
   const int64_t evaluate_every = recipe().evaluate_every.steps(per_epoch);
-  const int64_t first = result_.resumed_at;
-  const size_t todo = static_cast<size_t>(steps_ - first);
+  const bool kept_on_disk = !options_.out.empty();
+  const int64_t first = result_.steps;
+  step_->end_before(steps_);
+  const auto todo = static_cast<size_t>(std::max<int64_t>(0, steps_ - first));
   result_.seconds.reserve(todo);
   result_.losses.reserve(todo);
-  result_.steps = first;
   const Clock::time_point started = Clock::now();
   int64_t rows = 0;
 
   for (int64_t step = first; step < steps_; ++step) {
-    if (step % per_epoch == 0) tally_.clear();
     const Clock::time_point before = Clock::now();
+    const double talked = ranks() == nullptr ? 0 : ranks()->seconds();
     this->step(step);
     result_.seconds.push_back(seconds_since(before));
+    if (ranks() != nullptr) result_.communication += ranks()->seconds() - talked;
     result_.steps = step + 1;
-    const Bucket* const bucket = feeder_.bucket(step);
+    const Bucket* const bucket = source_.bucket(step);
     rows += bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
     const bool last = step + 1 == steps_;
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
 
     Progress progress;
     const bool tested = recipe().evaluate && (last || due(evaluate_every));
-    progress.evaluated = tested && evaluate();
+    progress.evaluated = tested && test();
     // Asked to stop in the last step, a run that is complete ends as always.
     result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
     progress.stopped = result_.stopped;
-    if (last || result_.stopped || due(save_every)) save();
-
     const double elapsed = seconds_since(started);
+    const bool saving = last || result_.stopped || due(save_every);
+    record({.step = step + 1,
+            .epoch = static_cast<double>(step + 1) / static_cast<double>(per_epoch),
+            .loss = result_.losses.back(),
+            .rate = last_rate_,
+            .step_seconds = result_.seconds.back(),
+            .run_seconds = elapsed,
+            .loss_scale = scaler_.dynamic() ? scaler_.scale() : 0},
+           progress.evaluated, saving);
+    if (saving && kept_on_disk) save();
+
     const double done = static_cast<double>(step + 1 - first);
     progress.step = step + 1;
     progress.steps = steps_;
     progress.steps_per_epoch = per_epoch;
     progress.train = tally_.figures();
-    progress.rate = rate_at(rate_, step);
+    progress.rate = last_rate_;
     progress.rows_per_second = static_cast<double>(rows) / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(steps_ - step - 1);
     if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
     progress.skipped = scaler_.skipped();
     progress.arena = planned_.plan().arena;
+    progress.budget = recipe().memory.value_or(Bytes());
+    progress.microbatch = planned_.microbatches.count() > 1 ? planned_.microbatches.rows : 0;
+    progress.tier = planned_.tier;
     progress.test = result_.test;
     if (show) show(progress);
+    if (!last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
+      result_.stopped = true;
+      if (!saving && kept_on_disk) save();
+    }
     if (result_.stopped) break;
   }
-  if (first == steps_) result_.stopped = !evaluate();
+  if (first >= steps_) result_.stopped = !test();
 
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
   result_.train = tally_.figures();
@@ -280,6 +391,16 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   for (const BoundVariant& evaluator : evaluators_) {
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
     result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
+  }
+  result_.arena_of_ranks = {result_.measured_arena};
+  if (ranks() != nullptr) {
+    result_.arena_of_ranks.clear();
+    for (const double bytes :
+         gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
+      result_.arena_of_ranks.emplace_back(static_cast<int64_t>(bytes));
+    }
+    const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
+    result_.communication = all > 0 ? result_.communication / all : 0;
   }
   result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);
@@ -293,6 +414,8 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   return result_;
 }
 
-void Trainer::export_weights(const std::string& path) { save_weights(path, program()); }
+void Trainer::export_weights(const std::string& path) {
+  save_weights(path, program(), names_outside(planned_.full().model));
+}
 
 }  // namespace thimble

@@ -13,6 +13,7 @@
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/reallocate.h"
+#include "train/run_log.h"
 #include "train/step.h"
 #include "train/tally.h"
 
@@ -20,14 +21,21 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};      // folder of checkpoints; empty: none
-  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string out = {};  // folder of checkpoints; empty: none
+  // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to divide
+  // the batch into other microbatches than it was begun with.
+  bool resume = false;
   std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
+  // The learning rate of a step, by its number and what the schedule has for it; none: the schedule.
+  std::function<double(int64_t step, double scheduled)> rate = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
+  std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
+  // Called with the folder of a checkpoint that the run can go on from, from now on.
+  std::function<void(const std::string& folder)> saved = {};
 };
 
 // What the caller shows while training runs.
@@ -42,6 +50,9 @@ struct Progress {
   double rows_per_second = 0;
   double seconds_left = 0;
   Bytes arena;
+  Bytes budget;            // of it; 0: none
+  int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
+  Tier tier = Tier::exact;
   bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   Figures test;
@@ -54,6 +65,8 @@ struct TrainResult {
   Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
+  std::vector<Bytes> arena_of_ranks;  // the same, of every rank
+  double communication = 0;           // share of the steps' time spent with other ranks
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
   double step_ms = 0;           // median
@@ -71,16 +84,27 @@ struct TrainResult {
 
 class Trainer {
  public:
-  // REQUIRES: `planned`, which carries the recipe, outlives the trainer, as does the feeder.
-  Trainer(PlannedTraining& planned, const Feeder& feeder, TrainOptions options = {});
+  // REQUIRES: `planned`, which carries the recipe, outlives the trainer, as does the source.
+  Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptions options = {});
   ~Trainer();
 
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
+  // The same piece by piece, for a caller with a loop of its own. One step, beyond those of the run,
+  // too; its figures are its own.
+  Figures advance();
+  // Over the test records of `source`, which need not be the run's. Empty: asked to stop meanwhile.
+  std::optional<Figures> evaluate(const BatchSource& source, int64_t* count = nullptr);
+  // A checkpoint of what is there now; its folder. UserError where a step was left in its middle.
+  // REQUIRES: the run has a folder.
+  std::string save();
+
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
   int64_t steps() const { return steps_; }  // of the whole run
+  int64_t done() const { return result_.steps; }
+  double rate() const { return last_rate_; }  // of the last step
   // What was done to the weights that the run starts from (train/weights_file.h); empty: nothing.
   const std::string& weights_note() const { return weights_note_; }
   Program& program() { return step_->program(); }
@@ -90,19 +114,26 @@ class Trainer {
   void start();
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
   void step(int64_t step);
+  // Whether the step's calls are timed one by one, for trace.json.
+  bool is_traced(int64_t step) const;
+  double rate_of(int64_t step) const;
   const Recipe& recipe() const { return planned_.recipe; }
-  bool asked_to_stop() const { return options_.stop && options_.stop(); }
-  bool evaluate();  // false: asked to stop meanwhile, and nothing is known
+  Communicator* ranks() const { return planned_.backend->ranks(); }
+  bool first_rank() const;
+  // Of several ranks all ask at the same time, and hear the same.
+  bool asked_to_stop() const;
+  // Of the step just done, to the run's log; `save` follows.
+  void record(const LoggedStep& done, bool tested, bool saving);
+  bool test();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
-  BoundVariant& evaluator_of(int64_t first);
-  void save();
+  BoundVariant& evaluator_of(const BatchSource& source, int64_t first);
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of a persistent value that is not finite; empty: all are.
   std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
   void explain_non_finite();
 
   PlannedTraining& planned_;
-  const Feeder& feeder_;
+  const BatchSource& source_;
   const TrainOptions options_;
   const int64_t steps_per_epoch_;
   const int64_t steps_;  // total; counts from the start of the run, resumed or not
@@ -115,7 +146,10 @@ class Trainer {
   ReallocationSchedule reallocations_;
   Tally tally_;  // of the current epoch
   LossScaler scaler_;
+  double last_rate_ = 0;
   std::string weights_note_;
+  std::unique_ptr<RunLog> log_;
+  double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none
   TrainResult result_;
 };
 

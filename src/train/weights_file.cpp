@@ -7,7 +7,11 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "train/model_tensors.h"
+#include "comm/communicator.h"
+#include "train/initialize.h"
+#include "train/onnx_values.h"
+#include "train/outside_tensors.h"
+#include "train/parts.h"
 #include "train/safetensors.h"
 
 namespace thimble {
@@ -33,21 +37,9 @@ struct Piece {
   }
 };
 
-// A tensor of the model, and where a file has it.
-struct Place {
-  ModelTensor tensor;
-  std::string name;     // in the file
-  bool turned = false;  // with its two axes swapped
-};
-
-Shape shape_in_file(const Place& place, const Graph& graph) {
-  const Shape shape = graph[place.tensor.value].type.shape;
-  return place.turned ? Shape{shape[1], shape[0]} : shape;
-}
-
 void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const Graph& graph,
-                 const Place& place) {
-  const TensorType wanted = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
+                 const OutsideTensor& place) {
+  const TensorType wanted = type_of(place, graph);
   user_check(stored.type.shape == wanted.shape,
              "'{}': tensor '{}' is {}, but {} wants {}: it holds another model", file.path(),
              stored.name, to_string(stored.type), graph.name, to_string(wanted));
@@ -57,19 +49,6 @@ void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const 
       "'{}': tensor '{}' is {}, and only F64, F32, F16 and BF16 can be converted to the {} of "
       "{}; store it as one of these",
       file.path(), stored.name, to_string(stored.type), name_of(wanted.dtype), graph.name);
-}
-
-// The bytes of a matrix [rows, columns] as those of [columns, rows].
-std::vector<std::byte> turned(std::span<const std::byte> matrix, int64_t rows, int64_t columns,
-                              int64_t element) {
-  std::vector<std::byte> result(matrix.size());
-  for (int64_t c = 0; c < columns; ++c) {
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(result.data() + (c * rows + r) * element,
-                  matrix.data() + (r * columns + c) * element, static_cast<size_t>(element));
-    }
-  }
-  return result;
 }
 
 // Rounds `count` numbers of type From to type To. False: one of them is finite and its result is not.
@@ -97,18 +76,18 @@ bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t 
 }
 
 void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
-                 const Place& place) {
+                 const OutsideTensor& place) {
   const DType from = stored.type.dtype, to = program.graph()[place.tensor.value].type.dtype;
   std::vector<std::byte> whole;  // of a tensor that has to be turned
-  if (place.turned) {
+  if (place.turned()) {
     whole.resize(static_cast<size_t>(stored.type.bytes().count));
     file.read_part(stored, 0, whole);
-    whole = turned(whole, stored.type.shape[0], stored.type.shape[1], size_of(from));
+    whole = as_ours(place, stored.type, whole);
   }
   Piece read, rounded;
   for_each_piece(stored.type, [&](int64_t first, int64_t count) {
     std::span<std::byte> bytes = read.bytes(from, count);
-    if (place.turned) {
+    if (place.turned()) {
       bytes = std::span(whole).subspan(static_cast<size_t>(first * size_of(from)), bytes.size());
     } else {
       file.read_part(stored, first * size_of(from), bytes);
@@ -126,43 +105,20 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
   });
 }
 
-// The model's tensors under the names of the other program, or without the prefix of these.
-std::vector<Place> foreign_places(const Graph& graph, const ForeignNames& foreign,
-                                  bool with_prefix) {
-  std::map<std::string_view, const ForeignTensor*> by_name;
-  for (const ForeignTensor& tensor : foreign.tensors) by_name[tensor.own] = &tensor;
-  std::vector<Place> places;
-  for (const ModelTensor& tensor : model_tensors(graph)) {
-    const auto known = by_name.find(graph[tensor.value].name);
-    internal_check(known != by_name.end(), "a weight that the other program's names leave out");
-    std::string name = known->second->theirs;
-    if (!with_prefix && name.starts_with(foreign.prefix)) name.erase(0, foreign.prefix.size());
-    places.push_back({tensor, std::move(name), known->second->turned});
-  }
-  return places;
-}
-
-// Under our own names; statistics that the file does not have are left out.
-std::vector<Place> own_places(const Graph& graph, const SafetensorsFile* file = nullptr) {
-  std::vector<Place> places;
-  for (const ModelTensor& tensor : model_tensors(graph)) {
-    const Value& value = graph[tensor.value];
-    const bool missing = file != nullptr && file->find(value.name) == nullptr;
-    if (value.role == Role::statistic && missing) continue;
-    places.push_back({tensor, value.name});
-  }
-  return places;
-}
-
 // By whose names the file goes.
-std::vector<Place> places_in(const SafetensorsFile& file, const Graph& graph,
-                             const std::optional<ForeignNames>& foreign) {
+std::vector<OutsideTensor> places_in(const SafetensorsFile& file, const Graph& graph,
+                                     const std::optional<ForeignNames>& foreign) {
   for (const bool with_prefix : {true, false}) {
     if (!foreign) break;
-    std::vector<Place> places = foreign_places(graph, *foreign, with_prefix);
+    std::vector<OutsideTensor> places = foreign_tensors(graph, *foreign, with_prefix);
     if (file.find(places.front().name) != nullptr) return places;
   }
-  return own_places(graph, &file);
+  std::vector<OutsideTensor> places = outside_tensors(graph);
+  std::erase_if(places, [&](const OutsideTensor& place) {  // statistics may be missing
+    const bool statistic = graph[place.tensor.value].role == Role::statistic;
+    return statistic && file.find(place.name) == nullptr;
+  });
+  return places;
 }
 
 }  // namespace
@@ -175,16 +131,16 @@ std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign) {
   const SafetensorsFile file(path);
   const Graph& graph = program.graph();
-  const std::vector<Place> places = places_in(file, graph, foreign);
+  const std::vector<OutsideTensor> places = places_in(file, graph, foreign);
   // Every tensor is looked at before any is loaded.
   std::map<std::pair<DType, DType>, int> converted;
-  for (const Place& place : places) {
+  for (const OutsideTensor& place : places) {
     const StoredTensor& stored = file.at(place.name);
     check_shape(file, stored, graph, place);
     const DType dtype = graph[place.tensor.value].type.dtype;
     if (stored.type.dtype != dtype) ++converted[{stored.type.dtype, dtype}];
   }
-  for (const Place& place : places) load_tensor(file, file.at(place.name), program, place);
+  for (const OutsideTensor& place : places) load_tensor(file, file.at(place.name), program, place);
   std::string note;
   for (const auto& [types, count] : converted) {
     note += fmt::format("{}{} tensor{} of {} became {}", note.empty() ? "" : ", ", count,
@@ -196,24 +152,43 @@ std::string load_weights(const std::string& path, Program& program,
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign) {
   const Graph& graph = program.graph();
+  const bool here = program.ranks() == nullptr || program.ranks()->rank() == 0;
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
-  for (const Place& place : foreign ? foreign_places(graph, *foreign, true) : own_places(graph)) {
-    const TensorType type = {shape_in_file(place, graph), graph[place.tensor.value].type.dtype};
+  for (const OutsideTensor& place : outside_tensors(graph, foreign)) {
+    const TensorType type = type_of(place, graph);
     const auto fetch = [&program, &whole, place, type](int64_t at, std::span<std::byte> out) {
-      if (!place.turned) return read_model_tensor(program, place.tensor, at, out);
+      if (!place.turned()) return read_model_tensor(program, place.tensor, at, out);
       if (at == 0) {
         whole.resize(static_cast<size_t>(type.bytes().count));
-        read_model_tensor(program, place.tensor, 0, whole);
-        whole = turned(whole, type.shape[1], type.shape[0], size_of(type.dtype));
+        read_outside_tensor(program, place, whole);
       }
       std::memcpy(out.data(), whole.data() + at, out.size());
     };
-    tensors.push_back({place.name, type, {}, fetch});
+    if (here || graph[place.tensor.value].is_part()) {
+      tensors.push_back({place.name, type, {}, fetch});
+    }
   }
+  if (!here) return stream_safetensors(tensors);
   std::map<std::string, std::string> metadata = model_metadata(graph);
   if (foreign) metadata["format"] = "pt";  // without which transformers does not read it
   write_safetensors(path, tensors, metadata);
+}
+
+void set_first_values(Program& program, const Model& model, uint64_t seed) {
+  initialize(program, seed);
+  if (model.first_values.ends_with(".onnx")) {
+    load_onnx_values(model.first_values, program, *model.foreign);
+  } else if (!model.first_values.empty()) {
+    load_weights(model.first_values, program, model.foreign);
+  }
+  for (const auto& [name, numbers] : model.first_numbers) {
+    const Loan loan = program.borrow(program.graph().find(name), Loan::Use::write);
+    with_any_type(program.graph()[program.graph().find(name)].type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (size_t i = 0; i < numbers.size(); ++i) loan.as<T>()[i] = static_cast<T>(numbers[i]);
+    });
+  }
 }
 
 std::string weights_sha256(Program& program) {
@@ -222,9 +197,10 @@ std::string weights_sha256(Program& program) {
   const Graph& graph = program.graph();
   for (const ModelTensor& tensor : model_tensors(graph)) {
     const Value& value = graph[tensor.value];
-    const std::string label = fmt::format("{} {}\n", value.name, to_string(value.type));
+    const TensorType type = whole_type(value);
+    const std::string label = fmt::format("{} {}\n", value.name, to_string(type));
     hash.update(std::as_bytes(std::span(label)));
-    for_each_piece(value.type, [&](int64_t first, int64_t count) {
+    for_each_piece(type, [&](int64_t first, int64_t count) {
       const std::span<std::byte> bytes = piece.bytes(value.type.dtype, count);
       read_model_tensor(program, tensor, first * size_of(value.type.dtype), bytes);
       hash.update(bytes);

@@ -20,9 +20,13 @@ std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign = {});
 
 // Weights and statistics as one safetensors file, sparse weights in full; as another program has
-// them, where `foreign` is given.
+// them, where `foreign` is given. Of several ranks all call it, and the first writes.
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign = {});
+
+// First values of everything that is kept: of a net from outside those that came with it, else drawn
+// from the seed.
+void set_first_values(Program& program, const Model& model, uint64_t seed);
 
 // Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
 // full.

@@ -5,7 +5,11 @@
 namespace thimble {
 namespace {
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr int64_t kAround = 512 << 20;  // shadow memory and quarantine are the sanitizer's
+#else
 constexpr int64_t kAround = 48 << 20;
+#endif
 
 class Resident : public testing::TestWithParam<const char*> {};
 

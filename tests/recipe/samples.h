@@ -12,7 +12,8 @@ namespace thimble {
 // Small nets and amounts, so that all of them can be planned.
 inline const std::map<std::string, std::vector<std::string>>& field_samples() {
   static const std::map<std::string, std::vector<std::string>> samples = {
-      {"memory", {"64MiB", "least"}},
+      {"memory", {"64MiB", "least", "auto"}},
+      {"fit", {"on"}},
       {"planner", {"drop_cheap", "log_recursive:3", "mirror"}},
       {"keep", {"*matmul*"}},
       {"recompute", {"*bias_act*"}},
@@ -25,6 +26,9 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"tf32", {"off"}},
       {"streams", {"2"}},
       {"threads", {"1", "2"}},
+      {"ranks", {"2"}},
+      {"shard", {"state", "gradients", "weights"}},
+      {"interconnect", {"25gbe", "1e-06,1e+09"}},
       {"batch", {"7", "12"}},
       {"microbatch", {"3", "4"}},
       {"tokens", {"48"}},

@@ -100,7 +100,7 @@ TEST(Feeder, RowsBeyondTheLastTestRecordArePadding) {
   const auto digits = open_dataset("digits");
   const Feeder feeder(*digits, {});
   Fed fed(named({.name = "mlp:hidden=4", .batch = 10}));
-  const Feeder::TestRows rows = feeder.fill_test(fed.program(), fed.model(), 350);
+  const TestRows rows = feeder.fill_test(fed.program(), fed.model(), 350);
   EXPECT_EQ(rows.rows, 5);
   EXPECT_EQ(rows.counted, 5);
   EXPECT_EQ(fed.program().view<float>(fed.model().weight_of_loss)[0], 1.0f / 5);

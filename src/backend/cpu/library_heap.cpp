@@ -1,5 +1,7 @@
 #include "backend/cpu/library_heap.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -93,11 +95,25 @@ void release(void* pointer) {
 constexpr bool kInUse = false;
 #endif
 
+// Whether the whole process calls the operators below. Inside libthimble.so they are the library's own:
+// then nothing but malloc is safe, since what it makes, others may give back.
+bool serves_the_process() {
+  static const bool serves = [] {
+    void* (*const own)(size_t) = &::operator new;
+    return dlsym(RTLD_DEFAULT, "_Znwm") == reinterpret_cast<void*>(own);
+  }();
+  return serves;
+}
+
 }  // namespace
 
-void enter_step() { g_steps.fetch_add(1, std::memory_order_relaxed); }
-void leave_step() { g_steps.fetch_sub(1, std::memory_order_relaxed); }
-bool library_heap_in_use() { return kInUse; }
+void enter_step() {
+  if (library_heap_in_use()) g_steps.fetch_add(1, std::memory_order_relaxed);
+}
+void leave_step() {
+  if (library_heap_in_use()) g_steps.fetch_sub(1, std::memory_order_relaxed);
+}
+bool library_heap_in_use() { return kInUse && serves_the_process(); }
 int64_t library_heap_misses() { return g_misses.load(std::memory_order_relaxed); }
 
 }  // namespace thimble

@@ -203,7 +203,8 @@ class Network {
     ForeignNames names = {.program = "transformers", .prefix = "transformer."};
     const auto add = [&](std::string own, std::string theirs, bool turned = false) {
       theirs = names.prefix + theirs;
-      names.tensors.push_back({own + ".weight", theirs + ".weight", turned});
+      names.tensors.push_back({.own = own + ".weight", .theirs = theirs + ".weight"});
+      if (turned) names.tensors.back().axes = {1, 0};  // [out,in] here is [in,out] there
       if (own != "tokens" && own != "positions") {
         names.tensors.push_back({own + ".bias", theirs + ".bias"});
       }

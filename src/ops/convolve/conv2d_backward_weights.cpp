@@ -31,10 +31,10 @@ void reference(const KernelArgs& args) {
       Accumulator<T> sum = 0;
       for (int64_t n = 0; n < g.batch; ++n) {
         for (int64_t oh = 0; oh < g.out_h; ++oh) {
-          const int64_t ih = oh * g.stride - g.pad + kh;
+          const int64_t ih = oh * g.stride_h - g.pad_h + kh * g.dilation_h;
           if (ih < 0 || ih >= g.in_h) continue;
           for (int64_t ow = 0; ow < g.out_w; ++ow) {
-            const int64_t iw = ow * g.stride - g.pad + kw;
+            const int64_t iw = ow * g.stride_w - g.pad_w + kw * g.dilation_w;
             if (iw < 0 || iw >= g.in_w) continue;
             sum +=
                 widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) * widen(dy[g.y_at(n, oh, ow, o)]);

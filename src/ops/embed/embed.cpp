@@ -1,6 +1,7 @@
 // embed(table [V,C], tokens i32 [...]) -> [...,C]; attrs pad (-1: none; tokens of this number have
 // rows of zeros and give no gradient), scale (1). A token that is no row of the table is padding,
-// too; whoever fills tokens has checked them.
+// too; whoever fills tokens has checked them. attr untrained: tokens of this number have their row and
+// give no gradient.
 #include "graph/builder.h"
 #include "ops/embed/row_lookup.h"
 #include "ops/reference.h"
@@ -17,6 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 void gradient(GradientBuilder& g) {
   Attrs attrs = g.attrs();
   attrs.set("rows", g.build().shape(g.input(0))[0]);
+  if (attrs.has("untrained")) attrs.set("pad", attrs.integer("untrained"));
   if (g.wants(0)) g.give(0, g.build().op("embed_backward", {g.input(1), g.upstream()}, attrs));
 }
 

@@ -1,10 +1,12 @@
-// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1.
+// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1; attr log
+// (0; 1: the logarithms of that).
 #include <algorithm>
 #include <cmath>
 
 #include "graph/builder.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -16,11 +18,13 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void gradient(GradientBuilder& g) {
-  if (g.wants(0)) g.give(0, g.build().op("softmax_backward", {g.output(), g.upstream()}));
+  if (g.wants(0))
+    g.give(0, g.build().op("softmax_backward", {g.output(), g.upstream()}, g.attrs()));
 }
 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
+  const bool log = args.attrs->integer("log", 0) != 0;
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Real = Accumulator<T>;
@@ -33,15 +37,14 @@ void reference(const KernelArgs& args) {
       for (int64_t c = 0; c < rows.columns; ++c) {
         sum += static_cast<double>(std::exp(widen(x[c]) - largest));
       }
-      const Real share = static_cast<Real>(1 / sum);
+      const Real share = static_cast<Real>(1 / sum), shift = static_cast<Real>(std::log(sum));
       for (int64_t c = 0; c < rows.columns; ++c) {
-        store(y, c, std::exp(widen(x[c]) - largest) * share);
+        const Real centred = widen(x[c]) - largest;
+        store(y, c, log ? centred - shift : std::exp(centred) * share);
       }
     }
   });
 }
-
-Work work(const Signature& s) { return work_per_element(s, 5); }
 
 std::vector<Sample> samples() {
   return {
@@ -49,6 +52,7 @@ std::vector<Sample> samples() {
       {.inputs = {{{2, 3, 4, 33}}}, .differentiate = {0}},
       {.inputs = {{{6, 16}}}, .fills = {{Fill::Kind::uniform, -30, 30}}, .differentiate = {0}},
       {.inputs = {{{3, 1}}}, .differentiate = {0}},
+      {.inputs = {{{5, 33}}}, .attrs = {{"log", int64_t{1}}}, .differentiate = {0}},
   };
 }
 
@@ -57,11 +61,11 @@ std::vector<Sample> samples() {
 extern const OpDef op_softmax;
 const OpDef op_softmax{
     .name = "softmax",
-    .summary = "softmax over the last axis",
+    .summary = "softmax over the last axis, or its logarithm",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<5>,
     .samples = samples,
     .in_place = {{0, 0}},
 };

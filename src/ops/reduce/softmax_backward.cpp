@@ -1,6 +1,10 @@
-// softmax_backward(y [...,C], dy) -> dx = y * (dy - sum(y * dy)), from the result of softmax.
+// softmax_backward(y [...,C], dy) -> dx = y * (dy - sum(y * dy)), from the result of softmax; attr
+// log (0; 1: y is the logarithm, and dx = dy - exp(y) * sum(dy)).
+#include <cmath>
+
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -14,6 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
+  const bool log = args.attrs->integer("log", 0) != 0;
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -22,22 +27,26 @@ void reference(const KernelArgs& args) {
       T* dx = args.outputs[0].as<T>() + r * rows.columns;
       double sum = 0;
       for (int64_t c = 0; c < rows.columns; ++c) {
-        sum += static_cast<double>(widen(y[c]) * widen(dy[c]));
+        sum += static_cast<double>(log ? widen(dy[c]) : widen(y[c]) * widen(dy[c]));
       }
+      const auto total = static_cast<Accumulator<T>>(sum);
       for (int64_t c = 0; c < rows.columns; ++c) {
-        store(dx, c, widen(y[c]) * (widen(dy[c]) - static_cast<Accumulator<T>>(sum)));
+        store(dx, c,
+              log ? widen(dy[c]) - std::exp(widen(y[c])) * total
+                  : widen(y[c]) * (widen(dy[c]) - total));
       }
     }
   });
 }
-
-Work work(const Signature& s) { return work_per_element(s, 4); }
 
 std::vector<Sample> samples() {
   const Fill share = {Fill::Kind::uniform, 0, 1};
   return {
       {.inputs = {{{5, 7}}, {{5, 7}}}, .fills = {share}},
       {.inputs = {{{2, 3, 4, 33}}, {{2, 3, 4, 33}}}, .fills = {share}},
+      {.inputs = {{{6, 21}}, {{6, 21}}},
+       .attrs = {{"log", int64_t{1}}},
+       .fills = {{Fill::Kind::uniform, -4, 0}}},
   };
 }
 
@@ -49,7 +58,7 @@ const OpDef op_softmax_backward{
     .summary = "gradient of softmax, from its result",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
     .reading = [](const Attrs&,

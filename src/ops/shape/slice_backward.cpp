@@ -1,5 +1,7 @@
 // slice_backward(dy) -> dx: dy at [begin, begin + its extent) of an axis of `extent`, zeros
 // elsewhere; attrs axis, begin, extent. Added into, it touches the part only.
+#include "graph/builder.h"
+#include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -17,23 +19,29 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   return {{with_extent(dy, axis, extent), inputs[0].dtype}};
 }
 
+void gradient(GradientBuilder& g) {
+  if (!g.wants(0)) return;
+  const int64_t axis = g.attrs().integer("axis"), begin = g.attrs().integer("begin");
+  const int64_t end = begin + g.build().shape(g.input(0))[static_cast<int>(axis)];
+  g.give(0,
+         g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
+}
+
 void reference(const KernelArgs& args) {
-  const Shape& shape = args.outputs[0].type.shape;
-  const int axis = axis_of("slice_backward", *args.attrs, shape);
-  const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
-  const int64_t whole = shape[axis] * inner;
-  const int64_t part = args.inputs[0].type.shape[axis] * inner;
-  const int64_t begin = args.attrs->integer("begin") * inner;
+  const AxisPart rows =
+      axis_part(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
   with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* dy = args.inputs[0].as<T>();
     T* dx = args.outputs[0].as<T>();
     if (!args.adds_into(0)) {
-      for (int64_t i = 0; i < outer * whole; ++i) dx[i] = T{};
+      for (int64_t i = 0; i < rows.outer * rows.whole; ++i) dx[i] = T{};
     }
-    for (int64_t o = 0; o < outer; ++o) {
-      T* to = dx + o * whole + begin;
-      for (int64_t i = 0; i < part; ++i) move_element(to, i, dy[o * part + i], args.adds_into(0));
+    for (int64_t o = 0; o < rows.outer; ++o) {
+      T* to = dx + o * rows.whole + rows.begin;
+      for (int64_t i = 0; i < rows.part; ++i) {
+        move_element(to, i, dy[o * rows.part + i], args.adds_into(0));
+      }
     }
   });
 }
@@ -50,8 +58,8 @@ std::vector<Sample> samples() {
     return Attrs{{"axis", axis}, {"begin", begin}, {"extent", extent}};
   };
   return {
-      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6)},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7)},
+      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6), .differentiate = {0}},
+      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7), .differentiate = {0}},
       {.inputs = {{{2, 3, 1}}}, .attrs = part(2, 7, 8)},
       {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 3, 7), .accumulate = 1},
   };
@@ -62,8 +70,9 @@ std::vector<Sample> samples() {
 extern const OpDef op_slice_backward;
 const OpDef op_slice_backward{
     .name = "slice_backward",
-    .summary = "gradient of slice: a part of an axis, zeros around it",
+    .summary = "a part of an axis, zeros around it: slice's gradient, and padding",
     .infer = infer,
+    .gradient = gradient,
     .reference = reference,
     .work = work,
     .samples = samples,

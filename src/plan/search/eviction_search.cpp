@@ -220,14 +220,14 @@ class Search {
     Holding present;
     size_t at = 0;  // next call of the run
     int64_t peak = 0;
-    int shortages = 0;  // times that memory ran out in this stage
+    size_t covers = 1;  // ways to go on when memory runs out
   };
 
   void expand(const Label& label, size_t stage, std::vector<Label>& next) {
     const int s = static_cast<int>(stage);
     const StageRun run = run_of(label.present.units, s);
     const size_t first = next.size();
-    std::vector<Partial> open = {{label.present, 0, label.peak, 0}};
+    std::vector<Partial> open = {{label.present, 0, label.peak, effort_.covers}};
     while (!open.empty() && next.size() < first + 2 * effort_.covers) {
       Partial partial = open.back();
       open.pop_back();
@@ -272,9 +272,8 @@ class Search {
       if (in_use > budget_) {
         std::vector<Set> ways = covers(partial.present.units, locked, in_use - budget_, stage);
         // One shortage after the other would multiply the ways: the later, the fewer.
-        ways.resize(
-            std::min(ways.size(), std::max<size_t>(1, effort_.covers >> partial.shortages)));
-        ++partial.shortages;
+        ways.resize(std::min(ways.size(), partial.covers));
+        partial.covers = std::max<size_t>(1, partial.covers / 2);
         for (const Set& cover : std::views::reverse(ways)) {  // the cheapest goes on first
           Partial other = partial;
           drop(other.present, cover);

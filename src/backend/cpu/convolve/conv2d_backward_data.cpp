@@ -69,8 +69,9 @@ std::unique_ptr<Kernel> make(const Signature& s) {
   if (!one_stageable_type(s)) return nullptr;
   const Convolution c = convolution_of(s.outputs[0], s.inputs[0], s.inputs[1], s.attrs);
   std::unique_ptr<Kernel> kernel;
-  if (c.stride == 1 && c.pad_h < c.kernel_h && c.pad_w < c.kernel_w) {
-    kernel = make_if_supported<ForwardKernel>(c.turned(), s, size_t{1}, true);
+  const Convolution turned = c.turned();
+  if (c.stride_h == 1 && c.stride_w == 1 && turned.pad_h >= 0 && turned.pad_w >= 0) {
+    kernel = make_if_supported<ForwardKernel>(turned, s, size_t{1}, true);
   }
   if (kernel == nullptr) kernel = make_if_supported<BackwardData>(c, s);
   return kernel;

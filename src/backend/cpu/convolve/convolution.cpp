@@ -26,8 +26,8 @@ Convolution Convolution::turned() const {
   std::swap(c.in_h, c.out_h);
   std::swap(c.in_w, c.out_w);
   std::swap(c.in_c, c.out_c);
-  c.pad_h = kernel_h - 1 - pad_h;
-  c.pad_w = kernel_w - 1 - pad_w;
+  c.pad_h = dilation_h * (kernel_h - 1) - pad_h;
+  c.pad_w = dilation_w * (kernel_w - 1) - pad_w;
   return c;
 }
 
@@ -40,6 +40,8 @@ Convolution convolution_of(const TensorType& x, const TensorType& w, const Tenso
                            const Attrs& attrs) {
   check_countable("conv2d", {x.shape[0], x.shape[1] * x.shape[2], y.shape[1] * y.shape[2],
                              x.shape[3], y.shape[3], w.elements()});
+  const int64_t stride = attrs.integer("stride", 1), pad = attrs.integer("pad", 0);
+  const int64_t dilation = attrs.integer("dilation", 1);
   return {.batch = x.shape[0],
           .in_h = x.shape[1],
           .in_w = x.shape[2],
@@ -49,9 +51,12 @@ Convolution convolution_of(const TensorType& x, const TensorType& w, const Tenso
           .out_c = y.shape[3],
           .kernel_h = w.shape[1],
           .kernel_w = w.shape[2],
-          .stride = attrs.integer("stride", 1),
-          .pad_h = attrs.integer("pad", 0),
-          .pad_w = attrs.integer("pad", 0),
+          .stride_h = stride,
+          .stride_w = attrs.integer("stride_w", stride),
+          .pad_h = pad,
+          .pad_w = attrs.integer("pad_w", pad),
+          .dilation_h = dilation,
+          .dilation_w = attrs.integer("dilation_w", dilation),
           .groups = attrs.integer("groups", 1)};
 }
 

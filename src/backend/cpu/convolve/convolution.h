@@ -10,11 +10,11 @@ struct Convolution {
   int64_t batch, in_h, in_w, in_c;
   int64_t out_h, out_w, out_c;
   int64_t kernel_h, kernel_w;
-  int64_t stride, pad_h, pad_w, groups;
+  int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
 
   // Of the first `images` of the batch.
   Convolution of(int64_t images) const;
-  // REQUIRES: stride 1. The one whose x is this one's dy and whose y is its dx, with the weights
+  // REQUIRES: strides of 1. The one whose x is this one's dy and whose y is its dx, with the weights
   // turned by 180 degrees and inputs and outputs exchanged.
   Convolution turned() const;
 
@@ -25,7 +25,9 @@ struct Convolution {
   dnnl::memory::desc weights() const;
   dnnl::memory::desc any_weights() const;
 
-  dnnl::memory::dims strides() const { return {stride, stride}; }
+  dnnl::memory::dims strides() const { return {stride_h, stride_w}; }
+  // As oneDNN counts them: what lies between two taps.
+  dnnl::memory::dims dilations() const { return {dilation_h - 1, dilation_w - 1}; }
   dnnl::memory::dims pads() const { return {pad_h, pad_w}; }
   // Packed weights, in f32.
   int64_t bytes_per_output() const {

@@ -16,6 +16,7 @@ convolution_forward::desc forward(const Convolution& c) {
           c.any_weights(),
           c.y(),
           c.strides(),
+          c.dilations(),
           c.pads(),
           c.pads()};
 }
@@ -53,7 +54,7 @@ ConvolutionCall::ConvolutionCall(ConvolutionPart part, const Convolution& c, boo
   const convolution_forward::primitive_desc hint(forward(c), engine);
   const auto pick = [&]<class Primitive>() {
     return pick_implementation<Primitive>(
-        {kDirect, c.x(), c.any_weights(), c.y(), c.strides(), c.pads(), c.pads()},
+        {kDirect, c.x(), c.any_weights(), c.y(), c.strides(), c.dilations(), c.pads(), c.pads()},
         dnnl_attributes(false), engine, hint);
   };
   if (part == ConvolutionPart::backward_data) {

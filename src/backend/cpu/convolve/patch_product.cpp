@@ -14,13 +14,13 @@ struct Patches {
   const Convolution& c;
   bool spread;  // seen from x, on y: what a gradient comes back from
 
-  // Where along an axis a pixel's tap lies; -1: nowhere.
-  int64_t along(int64_t pixel, int64_t tap, int64_t pad, int64_t extent) const {
-    int64_t at = pixel * c.stride - pad + tap;
+  // Where along an axis a pixel's tap lies, which is `tap` away; -1: nowhere.
+  int64_t along(int64_t pixel, int64_t tap, int64_t stride, int64_t pad, int64_t extent) const {
+    int64_t at = pixel * stride - pad + tap;
     if (spread) {
       at = pixel + pad - tap;
-      if (at < 0 || at % c.stride != 0) return -1;
-      at /= c.stride;
+      if (at < 0 || at % stride != 0) return -1;
+      at /= stride;
     }
     return at < extent ? at : -1;
   }
@@ -31,8 +31,10 @@ struct Patches {
     int64_t tap = first / channels, channel = first % channels;
     while (count > 0) {
       const int64_t run = std::min(count, channels - channel);
-      const int64_t h = along(pixel / grid_w, tap / c.kernel_w, c.pad_h, height);
-      const int64_t w = along(pixel % grid_w, tap % c.kernel_w, c.pad_w, width);
+      const int64_t h = along(pixel / grid_w, tap / c.kernel_w * c.dilation_h, c.stride_h, c.pad_h,
+                              height);
+      const int64_t w = along(pixel % grid_w, tap % c.kernel_w * c.dilation_w, c.stride_w, c.pad_w,
+                              width);
       if (h < 0 || w < 0) {
         std::fill_n(to, run, 0.0f);
       } else {

@@ -66,10 +66,10 @@ Descriptor convolution(const ConvShape& shape) {
   set(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, int64_t{2});
   set(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   set(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-  set(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::array{shape.pad, shape.pad});
-  set(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::array{shape.pad, shape.pad});
-  set(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{int64_t{1}, int64_t{1}});
-  set(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{shape.stride, shape.stride});
+  set(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, shape.pad);
+  set(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, shape.pad);
+  set(d, CUDNN_ATTR_CONVOLUTION_DILATIONS, shape.dilation);
+  set(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, shape.stride);
   finish(d, "a convolution");
   return d;
 }
@@ -292,8 +292,13 @@ std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, cons
   shape.dtype = s.outputs[0].dtype;
   const bool alike = s.inputs[0].dtype == shape.dtype && s.inputs[1].dtype == shape.dtype;
   if (!on_device(shape.dtype) || !alike) return nullptr;
-  shape.stride = s.attrs.integer("stride", 1);
-  shape.pad = s.attrs.integer("pad", 0);
+  const auto both = [&](const char* name, const char* across, int64_t usual) {
+    const int64_t down = s.attrs.integer(name, usual);
+    return std::array{down, s.attrs.integer(across, down)};
+  };
+  shape.stride = both("stride", "stride_w", 1);
+  shape.pad = both("pad", "pad_w", 0);
+  shape.dilation = both("dilation", "dilation_w", 1);
   const Shape &a = s.inputs[0].shape, &b = s.inputs[1].shape, &out = s.outputs[0].shape;
   switch (pass) {
     case ConvPass::forward:

@@ -2,6 +2,7 @@
 // scratch of known size. Activations are channels-last, x [N,H,W,C]; weights [O,kH,kW,C/groups].
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ enum class ConvPass : uint8_t { forward, data, weights };
 
 struct ConvShape {
   Shape x, w, y;
-  int64_t stride = 1, pad = 0;
+  std::array<int64_t, 2> stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};  // down, across
   DType dtype = DType::f32;
 };
 

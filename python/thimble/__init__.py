@@ -1,0 +1,24 @@
+"""Thimble trains neural networks inside a memory budget that you choose, byte for byte.
+
+    import thimble
+
+    plan = thimble.plan("wrn-28-2", batch=100, memory="60MiB")     # nothing runs
+    print(plan.bytes, plan.step_ms)
+    run = thimble.train("wrn-10-1", data="digits", epochs=3, memory="4MiB", out="runs/digits")
+    print(run.result["test_accuracy"])
+    run.weights()                                                  # NumPy arrays by name
+
+Batches of your own: an iterable of NumPy, PyTorch or DLPack arrays (any DataLoader) as `data`, or
+`Run.step(batch)` in a loop of your own. See docs/python.md.
+"""
+
+from ._errors import Bug, DeviceError, DoesNotFit, Error, OutOfMemory, Stopped, UserError
+from ._figures import Figures, Progress
+from ._library import c as _c
+from ._plan import Field, Plan, plan, verify
+from ._run import Run, train
+
+__version__: str = _c.version().decode()
+
+__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "OutOfMemory", "Plan",
+           "Progress", "Run", "Stopped", "UserError", "plan", "train", "verify", "__version__"]

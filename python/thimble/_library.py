@@ -1,0 +1,145 @@
+"""libthimble.so as ctypes sees it: include/thimble/thimble.h, function by function."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64,
+                    c_size_t, c_void_p)
+from typing import Any
+
+MOST_DIMS = 8
+OK, BUG, MISTAKE, NO_FIT, DEVICE, MEMORY, STOPPED, CALLBACK = range(8)
+START, RESUME, RESUME_OR_START = range(3)
+
+
+class Tensor(Structure):
+    _fields_ = [("name", c_char_p), ("dtype", c_int), ("rank", c_int32),
+                ("shape", c_int64 * MOST_DIMS), ("bytes", c_int64), ("data", c_void_p),
+                ("row_axis", c_int32), ("trained", c_int32), ("limit", c_int64)]
+
+
+class Batch(Structure):
+    _fields_ = [("test", c_int32), ("step", c_int64), ("batch", c_int64), ("first", c_int64),
+                ("rows", c_int64), ("field_count", c_int32), ("fields", POINTER(Tensor)),
+                ("filled", c_int64)]
+
+
+class Metric(Structure):
+    _fields_ = [("name", c_char_p), ("value", c_double)]
+
+
+class Figures(Structure):
+    _fields_ = [("steps", c_int64), ("loss", c_double), ("records", c_int64), ("rate", c_double),
+                ("metric_count", c_int32), ("metrics", POINTER(Metric))]
+
+
+class Progress(Structure):
+    _fields_ = [("step", c_int64), ("steps", c_int64), ("steps_per_epoch", c_int64),
+                ("rate", c_double), ("rows_per_second", c_double), ("seconds_left", c_double),
+                ("train", Figures), ("tested", c_int32), ("test", Figures)]
+
+
+Fill = CFUNCTYPE(c_int32, c_void_p, POINTER(Batch))
+Prepare = CFUNCTYPE(c_int32, c_void_p, c_int64)
+Rate = CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_double))
+Show = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
+
+
+class RunOptions(Structure):
+    _fields_ = [("size", c_size_t), ("out", c_char_p), ("resume", c_int), ("overwrite", c_int32),
+                ("weights", c_char_p), ("context", c_void_p), ("fill", Fill), ("prepare", Prepare),
+                ("rate", Rate), ("steps_per_epoch", c_int64), ("tests", c_int32)]
+
+
+_HANDLE = c_void_p
+_OUT = POINTER(c_void_p)
+
+# name: (result, arguments)
+_FUNCTIONS = {
+    "version": (c_char_p, []),
+    "last_error": (c_char_p, []),
+    "last_needed": (c_int64, []),
+    "set_error": (None, [c_char_p]),
+    "main": (c_int, [c_int, POINTER(c_char_p)]),
+    "recipe_new": (c_int, [c_char_p, _OUT]),
+    "recipe_free": (None, [_HANDLE]),
+    "recipe_set": (c_int, [_HANDLE, c_char_p, c_char_p]),
+    "recipe_read": (c_int, [_HANDLE, c_char_p]),
+    "plan_new": (c_int, [_HANDLE, c_int32, _OUT]),
+    "plan_free": (None, [_HANDLE]),
+    "plan_bytes": (c_int64, [_HANDLE]),
+    "plan_step_ms": (c_double, [_HANDLE]),
+    "plan_tier": (c_char_p, [_HANDLE]),
+    "plan_json": (c_char_p, [_HANDLE]),
+    "plan_recipe": (c_char_p, [_HANDLE]),
+    "plan_notes": (c_char_p, [_HANDLE]),
+    "plan_save": (c_int, [_HANDLE, c_char_p]),
+    "plan_verify": (c_int, [c_char_p]),
+    "plan_field_count": (c_int32, [_HANDLE]),
+    "plan_field": (c_int, [_HANDLE, c_int32, POINTER(Tensor)]),
+    "run_new": (c_int, [_HANDLE, POINTER(RunOptions), _OUT]),
+    "run_free": (None, [_HANDLE]),
+    "run_step": (c_int, [_HANDLE, POINTER(Figures)]),
+    "run_train": (c_int, [_HANDLE, Show, c_void_p]),
+    "run_result": (c_char_p, [_HANDLE]),
+    "run_evaluate": (c_int, [_HANDLE, Fill, c_void_p, POINTER(Figures)]),
+    "run_set_rate": (c_int, [_HANDLE, c_double]),
+    "run_stop": (None, [_HANDLE]),
+    "run_done": (c_int64, [_HANDLE]),
+    "run_steps": (c_int64, [_HANDLE]),
+    "run_save": (c_int, [_HANDLE, POINTER(c_char_p)]),
+    "run_export": (c_int, [_HANDLE, c_char_p]),
+    "run_weight_count": (c_int32, [_HANDLE]),
+    "run_weight": (c_int, [_HANDLE, c_int32, POINTER(Tensor)]),
+    "run_find_weight": (c_int, [_HANDLE, c_char_p, POINTER(c_int32)]),
+    "run_read_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),
+    "run_write_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),
+}
+
+# How OpenMP's threads wait: as the command line has it (src/base/openmp_waiting.h). OpenMP reads it as it
+# is loaded, and never again.
+_WAITING = {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "300000"}
+
+
+def _file() -> str:
+    named = os.environ.get("THIMBLE_LIBRARY")
+    if named:
+        return named
+    beside = pathlib.Path(__file__).parent / "lib" / "libthimble.so.0"
+    return str(beside) if beside.exists() else "libthimble.so.0"
+
+
+def _load() -> ctypes.CDLL:
+    chosen = not any(name in os.environ for name in _WAITING)
+    if chosen:
+        os.environ.update(_WAITING)
+    try:
+        library = ctypes.CDLL(_file())
+    except OSError as error:
+        raise ImportError(f"thimble: its library cannot be loaded: {error}; install the package "
+                          "again, or name the file in THIMBLE_LIBRARY") from error
+    finally:
+        if chosen:
+            for name in _WAITING:
+                os.environ.pop(name, None)
+    return library
+
+
+class _Functions:
+    """thimble_NAME() as .NAME()."""
+
+    def __init__(self) -> None:
+        library = _load()
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, "thimble_" + name)
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:  # for those who check types
+        raise AttributeError(f"libthimble.so has no thimble_{name}")
+
+
+c = _Functions()

@@ -1,0 +1,134 @@
+"""Recipes and plans: every byte of a training step, before anything runs."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from ._arrays import NAMES
+from ._errors import UserError, check
+from ._library import Tensor, c
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of a batch, as a model reads it: all rows of a step."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    row_axis: int
+    limit: int
+    """Whole numbers are in [0, limit); 0: any number."""
+    code: int
+    """The dtype's number in the C interface."""
+
+
+def _setting(value: Any, name: str) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (list, tuple)):
+        return [_setting(entry, name) for entry in value]
+    if isinstance(value, (str, int, float, bool)):
+        return value
+    if hasattr(value, "item"):  # a number of NumPy's
+        return value.item()
+    raise UserError(f"{name} is {value!r}; a setting is text, a number, true or false, or a list")
+
+
+class Plan:
+    """A training step with an address for every byte, checked. See :func:`thimble.plan`."""
+
+    def __init__(self, model: str | os.PathLike[str], settings: dict[str, Any],
+                 with_data: bool) -> None:
+        self._handle = ctypes.c_void_p()
+        recipe = ctypes.c_void_p()
+        check(c.recipe_new(os.fspath(model).encode(), ctypes.byref(recipe)))
+        try:
+            said = {name.rstrip("_"): _setting(value, name) for name, value in settings.items()
+                    if value is not None}
+            check(c.recipe_read(recipe, json.dumps(said).encode()))
+            check(c.plan_new(recipe, int(with_data), ctypes.byref(self._handle)))
+        finally:
+            c.recipe_free(recipe)
+        self.with_data = with_data or "data" in said
+        for note in c.plan_notes(self._handle).decode().splitlines():
+            warnings.warn(f"thimble: {note}", stacklevel=3)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            c.plan_free(self._handle)
+            self._handle = None
+
+    @property
+    def bytes(self) -> int:
+        """Of the arena: all that a step takes."""
+        return c.plan_bytes(self._handle)
+
+    @property
+    def step_ms(self) -> float:
+        """Predicted milliseconds of a step."""
+        return c.plan_step_ms(self._handle)
+
+    @property
+    def tier(self) -> str:
+        """What the plan does to the numbers: "exact", "equivalent" or "approximate"."""
+        return c.plan_tier(self._handle).decode()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All that `thimble plan --json` says."""
+        return json.loads(c.plan_json(self._handle))
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The recipe with every default filled in."""
+        return json.loads(c.plan_recipe(self._handle))
+
+    @property
+    def fields(self) -> list[Field]:
+        """What the model reads: the arrays of a batch, in the order of a tuple's."""
+        fields = []
+        for index in range(c.plan_field_count(self._handle)):
+            tensor = Tensor()
+            check(c.plan_field(self._handle, index, ctypes.byref(tensor)))
+            fields.append(Field(tensor.name.decode(), NAMES[tensor.dtype],
+                                tuple(tensor.shape[:tensor.rank]), tensor.row_axis, tensor.limit,
+                                tensor.dtype))
+        return fields
+
+    @property
+    def batch(self) -> int:
+        """Rows of a step."""
+        return int(self.summary["batch"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan, for :func:`thimble.verify`."""
+        check(c.plan_save(self._handle, os.fspath(path).encode()))
+
+    def __repr__(self) -> str:
+        return (f"<thimble.Plan of {self.summary['model']}: {self.bytes} bytes, "
+                f"about {self.step_ms:.1f} ms a step, {self.tier}>")
+
+
+def plan(model: str | os.PathLike[str], *, memory: str | int | None = None,
+         data: str | None = None, **recipe: Any) -> Plan:
+    """Plans a training step; nothing runs.
+
+    model    a name from `thimble list models`, a network's file, or a recipe (.toml)
+    memory   the budget: "100MiB", or bytes
+    data     a data set's name; None: arrays of your own
+    recipe   any flag of the command line by its name: batch=100, optimizer="adam", lr=1e-3
+
+    Raises DoesNotFit, which says how many bytes would do, and UserError.
+    """
+    return Plan(model, {"memory": memory, "data": data, **recipe}, with_data=False)
+
+
+def verify(path: str | os.PathLike[str]) -> None:
+    """Replays a saved plan, byte range by byte range. Raises UserError where it is unsound."""
+    check(c.plan_verify(os.fspath(path).encode()))

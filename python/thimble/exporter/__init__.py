@@ -1,0 +1,6 @@
+"""From a `torch.nn.Module` and a loss to a network file: NAME.json beside NAME.safetensors."""
+
+from .capture import CannotExport, capture
+from .write import write
+
+__all__ = ["CannotExport", "capture", "write"]

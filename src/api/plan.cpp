@@ -1,0 +1,134 @@
+// Plans of the C functions.
+#include <algorithm>
+
+#include "api/handles.h"
+#include "base/json.h"
+#include "pipeline/check_plan_file.h"
+#include "report/step_report.h"
+#include "train/request.h"
+
+namespace thimble::api {
+namespace {
+
+// A batch of what the model reads, whatever of it is computed at once.
+thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
+  TensorType type = model.graph[feed.value].type;
+  std::vector<int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
+  dims[static_cast<size_t>(feed.row_axis)] = batch;
+  type.shape = Shape(dims);
+  thimble_tensor field = described(feed.field.c_str(), type);
+  field.row_axis = feed.row_axis;
+  field.limit = feed.limit;
+  return field;
+}
+
+std::string lines_of(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += sentence + "\n";
+  return text;
+}
+
+}  // namespace
+
+thimble_tensor described(const char* name, const TensorType& type) {
+  static_assert(Shape::kMaxRank <= THIMBLE_MOST_DIMS);
+  static_assert(
+      static_cast<int>(DType::f32) == THIMBLE_F32 && static_cast<int>(DType::f64) == THIMBLE_F64 &&
+      static_cast<int>(DType::f16) == THIMBLE_F16 &&
+      static_cast<int>(DType::bf16) == THIMBLE_BF16 &&
+      static_cast<int>(DType::i32) == THIMBLE_I32 && static_cast<int>(DType::i64) == THIMBLE_I64 &&
+      static_cast<int>(DType::u8) == THIMBLE_U8);
+  thimble_tensor tensor = {};
+  tensor.name = name;
+  tensor.dtype = static_cast<thimble_dtype>(type.dtype);
+  tensor.rank = type.shape.rank();
+  std::ranges::copy(type.shape.dims(), tensor.shape);
+  tensor.bytes = type.bytes().count;
+  return tensor;
+}
+
+}  // namespace thimble::api
+
+using namespace thimble;
+using namespace thimble::api;
+
+thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
+                              thimble_plan** plan) {
+  return guarded([&] {
+    given(plan, "plan") = nullptr;
+    given(recipe, "recipe");
+    Settings typed = recipe->said;
+    std::string model = recipe->model;
+    if (const auto named = typed.find("model"); named != typed.end()) {
+      model = named->second.get<std::string>();
+      typed.erase(named);
+    }
+    user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
+    const Asked asked = ask(model, typed);
+    Resolved resolved = resolve(asked, with_data != 0);
+    auto planned = plan_training(resolved.recipe);
+    if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
+      throw NoFit{why_not(resolved.recipe, *infeasible), infeasible->min_bytes};
+    }
+    auto made = std::make_unique<thimble_plan>();
+    made->planned = std::make_shared<Planned>(
+        Planned{std::move(std::get<PlannedTraining>(planned)), std::move(resolved.dataset)});
+    const PlannedTraining& training = made->planned->training;
+    const nlohmann::json summary = summary_of(training);
+    made->step_ms = summary["predicted_step_ms"].get<double>();
+    made->tier = name_of(training.tier);
+    made->json = json_text(summary);
+    made->recipe = json_text(to_json(training.recipe));
+    made->notes = lines_of(asked.notes);
+    const Model& read = training.full().model;
+    for (const Feed& feed : read.feeds) {
+      made->fields.push_back(field_of(read, feed, training.microbatches.batch));
+    }
+    *plan = made.release();
+  });
+}
+
+void thimble_plan_free(thimble_plan* plan) { delete plan; }
+
+int64_t thimble_plan_bytes(const thimble_plan* plan) {
+  return plan == nullptr ? 0 : plan->planned->training.plan().arena.count;
+}
+double thimble_plan_step_ms(const thimble_plan* plan) {
+  return plan == nullptr ? 0 : plan->step_ms;
+}
+const char* thimble_plan_tier(const thimble_plan* plan) {
+  return plan == nullptr ? "" : plan->tier.c_str();
+}
+const char* thimble_plan_json(const thimble_plan* plan) {
+  return plan == nullptr ? "" : plan->json.c_str();
+}
+const char* thimble_plan_recipe(const thimble_plan* plan) {
+  return plan == nullptr ? "" : plan->recipe.c_str();
+}
+const char* thimble_plan_notes(const thimble_plan* plan) {
+  return plan == nullptr ? "" : plan->notes.c_str();
+}
+
+thimble_code thimble_plan_save(const thimble_plan* plan, const char* path) {
+  return guarded([&] { save_plan(&given(path, "path"), given(plan, "plan").planned->training); });
+}
+
+thimble_code thimble_plan_verify(const char* path) {
+  return guarded([&] {
+    const std::optional<std::string> fault = find_fault(load_plan(&given(path, "path")));
+    user_check(!fault, "the plan in '{}' is unsound: {}", path, fault.value_or(""));
+  });
+}
+
+int32_t thimble_plan_field_count(const thimble_plan* plan) {
+  return plan == nullptr ? 0 : static_cast<int32_t>(plan->fields.size());
+}
+
+thimble_code thimble_plan_field(const thimble_plan* plan, int32_t index, thimble_tensor* field) {
+  return guarded([&] {
+    const auto& fields = given(plan, "plan").fields;
+    user_check(index >= 0 && index < std::ssize(fields), "there are {} fields, and none is {}",
+               fields.size(), index);
+    given(field, "field") = fields[static_cast<size_t>(index)];
+  });
+}

@@ -1,0 +1,78 @@
+// Weights of a run in and out, by name.
+#include <cstring>
+
+#include "api/handles.h"
+
+namespace thimble::api {
+namespace {
+
+const OutsideTensor& weight_at(const thimble_run& run, int32_t index) {
+  user_check(index >= 0 && index < std::ssize(run.weights),
+             "there are {} weights and statistics, and none is {}", run.weights.size(), index);
+  return run.weights[static_cast<size_t>(index)];
+}
+
+void check_size(const thimble_run& run, const OutsideTensor& tensor, int64_t bytes) {
+  const TensorType type = type_of(tensor, run.planned->training.graph());
+  user_check(bytes == type.bytes().count, "'{}' is {}, {} bytes, not {}", tensor.name,
+             to_string(type), type.bytes().count, bytes);
+}
+
+}  // namespace
+}  // namespace thimble::api
+
+using namespace thimble;
+using namespace thimble::api;
+
+int32_t thimble_run_weight_count(const thimble_run* run) {
+  return run == nullptr ? 0 : static_cast<int32_t>(run->weights.size());
+}
+
+thimble_code thimble_run_weight(thimble_run* run, int32_t index, thimble_tensor* weight) {
+  return guarded([&] {
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    const PlannedTraining& training = run->planned->training;
+    const ModelTensor& own = tensor.tensor;
+    thimble_tensor& known = given(weight, "weight");
+    known = described(tensor.name.c_str(), type_of(tensor, training.graph()));
+    known.trained = training.graph()[own.value].role == Role::weight ? 1 : 0;
+    if (own.packed || tensor.turned() || training.backend->remote()) return;
+    known.data = run->trainer->program().borrow(own.value, Loan::Use::read).bytes().data();
+  });
+}
+
+thimble_code thimble_run_find_weight(const thimble_run* run, const char* name, int32_t* index) {
+  return guarded([&] {
+    const std::string_view wanted = &given(name, "name");
+    for (size_t i = 0; i < given(run, "run").weights.size(); ++i) {
+      if (run->weights[i].name != wanted) continue;
+      given(index, "index") = static_cast<int32_t>(i);
+      return;
+    }
+    std::vector<std::string> names;
+    for (const OutsideTensor& tensor : run->weights) names.push_back(tensor.name);
+    user_error("the model has no weight '{}'; the nearest is '{}'", wanted,
+               nearest_name(wanted, names));
+  });
+}
+
+thimble_code thimble_run_read_weight(thimble_run* run, int32_t index, void* to, int64_t bytes) {
+  return guarded([&] {
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    check_size(*run, tensor, bytes);
+    std::byte* const begin = static_cast<std::byte*>(to);
+    read_outside_tensor(run->trainer->program(), tensor,
+                        {&given(begin, "to"), static_cast<size_t>(bytes)});
+  });
+}
+
+thimble_code thimble_run_write_weight(thimble_run* run, int32_t index, const void* from,
+                                      int64_t bytes) {
+  return guarded([&] {
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    check_size(*run, tensor, bytes);
+    const auto* const begin = static_cast<const std::byte*>(from);
+    write_outside_tensor(run->trainer->program(), tensor,
+                         {&given(begin, "from"), static_cast<size_t>(bytes)});
+  });
+}

@@ -1,0 +1,18 @@
+// div: one pass; a bias or a scalar repeats.
+#include "backend/cpu/pointwise/binary.h"
+
+namespace thimble {
+namespace {
+
+THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  combine_range(args, begin, end, [](float a, float b) { return a / b; });
+}
+
+std::unique_ptr<Kernel> make(const Signature& s) { return make_binary(s, loop); }
+
+}  // namespace
+
+extern const CpuKernel cpu_div;
+const CpuKernel cpu_div{"div", make};
+
+}  // namespace thimble

@@ -1,0 +1,178 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "base/process.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/version.h"
+
+namespace thimble {
+namespace {
+
+constexpr const char* kWhat =
+    "Thimble trains neural networks inside a memory budget that you choose: every byte of a "
+    "training\n"
+    "step is planned, checked and known before the first one runs.";
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  thimble train recipes/digits.toml                         a small net on built-in digits\n"
+    "  thimble plan wrn-28-2 --batch 100                         what a step needs, byte for byte\n"
+    "  thimble plan wrn-28-2 --memory 100MiB --planner optimal   the same step in less\n"
+    "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better "
+    "plans\n"
+    "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
+    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that cannot go on,\n"
+    "3 no plan fits the budget, 130 and 143 stopped by SIGINT or SIGTERM.";
+
+// Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.
+class PlainHelp final : public CLI::Formatter {
+ public:
+  PlainHelp() { column_width(28); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    return " " + type.substr(0, type.find(':'));
+  }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+    return help;
+  }
+};
+
+// Where help on a mistake is, one paste away.
+std::string help_on(const std::vector<Command>& commands, const std::string& first) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    names.push_back(command.app->get_name());
+    if (names.back() == first) return "thimble " + first + " --help";
+  }
+  user_check(first.starts_with("-"), "there is no command '{}'; known: {}", first,
+             fmt::join(names, ", "));
+  return "thimble --help";
+}
+
+// What is wrong with the first word that looks like a flag and is none of the command's; empty: there
+// is no such word.
+std::string unknown_flag(const std::vector<Command>& commands,
+                         const std::vector<std::string>& words) {
+  const auto flags_of = [](const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+    return names;
+  };
+  const auto has = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const auto chosen = std::ranges::find(
+      commands, words[0], [](const Command& command) { return command.app->get_name(); });
+  if (chosen == commands.end()) return "";
+  const std::vector<std::string> known = flags_of(*chosen->app);
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string flag = words[i].substr(0, words[i].find('='));
+    const size_t dashes = flag.find_first_not_of('-');
+    if (dashes == 0 || dashes == std::string::npos ||
+        std::isalpha(static_cast<unsigned char>(flag[dashes])) == 0)
+      continue;
+    const std::string name = flag.substr(dashes);
+    if (dashes == 2 && has(known, name)) continue;
+    if (dashes == 1 && name.size() == 1) continue;  // -h
+    for (const Command& other : commands) {
+      if (has(known, name) || !has(flags_of(*other.app), name)) continue;
+      return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", words[0], name,
+                         other.app->get_name());
+    }
+    return no_such_setting(flag, known);
+  }
+  return "";
+}
+
+// `--resume auto` in two words, as recipes and people write it: a flag takes its value behind "=".
+void join_resume_value(std::vector<std::string>& arguments) {
+  for (size_t at = 0; at + 1 < arguments.size(); ++at) {
+    if (arguments[at] != "--resume" || arguments[at + 1] != "auto") continue;
+    arguments[at] += "=auto";
+    arguments.erase(arguments.begin() + static_cast<ptrdiff_t>(at) + 1);
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(kWhat);
+  app.name("thimble");
+  app.formatter(std::make_shared<PlainHelp>());
+  app.require_subcommand(1);
+  app.set_version_flag(
+      "--version", [] { return version_text(build_commit()); },
+      "Version, commit, compiler and backends");
+  const std::vector<Command> commands = {
+      add_train(app),  add_plan(app),   add_profile(app), add_calibrate(app), add_verify(app),
+      add_list(app),   add_data(app),   add_average(app), add_translate(app), add_sample(app),
+      add_export(app), add_report(app), add_compare(app)};
+  app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) {
+    say(std::string_view(app.help()));
+    return kCallersMistake;
+  }
+  const std::vector<std::string> typed = arguments;
+  const std::string help = help_on(commands, arguments[0]);
+  try {
+    join_resume_value(arguments);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+    app.parse(arguments);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const std::string unknown = unknown_flag(commands, typed);
+    say("thimble: {}; see `{}`\n", unknown.empty() ? error.what() : unknown, help);
+    return kCallersMistake;
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return kCallersMistake;
+}
+
+// Runs the command; whatever goes wrong is said and becomes an exit code.
+int run_and_explain(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const SaidElsewhere&) {
+    return kCallersMistake;
+  } catch (...) {
+    bool said = true;
+    const FailureKind kind = explain_failure([&](std::string_view sentence) {
+      // A bug's, while printing: said when all is over.
+      said = std::ferror(stdout) == 0 || !sentence.starts_with("internal error");
+      if (!said) return;
+      say("thimble: ");
+      say(sentence);
+      say("\n");
+    });
+    return kind == FailureKind::bug && said ? kOurBug : kCallersMistake;
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  prepare_process();
+  const int code = run_and_explain(argc, argv);
+  const std::string fault = undelivered_output();
+  if (fault.empty()) return code;
+  say("thimble: cannot write to standard output: {}\n", fault);
+  return code == kOk ? kCallersMistake : code;
+}
+
+}  // namespace thimble

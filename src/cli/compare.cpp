@@ -1,0 +1,43 @@
+// thimble compare: runs beside each other, as a table and as a page.
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "cli/options.h"
+#include "survey/run_comparison.h"
+
+namespace thimble {
+namespace {
+
+struct Flags {
+  std::vector<std::string> runs;
+  std::string page;
+  bool json = false;
+};
+
+int run(const Flags& flags) {
+  std::vector<RunRecord> records;
+  for (const std::string& folder : flags.runs) records.push_back(read_run(folder));
+  const RunComparison comparison = compare_runs(records);
+  if (!flags.page.empty()) write_file(flags.page, comparison_page(comparison));
+  if (flags.json) {
+    print_json(comparison_json(comparison));
+  } else {
+    fmt::print("{}", comparison_text(comparison));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Runs beside each other: results, memory, time, and what their recipes differ in");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("runs", flags->runs, "Folders of runs")->type_name("")->required();
+  command->add_option("-o,--output", flags->page, "Write a page with their curves, too")
+      ->type_name("FILE");
+  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  return {command, [flags] { return run(*flags); }};
+}
+
+}  // namespace thimble

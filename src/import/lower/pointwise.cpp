@@ -1,0 +1,206 @@
+// Ops that work element by element.
+#include <array>
+
+#include "base/error.h"
+#include "import/lowering.h"
+
+namespace thimble {
+namespace {
+
+using Rule = void (*)(Lowering&, const NetNode&);
+
+// Ops of ours of the same name, and what they are told.
+void unary(Lowering& l, const NetNode& node, std::string_view op, Attrs attrs = {}) {
+  const Laid x = l.stored_in(node, 0);
+  l.set(node, {l.b().op(op, {x.value}, std::move(attrs)), x.order});
+}
+
+void mapped(Lowering& l, const NetNode& node, std::string_view function, double a = 0,
+            double b = 0) {
+  unary(l, node, "map", {{"of", std::string(function)}, {"a", a}, {"b", b}});
+}
+
+void same_name(Lowering& l, const NetNode& node) { unary(l, node, node.op); }
+void same_map(Lowering& l, const NetNode& node) { mapped(l, node, node.op); }
+
+void power(Lowering& l, const NetNode& node) {
+  const double exponent = real_of(node, "exponent", 1);
+  if (exponent == 2) return mapped(l, node, "square");
+  if (exponent == 0.5) return mapped(l, node, "sqrt");
+  if (exponent == -0.5) return mapped(l, node, "rsqrt");
+  if (exponent == -1) return mapped(l, node, "reciprocal");
+  mapped(l, node, "pow", exponent);
+}
+
+void clip(Lowering& l, const NetNode& node) {
+  constexpr double kFar = 3.0e38;
+  mapped(l, node, "clip", real_of(node, "low", -kFar), real_of(node, "high", kFar));
+}
+
+void gelu(Lowering& l, const NetNode& node) {
+  unary(l, node, "gelu", {{"approximate", std::string(node.attrs.text("approximate", "none"))}});
+}
+
+// Both with as many axes, in one order: that of the larger.
+struct Aligned {
+  ValueId a, b;
+  Order order;
+};
+
+Laid with_axes(Builder& b, const Laid& x, size_t rank) {
+  const size_t missing = rank - x.order.size();
+  if (missing == 0) return x;
+  Laid padded = {x.value, plain_order(static_cast<int>(missing))};
+  std::vector<int64_t> dims(missing, 1);
+  for (const int64_t extent : b.shape(x.value).dims()) dims.push_back(extent);
+  for (const int axis : x.order) padded.order.push_back(axis + static_cast<int>(missing));
+  padded.value = reshaped(b, x.value, dims);
+  return padded;
+}
+
+// Axes in front that say nothing are left out, so that biases look like biases.
+ValueId without_leading_ones(Builder& b, ValueId x, bool smaller) {
+  std::vector<int64_t> dims = dims_of(b.shape(x));
+  while (smaller && dims.size() > 1 && dims.front() == 1) dims.erase(dims.begin());
+  return reshaped(b, x, dims);
+}
+
+Aligned align(Builder& b, const Laid& x, const Laid& y) {
+  const size_t rank = std::max(x.order.size(), y.order.size());
+  const Laid left = with_axes(b, x, rank), right = with_axes(b, y, rank);
+  const bool second = b.type(right.value).elements() > b.type(left.value).elements();
+  const Order order = second ? right.order : left.order;
+  const Shape a = b.shape(left.value), c = b.shape(right.value);
+  return {without_leading_ones(b, in_order(b, left, order), second),
+          without_leading_ones(b, in_order(b, right, order), !second && a != c), order};
+}
+
+void with_number(Lowering& l, const NetNode& node, bool number_first, double number) {
+  Builder& b = l.b();
+  const Laid x = l.stored_in(node, number_first ? 1 : 0);
+  const auto scale = [&](ValueId v, double factor) {
+    return b.op("scale", {v}, {{"factor", factor}});
+  };
+  const auto shift = [&](ValueId v, double by) {
+    return by == 0 ? v : b.op("map", {v}, {{"of", std::string("shift")}, {"a", by}});
+  };
+  ValueId y = x.value;
+  if (node.op == "add") {
+    y = shift(y, number);
+  } else if (node.op == "sub") {
+    y = number_first ? shift(scale(y, -1), number) : shift(y, -number);
+  } else if (node.op == "mul") {
+    y = scale(y, number);
+  } else if (number_first) {
+    y = scale(b.op("map", {y}, {{"of", std::string("reciprocal")}}), number);
+  } else {
+    user_check(number != 0, "it divides by 0");
+    y = scale(y, 1 / number);
+  }
+  l.set(node, {y, x.order});
+}
+
+void arithmetic(Lowering& l, const NetNode& node) {
+  user_check(node.in.size() == 2, "it takes two operands");
+  const bool first = l.is_number(node, 0), second = l.is_number(node, 1);
+  user_check(!first || !second, "both operands are numbers");
+  if (first || second) return with_number(l, node, first, l.number(node, first ? 0 : 1));
+  const auto operand = [&](size_t i) {
+    const Laid x = l.in(node, i);
+    return l.b().type(x.value).elements() == 1 && x.order.empty() ? x : l.stored_in(node, i);
+  };
+  const Aligned both = align(l.b(), operand(0), operand(1));
+  const auto same = [&](ValueId v) {
+    return l.b().type(both.a).dtype == l.b().type(both.b).dtype ? v : l.stored(v);
+  };
+  l.set(node, {l.b().op(node.op, {same(both.a), same(both.b)}), both.order});
+}
+
+// a where the mask, of ones and zeros, has a one; else b.
+void cast(Lowering& l, const NetNode& node) {
+  const Laid x = l.in(node, 0);
+  l.set(node, {l.stored(x.value), x.order});
+}
+
+void dropout(Lowering& l, const NetNode& node) {
+  const Laid x = l.stored_in(node, 0);
+  const double p = real_of(node, "p", 0);
+  user_check(p >= 0 && p < 1, "a share of {} cannot be dropped", p);
+  if (!l.training() || p == 0) return l.set(node, x);
+  l.set(node, {l.b().op("dropout", {x.value, l.rng()},
+                        {{"p", p}, {"stream", l.b().next_random_stream()}}),
+               x.order});
+}
+
+// Ones, of which a share p is dropped in training, and the rest made larger for it.
+void drop_mask(Lowering& l, const NetNode& node) {
+  const ValueId ones = l.b().constant(1, {l.stated(node), l.options().storage});
+  const double p = real_of(node, "p", 0);
+  user_check(p >= 0 && p < 1, "a share of {} cannot be dropped", p);
+  if (!l.training() || p == 0) return l.set_plain(node, ones);
+  l.set_plain(node, l.b().op("dropout", {ones, l.rng()},
+                             {{"p", p}, {"stream", l.b().next_random_stream()}}));
+}
+
+constexpr auto kRules = std::to_array<LoweringRule>({
+    {"relu", same_name},
+    {"sigmoid", same_name},
+    {"tanh", same_name},
+    {"silu", same_name},
+    {"gelu", gelu},
+    {"leaky_relu",
+     [](Lowering& l, const NetNode& node) {
+       unary(l, node, "leaky_relu", {{"slope", real_of(node, "slope", 0.01)}});
+     }},
+    {"abs", same_map},
+    {"cos", same_map},
+    {"erf", same_map},
+    {"exp", same_map},
+    {"expm1", same_map},
+    {"hard_sigmoid", same_map},
+    {"hard_swish", same_map},
+    {"log", same_map},
+    {"log1p", same_map},
+    {"log_of_share", same_map},
+    {"log_sigmoid", same_map},
+    {"mish", same_map},
+    {"reciprocal", same_map},
+    {"rsqrt", same_map},
+    {"sin", same_map},
+    {"sqrt", same_map},
+    {"square", same_map},
+    {"clip", clip},
+    {"pow", power},
+    {"neg",
+     [](Lowering& l, const NetNode& node) {
+       unary(l, node, "scale", {{"factor", -1.0}});
+     }},
+    {"elu",
+     [](Lowering& l, const NetNode& node) { mapped(l, node, "elu", real_of(node, "alpha", 1)); }},
+    {"softplus",
+     [](Lowering& l, const NetNode& node) {
+       const double beta = real_of(node, "beta", 1);
+       user_check(beta > 0, "its beta is {}, not above 0", beta);
+       mapped(l, node, "softplus", beta);
+     }},
+    {"smooth_l1",
+     [](Lowering& l, const NetNode& node) {
+       const double beta = real_of(node, "beta", 1);
+       if (beta == 0) return mapped(l, node, "abs");
+       user_check(beta > 0, "its beta is {}, not above 0", beta);
+       mapped(l, node, "smooth_l1", beta);
+     }},
+    {"add", arithmetic},
+    {"sub", arithmetic},
+    {"mul", arithmetic},
+    {"div", arithmetic},
+    {"cast", cast},
+    {"dropout", dropout},
+    {"drop_mask", drop_mask},
+});
+
+}  // namespace
+
+std::span<const LoweringRule> pointwise_rules() { return kRules; }
+
+}  // namespace thimble

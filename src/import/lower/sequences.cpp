@@ -1,0 +1,102 @@
+// Attention and recurrent layers.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "import/lowering.h"
+
+namespace thimble {
+namespace {
+
+// [N,heads,T,D] as [N,T,heads*D].
+ValueId heads_joined(Builder& b, const Laid& x) {
+  const ValueId value = in_order(b, x, {0, 2, 1, 3});
+  const Shape shape = b.shape(value);
+  return reshaped(b, value, {shape[0], shape[1], shape[2] * shape[3]});
+}
+
+// Written out, for masks that are neither causal nor absent.
+ValueId with_mask(Lowering& l, const NetNode& node, const Laid& q, const Laid& k, const Laid& v,
+                  double scale, double drop) {
+  Builder& b = l.b();
+  ValueId scores = b.op("matmul", {plain(b, q), plain(b, k)}, {{"transpose_b", int64_t{1}}});
+  scores = b.op("scale", {scores}, {{"factor", scale}});
+  scores = b.op("add", {scores, l.stored(l.plain_in(node, 3))});
+  ValueId shares = b.op("softmax", {scores});
+  if (l.training() && drop > 0) {
+    shares = b.op("dropout", {shares, l.rng()}, {{"p", drop}, {"stream", b.next_random_stream()}});
+  }
+  return b.op("matmul", {shares, plain(b, v)});
+}
+
+// q [N,heads,Tq,D], k and v [N,groups,Tk,D], an optional mask that is added.
+void attention(Lowering& l, const NetNode& node) {
+  Builder& b = l.b();
+  const Laid q = l.stored_in(node, 0), k = l.stored_in(node, 1), v = l.stored_in(node, 2);
+  user_check(q.order.size() == 4 && k.order.size() == 4 && v.order.size() == 4,
+             "it wants queries, keys and values [N,heads,T,D]");
+  const Shape shape = shape_of(b, q);
+  const double scale = real_of(node, "scale", 1 / std::sqrt(static_cast<double>(shape[3])));
+  const double drop = real_of(node, "dropout", 0);
+  const bool causal = node.attrs.has("causal") && whole_of(node, "causal") != 0;
+  if (l.has(node, 3)) {
+    user_check(!causal, "it has a mask and is causal");
+    return l.set_plain(node, with_mask(l, node, q, k, v, scale, drop));
+  }
+  Attrs attrs = {{"heads", shape[1]},
+                 {"groups", shape_of(b, k)[1]},
+                 {"causal", int64_t{causal}},
+                 {"scale", scale}};
+  std::vector<ValueId> inputs = {heads_joined(b, q), heads_joined(b, k), heads_joined(b, v)};
+  if (l.training() && drop > 0) {
+    attrs.set("dropout", drop);
+    attrs.set("stream", b.next_random_stream());
+    inputs.push_back(l.rng());
+  }
+  const ValueId y = b.apply("attention", inputs, attrs)[0];
+  l.set(node, {reshaped(b, y, {shape[0], shape[2], shape[1], shape[3]}), {0, 2, 1, 3}});
+}
+
+// One layer over x [N,T,I] from states [N,H]: all hidden states [N,T,H], the last ones. A run of time
+// steps is a node, so that a planner can drop and repeat runs.
+void lstm(Lowering& l, const NetNode& node) {
+  constexpr int64_t kStepsAtOnce = 16;
+  Builder& b = l.b();
+  const Laid given = l.stored_in(node, 0);
+  user_check(given.order.size() == 3, "it wants a sequence [N,T,I]");
+  const ValueId x = in_order(b, given, {1, 0, 2});
+  ValueId h = plain(b, l.stored_in(node, 1)), c = plain(b, l.stored_in(node, 2));
+  const ValueId input = plain(b, l.stored_in(node, 3)), state = plain(b, l.stored_in(node, 4));
+  const Shape weights = b.shape(input);
+  user_check(weights.rank() == 2, "its weights are no matrices");
+  ValueId bias = l.has(node, 5) ? plain(b, l.stored_in(node, 5))
+                                : b.constant(0, {{weights[0]}, l.options().storage});
+  if (l.has(node, 6)) bias = b.op("add", {bias, plain(b, l.stored_in(node, 6))});
+  std::vector<ValueId> runs;
+  const int64_t steps = b.shape(x)[0];
+  user_check(steps >= 1 && steps <= 1 << 16, "it goes over {} time steps; {} are the most", steps,
+             1 << 16);
+  for (int64_t t = 0; t < steps; t += kStepsAtOnce) {
+    const int64_t end = std::min(steps, t + kStepsAtOnce);
+    const ValueId part =
+        t == 0 && end == steps
+            ? x
+            : b.op("slice", {x}, {{"axis", int64_t{0}}, {"begin", t}, {"end", end}});
+    const std::vector<ValueId> made = b.apply("lstm_steps", {part, h, c, input, state, bias});
+    runs.push_back(made[0]);
+    h = made[1], c = made[2];
+  }
+  const ValueId all = runs.size() == 1 ? runs[0] : b.op("concat", runs, {{"axis", int64_t{0}}});
+  l.set(node, {all, {1, 0, 2}}, 0);
+  if (node.out.size() > 1) l.set_plain(node, h, 1);
+  if (node.out.size() > 2) l.set_plain(node, c, 2);
+}
+
+constexpr auto kRules = std::to_array<LoweringRule>({{"attention", attention}, {"lstm", lstm}});
+
+}  // namespace
+
+std::span<const LoweringRule> sequence_rules() { return kRules; }
+
+}  // namespace thimble

@@ -1,0 +1,325 @@
+#include "import/lowering.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace thimble {
+namespace {
+
+constexpr size_t kMostFaults = 40;
+
+const LoweringRule* find_rule(std::string_view op) {
+  for (const auto rules : {pointwise_rules(), shape_rules(), reduce_rules(), layer_rules(),
+                           image_rules(), sequence_rules(), loss_rules()}) {
+    for (const LoweringRule& rule : rules) {
+      if (rule.op == op) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+// Ops whose operand `operand` is a convolution's weight, [O,I,...] in the net and [O,...,I] here.
+bool reads_filter(const NetNode& node, const std::string& name) {
+  return (node.op == "conv" || node.op == "conv_transpose") && node.in.size() > 1 &&
+         node.in[1].value == name;
+}
+
+// Scales and shifts of norms stay in f32 whatever the rest is kept in.
+bool reads_scale(const NetNode& node, const std::string& name) {
+  constexpr std::array<std::string_view, 4> kNorms = {"batch_norm", "layer_norm", "rms_norm",
+                                                      "group_norm"};
+  if (std::ranges::find(kNorms, node.op) == kNorms.end()) return false;
+  return std::ranges::any_of(node.in.begin() + std::min<ptrdiff_t>(1, std::ssize(node.in)),
+                             node.in.end(),
+                             [&](const Operand& operand) { return operand.value == name; });
+}
+
+}  // namespace
+
+int64_t whole_of(const NetNode& node, std::string_view name) {
+  for (const auto& [key, value] : node.attrs.entries()) {
+    if (key == name && std::holds_alternative<int64_t>(value)) return std::get<int64_t>(value);
+  }
+  user_error("it has no whole number '{}'", name);
+}
+
+double real_of(const NetNode& node, std::string_view name, double otherwise) {
+  for (const auto& [key, value] : node.attrs.entries()) {
+    if (key != name) continue;
+    if (const auto* whole = std::get_if<int64_t>(&value)) return static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    user_error("its '{}' is no number", name);
+  }
+  return otherwise;
+}
+
+const std::vector<int64_t>& wholes_of(const NetNode& node, std::string_view name, size_t count) {
+  for (const auto& [key, value] : node.attrs.entries()) {
+    const auto* list = std::get_if<std::vector<int64_t>>(&value);
+    if (key == name && list != nullptr && (count == 0 || list->size() == count)) return *list;
+  }
+  if (count == 0) user_error("it has no list '{}' of whole numbers", name);
+  user_error("it has no list '{}' of {} whole numbers", name, count);
+}
+
+int axis_in(const NetNode& node, std::string_view name, int rank) {
+  const int64_t axis = whole_of(node, name);
+  user_check(axis >= 0 && axis < rank, "a tensor of {} axes has no axis {}", rank, axis);
+  return static_cast<int>(axis);
+}
+
+// What a table or a loss says of the numbers that it looks up, through nodes that only move them.
+int64_t limit_of(const Net& net, std::string_view input) {
+  constexpr std::array<std::string_view, 5> kMoves = {"reshape", "slice", "permute", "pad",
+                                                      "expand"};
+  std::vector<std::string_view> same = {input};
+  const auto moved = [&](const std::string& name) {
+    return std::ranges::find(same, std::string_view(name)) != same.end();
+  };
+  const auto extent = [&](const std::string& name, int axis) -> int64_t {
+    for (const NetParameter& p : net.parameters) {
+      if (p.name == name && p.shape.rank() > axis) return p.shape[axis];
+    }
+    for (const NetNode& node : net.nodes) {
+      for (size_t k = 0; k < node.out.size(); ++k) {
+        const Extents& shape = node.shapes[k];
+        if (node.out[k] != name || static_cast<int>(shape.size()) <= axis) continue;
+        const Extent& one = shape[static_cast<size_t>(axis)];
+        return one.of_rows ? 0 : one.count;
+      }
+    }
+    return 0;
+  };
+  int64_t limit = 0;
+  for (const NetNode& node : net.nodes) {
+    if (node.in.empty()) continue;
+    const bool moves = std::ranges::find(kMoves, node.op) != kMoves.end();
+    if (moves && moved(node.in[0].value)) same.push_back(node.out[0]);
+    if (node.in.size() < 2 || !moved(node.in[1].value)) continue;
+    const int64_t own = node.op == "embedding"       ? extent(node.in[0].value, 0)
+                        : node.op == "cross_entropy" ? extent(node.in[0].value, 1)
+                                                     : 0;
+    if (own > 0) limit = limit == 0 ? own : std::min(limit, own);
+  }
+  return limit;
+}
+
+Lowering::Lowering(const Net& net, const ModelOptions& options)
+    : net_(net), options_(options), builder_(model_.graph) {
+  for (size_t n = 0; n < net.nodes.size(); ++n) {
+    for (const Operand& operand : net.nodes[n].in) {
+      if (!operand.value.empty()) readers_[operand.value].push_back(n);
+    }
+  }
+  for (const NetOutput& output : net.outputs) readers_[output.value].push_back(net.nodes.size());
+  readers_[net.loss].push_back(net.nodes.size());
+}
+
+Model Lowering::build() {
+  begin();
+  for (const NetNode& node : net_.nodes) lower(node);
+  return finish(net_.loss, net_.outputs);
+}
+
+void Lowering::begin() {
+  for (const NetInput& input : net_.inputs) {
+    add_input(input, input.dtype == DType::i32 ? limit_of(net_, input.name) : 0);
+  }
+  make_parameters();
+}
+
+Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs) {
+  if (!faults_.empty()) {
+    const size_t more = faults_.size() - std::min(faults_.size(), kMostFaults);
+    faults_.resize(std::min(faults_.size(), kMostFaults));
+    user_error("'{}' has what cannot be trained here:\n  {}{}", options_.name,
+               fmt::join(faults_, "\n  "), more > 0 ? fmt::format("\n  and {} more", more) : "");
+  }
+  const Laid loss = values_.at(loss_name);
+  user_check(
+      builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
+      "'{}': the loss is {}, not one number", options_.name, to_string(builder_.type(loss.value)));
+  // The net's own is a mean over the rows at hand; that of a step is one over all of its rows.
+  const ValueId share =
+      builder_.op("scale", {weight_of_loss()}, {{"factor", static_cast<double>(rows())}});
+  model_.loss = builder_.op("mul", {reshaped(builder_, loss.value, {1}), share});
+  model_.graph.results = {model_.loss};
+  for (const Metric& metric : model_.metrics) {
+    for (const ValueId result : {metric.sum, metric.count}) {
+      if (result.valid()) model_.graph.results.push_back(result);
+    }
+  }
+  for (const NetOutput& output : outputs) {
+    model_.outputs.push_back({output.name, values_.at(output.value).value});
+  }
+  model_.whole_batches = true;
+  return std::move(model_);
+}
+
+void Lowering::add_input(const NetInput& input, int64_t limit) {
+  const Shape shape = shape_for(input.shape, rows());
+  const ValueId value = builder_.input(input.name, {shape, input.dtype});
+  model_.feeds.push_back({.value = value, .field = input.name, .limit = limit});
+  values_[input.name] = {value, plain_order(shape.rank())};
+}
+
+void Lowering::add_constant(const std::string& name, TensorType type, std::vector<double> numbers) {
+  values_[name] = {builder_.statistic(name, type), plain_order(type.shape.rank())};
+  model_.foreign->tensors.push_back({.own = name, .theirs = name, .constant = true});
+  model_.first_numbers[name] = std::move(numbers);
+}
+
+TensorType Lowering::type_of(const std::string& name) const {
+  const Laid& x = values_.at(name);
+  return {shape_of(builder_, x), builder_.type(x.value).dtype};
+}
+
+void Lowering::make_parameters() {
+  ForeignNames names = {.program = "pytorch", .prefix = "", .tensors = {}};
+  const auto note = [&](const std::string& name, const Order& order,
+                        const std::vector<std::string>& also = {}, bool constant = false) {
+    ForeignTensor tensor = {.own = name, .theirs = name, .also = also, .constant = constant};
+    if (!is_plain(order)) tensor.axes.assign(order.begin(), order.end());
+    names.tensors.push_back(std::move(tensor));
+  };
+  for (const NetParameter& parameter : net_.parameters) {
+    Order order = plain_order(parameter.shape.rank());
+    const auto& nodes = readers_[parameter.name];
+    const auto any = [&](auto reads) {
+      return std::ranges::any_of(nodes, [&](size_t n) {
+        return n < net_.nodes.size() && reads(net_.nodes[n], parameter.name);
+      });
+    };
+    if (order.size() >= 3 && any(reads_filter))
+      std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+    std::vector<int64_t> dims;
+    for (const int axis : order) dims.push_back(parameter.shape[axis]);
+    const bool scale = any(reads_scale);
+    const DType dtype = scale || options_.master ? DType::f32 : options_.storage;
+    const TensorType type = {Shape(std::span<const int64_t>(dims)), dtype};
+    ValueId value = parameter.trained ? builder_.weight(parameter.name, type, {})
+                                      : builder_.statistic(parameter.name, type);
+    if (parameter.trained && !net_.groups.empty()) {
+      const NetGroup& group = net_.groups[parameter.group];
+      model_.weight_settings[parameter.name] = {group.rate, group.decay};
+    }
+    if (!scale && !nodes.empty()) value = stored(value);
+    values_[parameter.name] = {value, order};
+    note(parameter.name, order, parameter.also);
+  }
+  for (const NetTensor& buffer : net_.buffers) {
+    values_[buffer.name] = {builder_.statistic(buffer.name, {buffer.shape, buffer.dtype}),
+                            plain_order(buffer.shape.rank())};
+    note(buffer.name, {});
+  }
+  for (const NetTensor& constant : net_.constants) {
+    values_[constant.name] = {builder_.statistic(constant.name, {constant.shape, constant.dtype}),
+                              plain_order(constant.shape.rank())};
+    note(constant.name, {}, {}, true);
+  }
+  model_.foreign = std::move(names);
+  model_.first_values = net_.weights;
+}
+
+void Lowering::lower(const NetNode& node) {
+  const std::string where = node.at.empty() ? "" : " (" + node.at + ")";
+  try {
+    if (const auto applied = applied_.find(node.out[0]); applied != applied_.end()) {
+      values_[node.out[0]] = values_.at(applied->second);
+      return;
+    }
+    const LoweringRule* const rule = find_rule(node.op);
+    user_check(rule != nullptr, "there is no such op here");
+    rule->lower(*this, node);
+    for (size_t k = 0; k < node.out.size(); ++k) {
+      const auto made = values_.find(node.out[k]);
+      user_check(made != values_.end(), "it makes {} results, not {}", k, node.out.size());
+      if (node.shapes.empty()) continue;
+      const Shape shape = shape_of(builder_, made->second), said = stated(node, k);
+      user_check(shape == said || (shape.elements() == 1 && said.elements() == 1),
+                 "it makes {}, and the file says {}", to_string(shape), to_string(said));
+    }
+  } catch (const UserError& fault) {
+    faults_.push_back(fmt::format("{}: {}{}", node.op, fault.what(), where));
+    // So that what follows is looked at too.
+    for (size_t k = 0; k < node.out.size(); ++k) {
+      Shape shape;
+      try {
+        if (!node.shapes.empty()) shape = stated(node, k);
+      } catch (const UserError&) {  // beyond any memory: said above
+      }
+      values_[node.out[k]] = {builder_.constant(0, {shape, options_.storage}),
+                              plain_order(shape.rank())};
+    }
+  }
+}
+
+Laid Lowering::in(const NetNode& node, size_t i) {
+  user_check(has(node, i) && !node.in[i].number, "it has no input {}", i + 1);
+  return values_.at(node.in[i].value);
+}
+
+ValueId Lowering::stored(ValueId value) {
+  const DType dtype = builder_.type(value).dtype;
+  if (dtype == options_.storage) return value;
+  return builder_.op("cast", {value}, {{"dtype", std::string(name_of(options_.storage))}});
+}
+
+Laid Lowering::stored_in(const NetNode& node, size_t i) {
+  Laid x = in(node, i);
+  x.value = stored(x.value);
+  return x;
+}
+
+ValueId Lowering::scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels) {
+  if (!has(node, i)) return builder_.constant(otherwise, {{channels}, DType::f32});
+  const ValueId value = plain_in(node, i);
+  user_check(builder_.type(value).elements() == channels, "its scales are {}, not of {} channels",
+             to_string(builder_.type(value)), channels);
+  return reshaped(builder_, value, {channels});
+}
+
+Shape Lowering::stated(const NetNode& node, size_t k) const {
+  return shape_for(node.shapes.at(k), rows());
+}
+
+void Lowering::set(const NetNode& node, Laid result, size_t k) {
+  user_check(k < node.out.size(), "it makes more than {} results", node.out.size());
+  values_[node.out[k]] = std::move(result);
+}
+
+void Lowering::set_plain(const NetNode& node, ValueId value, size_t k) {
+  set(node, {value, plain_order(builder_.shape(value).rank())}, k);
+}
+
+std::string Lowering::fused_activation(const NetNode& node,
+                                       std::span<const std::string_view> known) {
+  const auto readers = readers_.find(node.out[0]);
+  if (readers == readers_.end() || readers->second.size() != 1 ||
+      readers->second[0] >= net_.nodes.size()) {
+    return "none";
+  }
+  const NetNode& reader = net_.nodes[readers->second[0]];
+  if (std::ranges::find(known, reader.op) == known.end() || reader.out.size() != 1) return "none";
+  if (reader.in.size() != 1) return "none";
+  applied_[reader.out[0]] = node.out[0];
+  return reader.op;
+}
+
+ValueId Lowering::rng() {
+  if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
+  return model_.rng;
+}
+
+ValueId Lowering::weight_of_loss() {
+  if (!model_.weight_of_loss.valid()) {
+    model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+  }
+  return model_.weight_of_loss;
+}
+
+}  // namespace thimble

@@ -1,0 +1,3 @@
+"use strict";
+// The files of this script stand one behind the other inside of one function, and share its names.
+(() => {

@@ -1,0 +1,38 @@
+#include "report/run_report.h"
+
+#include "base/process.h"
+
+namespace thimble {
+
+nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& result) {
+  nlohmann::json json = summary_of(planned);
+  json.update({{"steps", result.steps},
+               {"epochs", result.epochs},
+               {"train_loss", result.train.loss},
+               {"test_loss", result.test.loss},
+               {"measured_arena_bytes", result.measured_arena.count},
+               {"evaluation_arena_bytes", result.evaluation_arena.count},
+               {"step_ms", result.step_ms},
+               {"loss_scale", result.loss_scale},
+               {"skipped_steps", result.skipped},
+               {"weights_sha256", result.weights_sha256},
+               {"rss_peak_bytes", resident_peak().count},
+               {"resumed_at", result.resumed_at},
+               {"stopped", result.stopped},
+               {"checkpoint", result.checkpoint}});
+  for (const Metric& metric : planned.full().model.metrics) {
+    json["train_" + metric.name] = result.train[metric.name];
+    json["test_" + metric.name] = result.test[metric.name];
+  }
+  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
+  if (planned.recipe.sparsity.enabled()) {
+    json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
+  }
+  if (result.arena_of_ranks.size() > 1) {
+    for (const Bytes bytes : result.arena_of_ranks) json["rank_arena_bytes"].push_back(bytes.count);
+    json["communication_share"] = result.communication;
+  }
+  return json;
+}
+
+}  // namespace thimble

@@ -1,0 +1,12 @@
+// What a run has come to, for programs.
+#pragma once
+
+#include "report/step_report.h"
+#include "train/trainer.h"
+
+namespace thimble {
+
+// The facts of the planned step, and those of the run (docs/cli.md).
+nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& result);
+
+}  // namespace thimble

@@ -1,0 +1,79 @@
+#include "report/step_report.h"
+
+#include <fmt/format.h>
+
+#include "report/plan_report.h"
+#include "transform/sparse_weights.h"
+
+namespace thimble {
+namespace {
+
+// Which values are kept encoded, and as what.
+nlohmann::json encoded_json(const Graph& graph) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const Encoded& encoded : find_encoded(graph)) {
+    json[graph[encoded.value].name] = name_of(encoded.codec);
+  }
+  return json;
+}
+
+}  // namespace
+
+nlohmann::json summary_of(const PlannedTraining& planned) {
+  nlohmann::json summary = plan_summary({.device = planned.backend->name(),
+                                         .batch = planned.microbatches.batch,
+                                         .microbatch = planned.microbatches.rows,
+                                         .tier = name_of(planned.tier),
+                                         .plan_seconds = planned.plan_seconds},
+                                        planned.graph(), priced_as_a_whole(planned));
+  summary["codec"] = to_string(planned.recipe.codec);
+  summary["encoded"] = encoded_json(planned.graph());
+  for (const VariantShape& shape : token_batches(planned.recipe)) {
+    summary["buckets"].push_back({{"rows", shape.rows}, {"length", shape.length}});
+  }
+  const Sparsity sparsity = sparsity_of(planned.graph());
+  if (sparsity.elements > 0) {
+    summary.update({{"nonzeros", sparsity.nonzeros},
+                    {"sparse_elements", sparsity.elements},
+                    {"density", sparsity.density()}});
+  }
+  return summary;
+}
+
+std::string batch_text(const PlannedTraining& planned) {
+  const Microbatches& m = planned.microbatches;
+  std::string text = fmt::format("batch {}", m.batch);
+  if (planned.recipe.tokens > 0) {
+    text = fmt::format("batches of {} tokens", planned.recipe.tokens);
+    const char* gap = " (";
+    for (const VariantShape& shape : token_batches(planned.recipe)) {
+      text += fmt::format("{}{}x{}", gap, shape.rows, shape.length);
+      gap = ", ";
+    }
+    text += ")";
+  }
+  if (m.count() > 1 && planned.recipe.tokens == 0) {
+    text += fmt::format(" in microbatches of {}", m.rows);
+  } else if (m.count() > 1) {
+    text += fmt::format(" in {} microbatches", m.count());
+  }
+  if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
+  const Sparsity sparsity = sparsity_of(planned.graph());
+  if (sparsity.elements > 0) {
+    text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
+                        sparsity.elements, sparsity.density());
+  }
+  if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
+  return text;
+}
+
+std::string why_not(const Recipe& recipe, const Infeasible& infeasible) {
+  return fmt::format(
+      "planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, or try "
+      "another "
+      "--planner (`thimble list planners`)",
+      recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
+      infeasible.min_bytes.count, infeasible.why);
+}
+
+}  // namespace thimble

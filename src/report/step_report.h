@@ -1,0 +1,18 @@
+// A planned step for people and for programs, whatever it took to plan it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "pipeline/pipeline.h"
+
+namespace thimble {
+
+// The facts of a planned step, as every command's JSON has them (docs/cli.md).
+nlohmann::json summary_of(const PlannedTraining& planned);
+// "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
+std::string batch_text(const PlannedTraining& planned);
+// Why there is no plan, and what to do about it, in a sentence.
+std::string why_not(const Recipe& recipe, const Infeasible& infeasible);
+
+}  // namespace thimble

@@ -1,0 +1,32 @@
+// Everything a report shows of a plan, or of a run of one, put together: the step built again from its
+// recipe, what its calls cost, the frontier it lies on, why each tensor is where it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "recipe/plan_file.h"
+#include "train/run_record.h"
+
+namespace thimble {
+
+struct Picture {
+  std::string name;  // "memory"
+  std::string svg;
+};
+
+struct ReportFiles {
+  std::string page;                // HTML
+  std::vector<Picture> pictures;   // for papers
+  std::vector<std::string> notes;  // what is missing, and why
+};
+
+struct ReportRequest {
+  const PlanFile& plan;
+  const RunRecord* run = nullptr;  // null: nothing was run
+  bool frontier = true;            // plan with every policy and many budgets, too
+};
+// UserError where the plan is not of its recipe's step.
+ReportFiles make_report(const ReportRequest& request);
+
+}  // namespace thimble

@@ -1,0 +1,137 @@
+// Small networks that PyTorch exported, trained here: its losses, the bits of every policy, budgets.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "data/dataset.h"
+#include "train/safetensors.h"
+#include "train/trainer.h"
+#include "train/weights_file.h"
+
+namespace thimble {
+namespace {
+
+const std::string kNets = THIMBLE_TEST_NETS;
+
+// The settings of tests/torch/make_nets.py, which wrote the files.
+Recipe recipe_of(const std::string& net) {
+  Recipe recipe;
+  recipe.model.name = kNets + "/" + net + ".json";
+  recipe.optimizer = parse_optimizer("adamw");
+  recipe.optimizer.weight_decay = 0.1;
+  recipe.schedule = {.steps = 8, .rate = 1e-3, .kind = RateSchedule::Kind::constant};
+  recipe.on.threads = 1;
+  recipe.seed = 4;
+  recipe.evaluate = false;
+  return recipe;
+}
+
+struct Ended {
+  std::vector<double> losses;
+  std::string weights;  // sha256
+  Bytes arena, measured;
+};
+
+Ended train(const Recipe& recipe, std::string export_to = "") {
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
+  const auto data =
+      open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
+  const Feeder feeder(*data, {.seed = recipe.seed});
+  Trainer trainer(planned, feeder, {});
+  const TrainResult result = trainer.run({});
+  if (!export_to.empty()) {
+    save_weights(export_to, trainer.program(), planned.full().model.foreign);
+  }
+  return {result.losses, result.weights_sha256, planned.plan().arena, result.measured_arena};
+}
+
+class ImportedNet : public testing::TestWithParam<const char*> {};
+
+// Rounding in another order, over eight steps of losses of about two.
+TEST_P(ImportedNet, HasTheLossesOfPyTorch) {
+  const Ended ended = train(recipe_of(GetParam()));
+  std::ifstream file(fmt::format("{}/{}.losses", kNets, GetParam()));
+  std::vector<double> expected;
+  for (double loss = 0; file >> loss;) expected.push_back(loss);
+  ASSERT_EQ(ended.losses.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(ended.losses[i], expected[i], 2e-5);
+}
+
+// Whatever is kept or computed again, and in the least memory that it can be.
+TEST_P(ImportedNet, HasTheSameBitsWithEveryPolicyInsideOfItsBudget) {
+  Recipe recipe = recipe_of(GetParam());
+  const Ended kept = train(recipe);
+  EXPECT_EQ(kept.measured, kept.arena);
+  for (const char* policy : {"sqrt_segments", "drop_cheap", "mirror", "log_recursive"}) {
+    recipe.planner = policy;
+    const Ended other = train(recipe);
+    EXPECT_EQ(other.weights, kept.weights) << policy;
+    EXPECT_EQ(other.losses, kept.losses) << policy;
+  }
+  recipe.planner = "optimal";
+  recipe.memory = kLeastMemory;
+  const Ended least = train(recipe);
+  EXPECT_EQ(least.weights, kept.weights);
+  EXPECT_LE(least.arena, kept.arena);
+  recipe.memory = least.arena;
+  EXPECT_EQ(train(recipe).measured, least.arena);
+  recipe.memory = Bytes(least.arena.count - 1);
+  const auto none = plan_training(recipe);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+  EXPECT_EQ(std::get<Infeasible>(none).min_bytes, least.arena);
+}
+
+// Names and shapes of the file it came from, constants left out, tied names both there.
+TEST_P(ImportedNet, GoesBackAsItCame) {
+  const std::string path = testing::TempDir() + "/" + GetParam() + ".safetensors";
+  train(recipe_of(GetParam()), path);
+  const SafetensorsFile came(kNets + "/" + GetParam() + ".safetensors"), went(path);
+  for (const StoredTensor& tensor : came.tensors()) {
+    if (tensor.name.starts_with("constant.")) {
+      EXPECT_EQ(went.find(tensor.name), nullptr);
+      continue;
+    }
+    ASSERT_NE(went.find(tensor.name), nullptr) << tensor.name;
+    EXPECT_EQ(went.at(tensor.name).type, tensor.type);
+  }
+  if (GetParam() == std::string("words")) {
+    std::vector<float> table(88), head(88);
+    went.read_into("table.weight", std::as_writable_bytes(std::span(table)));
+    went.read_into("head.weight", std::as_writable_bytes(std::span(head)));
+    EXPECT_EQ(table, head);
+  }
+  if (GetParam() == std::string("pictures")) {  // frozen: to the bit
+    std::vector<float> before(8 * 3 * 9), after(8 * 3 * 9);
+    came.read_into("stem.weight", std::as_writable_bytes(std::span(before)));
+    went.read_into("stem.weight", std::as_writable_bytes(std::span(after)));
+    EXPECT_EQ(before, after);
+  }
+}
+
+// Microbatches of nets whose rows are independent: the same maths, summed in another order.
+TEST(Imported, MicrobatchesAddUp) {
+  for (const char* net : {"words", "series"}) {
+    Recipe recipe = recipe_of(net);
+    const Ended whole = train(recipe);
+    recipe.microbatch = 4;  // and a last one of two
+    const Ended parts = train(recipe);
+    for (size_t i = 0; i < whole.losses.size(); ++i) {
+      EXPECT_NEAR(parts.losses[i], whole.losses[i], 2e-5) << net;
+    }
+  }
+}
+
+TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
+  const auto planned = std::get<PlannedTraining>(plan_training(recipe_of("pictures")));
+  const Graph& graph = planned.graph();
+  EXPECT_EQ(graph[graph.find("stem.weight")].role, Role::statistic);
+  EXPECT_FALSE(graph.find("update.stem.weight.first_moment").valid());
+  EXPECT_TRUE(graph.find("update.head.weight.first_moment").valid());
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, ImportedNet, testing::Values("pictures", "words", "series"),
+                         [](const auto& net) { return std::string(net.param); });
+
+}  // namespace
+}  // namespace thimble

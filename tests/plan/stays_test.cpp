@@ -1,0 +1,81 @@
+// Rectangles of a plan, against the planner's own sums.
+#include "plan/bytes/stays.h"
+
+#include <gtest/gtest.h>
+
+#include "pipeline/pipeline.h"
+
+namespace thimble {
+namespace {
+
+PlannedTraining planned(const std::string& model, const std::string& planner, int64_t microbatch,
+                        const char* optimizer = "nesterov") {
+  Recipe recipe;
+  recipe.model = {.name = model, .batch = 8};
+  recipe.microbatch = microbatch;
+  recipe.device = "null";
+  recipe.planner = planner;
+  recipe.optimizer = parse_optimizer(optimizer);
+  return std::get<PlannedTraining>(plan_training(recipe));
+}
+
+void expect_the_plans_bytes(const PlannedTraining& step) {
+  const Plan& plan = step.plan();
+  const std::vector<Stay> stays = stays_of(step.graph(), plan);
+  std::vector<int64_t> live(plan.calls.size() + 1, 0);
+  std::array<Bytes, kRoles> at_peak{};
+  int64_t highest = 0;
+  for (const Stay& stay : stays) {
+    ASSERT_LE(stay.first, stay.last);
+    ASSERT_FALSE(stay.tenants.empty());
+    live[static_cast<size_t>(stay.first)] += stay.size.count;
+    live[static_cast<size_t>(stay.last) + 1] -= stay.size.count;
+    highest = std::max(highest, (stay.at + stay.size).count);
+    if (stay.first <= plan.peak_call && plan.peak_call <= stay.last) {
+      at_peak[static_cast<size_t>(stay.role)] += stay.size;
+    }
+  }
+  int64_t now = 0, most = 0;
+  for (const int64_t change : live) most = std::max(most, now += change);
+  EXPECT_EQ(most, plan.peak_live.count);
+  EXPECT_EQ(at_peak, plan.peak_by_role);
+  EXPECT_EQ(highest, plan.arena.count);
+}
+
+TEST(Stays, AddUpToThePlansPeakRoleByRole) {
+  for (const char* planner : {"keep_all", "drop_cheap", "sqrt_segments", "mirror"}) {
+    for (const char* model : {"mlp", "wrn-10-1", "unet", "lstm:length=6"}) {
+      SCOPED_TRACE(fmt::format("{} by {}", model, planner));
+      expect_the_plans_bytes(planned(model, planner, 0));
+      expect_the_plans_bytes(planned(model, planner, 2, "adam"));
+    }
+  }
+}
+
+// No two stays share a byte at a call.
+TEST(Stays, DoNotOverlap) {
+  const PlannedTraining step = planned("wrn-10-1", "sqrt_segments", 0);
+  const std::vector<Stay> stays = stays_of(step.graph(), step.plan());
+  for (size_t i = 0; i < stays.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      const bool times = stays[i].first <= stays[k].last && stays[k].first <= stays[i].last;
+      const bool bytes =
+          stays[i].at < stays[k].at + stays[k].size && stays[k].at < stays[i].at + stays[i].size;
+      ASSERT_FALSE(times && bytes) << i << " and " << k;
+    }
+  }
+}
+
+TEST(Stays, NameWhoIsInThemAtACall) {
+  const PlannedTraining step = planned("wrn-10-1", "keep_all", 0);
+  for (const Stay& stay : stays_of(step.graph(), step.plan())) {
+    for (size_t t = 0; t < stay.tenants.size(); ++t) {
+      const Tenant& tenant = stay.tenants[t];
+      if (t + 1 < stay.tenants.size() && stay.tenants[t + 1].made == tenant.made) continue;
+      EXPECT_EQ(stay.at_call(tenant.made).value, tenant.value);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,96 @@
+import json
+import os
+import subprocess
+import sys
+
+import thimble
+from support import Case, SMALL, plan
+
+
+class Plans(Case):
+    def test_has_the_bytes_that_the_command_line_plans(self):
+        planned = thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory="least", threads=1)
+        words = ["plan", "wrn-10-1", "--batch", "8", "--image", "8,8,1", "--memory", "least",
+                 "--threads", "1", "--json"]
+        said = subprocess.run([sys.executable, "-m", "thimble", *words], capture_output=True,
+                              check=True)
+        expected = json.loads(said.stdout)
+        self.assertEqual(planned.bytes, expected["arena_bytes"])
+        self.assertEqual(planned.tier, expected["tier"])
+        self.assertEqual(planned.summary["calls"], expected["calls"])
+        self.assertAlmostEqual(planned.step_ms, expected["predicted_step_ms"])
+
+    def test_says_what_the_model_reads(self):
+        pixels, label = plan().fields
+        self.assertEqual((pixels.name, pixels.dtype, pixels.shape), ("pixels", "uint8", (16, 8, 8, 1)))
+        self.assertEqual((label.name, label.dtype, label.shape), ("label", "int32", (16,)))
+        self.assertEqual(label.limit, 4)
+
+    def test_completes_the_recipe(self):
+        recipe = plan().recipe
+        self.assertEqual(recipe["batch"], 16)
+        self.assertEqual(recipe["image"], [8, 8, 1])
+
+    def test_is_saved_and_verified(self):
+        path = self.path("plan.json")
+        plan().save(path)
+        thimble.verify(path)
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text[:len(text) // 2])
+        with self.assertSays(thimble.UserError, "plan.json"):
+            thimble.verify(path)
+
+    def test_a_recipe_file_is_a_model(self):
+        path = self.path("small.toml")
+        with open(path, "w") as file:
+            file.write('model = "mlp"\nimage = [8, 8, 1]\nclasses = 4\nbatch = 16\nthreads = 1\n')
+        self.assertEqual(thimble.plan(path).bytes, plan(lr=None, schedule=None, seed=None).bytes)
+
+    def test_a_budget_that_is_too_small_says_what_would_do(self):
+        with self.assertRaises(thimble.DoesNotFit) as raised:
+            thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory="10KiB")
+        self.assertIn("needs", str(raised.exception))
+        needed = raised.exception.needed
+        fits = thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory=needed)
+        self.assertLessEqual(fits.bytes, needed)
+
+    def test_mistakes_are_the_sentences_of_the_command_line(self):
+        with self.assertSays(thimble.UserError, "--bacth", "--batch"):
+            plan(bacth=3)
+        with self.assertSays(thimble.UserError, "there is no model 'wrm-10-1'"):
+            thimble.plan("wrm-10-1")
+        with self.assertSays(thimble.UserError, "--batch", "-1"):
+            plan(batch=-1)
+        with self.assertSays(thimble.UserError, "a setting is text, a number"):
+            plan(batch=object())
+        with self.assertSays(thimble.UserError, "nosuch.toml"):
+            thimble.plan("nosuch.toml")
+        with self.assertSays(thimble.UserError, "--momentum"):
+            plan(optimizer="adam", momentum=0.9)
+
+    def test_a_setting_without_effect_in_a_file_is_a_warning(self):
+        path = self.path("small.toml")
+        with open(path, "w") as file:
+            file.write('model = "mlp"\noptimizer = "adam"\nmomentum = 0.9\n')
+        with self.assertWarns(UserWarning):
+            thimble.plan(path)
+
+    def test_version(self):
+        self.assertRegex(thimble.__version__, r"^\d+\.\d+\.\d+")
+
+
+class CommandLine(Case):
+    def run_words(self, *words):
+        return subprocess.run([sys.executable, "-m", "thimble", *words], capture_output=True,
+                              text=True)
+
+    def test_is_the_program(self):
+        self.assertIn("Usage: thimble", self.run_words("--help").stdout)
+
+    def test_exits_as_the_program_does(self):
+        self.assertEqual(self.run_words("plan", "wrm-1").returncode, 2)
+        tight = self.run_words("plan", "mlp", "--memory", "1KiB")
+        self.assertEqual(tight.returncode, 3)
+        self.assertIn("it needs", tight.stderr)

@@ -1,0 +1,96 @@
+"""What cannot be exported is said all at once, with lines of the module's source; what can be is not touched."""
+
+import sys
+
+import parity  # first: it finds the package
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+tools = parity.thimble_torch()
+
+
+def said(module, loss, batch):
+    try:
+        tools.capture(module.train(), loss, batch)
+    except tools.CannotExport as error:
+        return str(error)
+    return ""
+
+
+class Fancy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = torch.cumsum(self.table(x), 1)
+        return torch.sort(x, 1).values
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x * 2 if x.sum() > 0 else x
+
+
+class Grows(nn.Module):
+    """As many outputs as there are rows above zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x[x[:, 0] > 0]
+
+
+class Views(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        y = x.view(-1, 2, 2)
+        x.mul_(2)
+        return x + y.flatten(1)
+
+
+def check(holds, what):
+    print(("ok      " if holds else "FAILED  ") + what, flush=True)
+    if not holds:
+        check.failed = True
+
+
+check.failed = False
+batch = (torch.randn(3, 4), torch.randn(3, 4))
+
+text = said(Fancy(), F.mse_loss, batch)
+check("aten::cumsum" in text and "aten::sort" in text and text.count("errors.py:") == 2, "both ops, with their lines")
+text = said(Branches(), F.mse_loss, batch)
+check("cannot trace" in text and "torch.where" in text, "a branch on numbers")
+check(said(Grows(), F.mse_loss, batch) != "", "a shape that depends on numbers")
+check("in place" in said(Views(), F.mse_loss, batch), "a view of what is changed in place")
+check("float16" in said(nn.Linear(4, 4), F.mse_loss, (batch[0].half(), batch[1])), "a type that cannot be fed")
+check("float64" in said(nn.Linear(4, 4).double(), F.mse_loss, batch) or said(nn.Linear(4, 4).double(), F.mse_loss, batch) != "",
+      "parameters of another type")
+
+norm = nn.BatchNorm1d(4)
+before = {key: value.clone() for key, value in norm.state_dict().items()}
+tools.capture(norm.train(), F.mse_loss, batch)
+check(all(torch.equal(before[key], value) for key, value in norm.state_dict().items()), "exporting changes nothing of the module")
+
+optimizer = torch.optim.Adam(norm.parameters(), 1e-3, amsgrad=True)
+try:
+    tools.settings_of(optimizer)
+    check(False, "an optimizer that is not there")
+except tools.CannotExport as error:
+    check("amsgrad" in str(error), "an optimizer that is not there")
+
+sys.exit(1 if check.failed else 0)

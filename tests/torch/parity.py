@@ -1,0 +1,151 @@
+"""Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
+
+usage: parity.py [--program build/release/thimble] [--steps 20] [NET ...]
+
+For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
+PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
+with Thimble's. Prints the largest difference of losses; exits 1 where one is above 1e-4.
+"""
+
+import argparse
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "torch")]
+warnings.filterwarnings("ignore")
+
+import numpy
+import torch
+
+import nets
+
+MOST = 1e-4  # of a loss, relative to it where it is above one: rounding in another order over 20 steps
+
+
+def thimble_torch():
+    """thimble.torch, whether or not the library of the package is built."""
+    import importlib.util
+    package = ROOT / "python" / "thimble"
+    if "thimble" not in sys.modules:
+        spec = importlib.util.spec_from_loader("thimble", loader=None)
+        module = importlib.util.module_from_spec(spec)
+        module.__path__ = [str(package)]
+        sys.modules["thimble"] = module
+    import thimble.torch
+    return thimble.torch
+
+
+def records(batch, rows):
+    """Random records with the fields of a batch."""
+    made = {}
+    for name, tensor in batch.items():
+        shape = (rows, *tensor.shape[1:])
+        if tensor.is_floating_point():
+            made[name] = torch.randn(shape)
+        else:
+            made[name] = torch.randint(0, int(tensor.max()) + 1, shape)
+    if "labels" in made and made["labels"].shape == made.get("input_ids", torch.empty(0)).shape:
+        made["labels"] = made["input_ids"].clone()
+    return made
+
+
+def loss_of(module, loss, batch):
+    if loss is None:
+        return module(**batch).loss
+    *inputs, target = batch.values()
+    return loss(module(*inputs), target)
+
+
+def run(program, *flags):
+    done = subprocess.run([program, *map(str, flags)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"thimble {' '.join(map(str, flags))}: {done.returncode}: {done.stderr.strip()[-2000:]}")
+    return done.stdout
+
+
+def compare(name, program, steps, folder, rate=2e-5, extra=()):
+    tools = thimble_torch()
+    module, loss, example = nets.net(name)
+    batch, _ = tools.fields_of(module, loss, example)
+    optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
+    net = os.path.join(folder, f"{name}.json")
+    tools.export(module, loss, example, net, optimizer)
+    torch.manual_seed(2)
+    for split, rows in (("train", 8 * nets.ROWS), ("test", 2 * nets.ROWS)):
+        os.makedirs(os.path.join(folder, split), exist_ok=True)
+        made = records(batch, rows)
+        for key, tensor in made.items():
+            numpy.save(os.path.join(folder, split, f"{key}.npy"), tensor.numpy())
+    settings = [f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)]
+    result = json.loads(run(program, "train", net, "--json", "--losses", "--data", "npy", "--data-dir", folder, "--steps", steps,
+                            "--threads", 2, "--out", os.path.join(folder, "run"), "--export-batches", os.path.join(folder, "batches"),
+                            *settings, *extra))
+    run(program, "export", os.path.join(folder, "run"), os.path.join(folder, "out.safetensors"))
+
+    worst = 0.0
+    for step, mine in enumerate(result["losses"]):
+        files = sorted(glob.glob(os.path.join(folder, "batches", f"*{step:06d}*")) or glob.glob(os.path.join(folder, "batches", "*")))
+        tensors = tools.read_safetensors(files[0] if len(files) == 1 else files[step])
+        fed = {key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long() for key in batch}
+        optimizer.zero_grad()
+        theirs = loss_of(module, loss, fed)
+        theirs.backward()
+        optimizer.step()
+        difference = abs(mine - theirs.item()) / max(1.0, abs(theirs.item()))
+        if os.environ.get("VERBOSE"):
+            print(f"  step {step}: {mine:.7f} {theirs.item():.7f}")
+        worst = max(worst, difference)
+    weights = tools.read_safetensors(os.path.join(folder, "out.safetensors"))
+    own = module.state_dict()
+    apart = max(((weights[key] - own[key]).abs().max() / own[key].abs().max().clamp(min=1e-3)).item() for key in weights)
+    missing = [key for key, tensor in own.items() if key not in weights and tensor.is_floating_point()]
+
+    tools.load_file(module, os.path.join(folder, "out.safetensors"))
+    module.eval()
+    tests = {key: torch.from_numpy(numpy.load(os.path.join(folder, "test", f"{key}.npy"))) for key in batch}
+    with torch.no_grad():
+        total = sum(loss_of(module, loss, {k: v[i: i + nets.ROWS] for k, v in tests.items()}).item() for i in (0, nets.ROWS)) / 2
+    tested = abs(result["test_loss"] - total) / max(1.0, abs(total))
+    return worst, apart, tested, missing, result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "thimble"))
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--keep", help="folder to keep the files in")
+    parser.add_argument("nets", nargs="*")
+    args = parser.parse_args()
+    failed = []
+    for name in args.nets or nets.NETS:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = temporary
+            if args.keep:
+                folder = os.path.join(args.keep, name)
+                subprocess.run(["rm", "-rf", folder])
+                os.makedirs(folder)
+            try:
+                worst, apart, tested, missing, result = compare(name, args.program, args.steps, folder)
+            except Exception as error:
+                print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)
+                failed.append(name)
+                continue
+        good = worst <= MOST and tested <= MOST
+        print(f"{name:16} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
+              f"  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}", flush=True)
+        if not good:
+            failed.append(name)
+    if failed:
+        print("failed:", " ".join(failed))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -77,6 +77,9 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
+// What the process took at most that is not the arena.
+Bytes process_beside(Bytes arena) { return std::max(Bytes(), resident_peak() - arena); }
+
 nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& result,
                            const Flags& flags) {
   const PlannedTraining& planned = asked.training;
@@ -99,7 +102,11 @@ nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& res
     json["train_" + metric.name] = result.train[metric.name];
     json["test_" + metric.name] = result.test[metric.name];
   }
-  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
+  if (result.beside_arena) {
+    json["device_overhead_bytes"] = result.beside_arena->count;
+  } else {
+    json["process_beside_arena_bytes"] = process_beside(planned.plan().arena).count;
+  }
   if (planned.recipe.sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }
@@ -258,6 +265,8 @@ int run(const Flags& typed) {
   if (result.beside_arena) {
     row("on the card beside it", *result.beside_arena,
         "CUDA's context, libraries' code, other programs");
+  } else {
+    row("process beside it", process_beside(planned->plan().arena), "at most, all along");
   }
   fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
   return kOk;

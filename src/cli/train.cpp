@@ -211,6 +211,8 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
   if (result.beside_arena) {
     row("on the card beside it", *result.beside_arena,
         "CUDA's context, libraries' code, other programs");
+  } else {
+    row("process beside it", process_beside(planned.plan().arena), "at most, all along");
   }
   fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }

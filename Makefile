@@ -15,7 +15,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-optimality papers papers-quick parity \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
+	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -164,6 +165,9 @@ bench-remat: build
 bench-techniques: build
 	@python3 bench/techniques.py --thimble $(BUILD)/thimble $(if $(QUICK),--quick) \
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+
+bench-fit: build
+	@python3 bench/fit.py $(BUILD)/thimble --out docs/results/fit.md
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

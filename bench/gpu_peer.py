@@ -14,24 +14,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint_sequential
 
+from wrn_peer import Block
+
 HALF = torch.float16
 RECORDING = False  # the step is recorded once and replayed as a CUDA graph
-
-
-class WideBlock(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(inputs)
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        same = inputs == outputs and stride == 1
-        self.shortcut = None if same else nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-
-    def forward(self, x):
-        h = F.relu(self.bn1(x), inplace=True)
-        residual = x if self.shortcut is None else self.shortcut(h)
-        return self.conv2(F.relu(self.bn2(self.conv1(h)), inplace=True)) + residual
 
 
 class Bottleneck(nn.Module):
@@ -84,7 +70,7 @@ def stages(block, inputs, channels, counts):
 
 def wide_resnet(segments=0):
     stem = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
-    return ResidualNet(stem, stages(WideBlock, 16, [32, 64, 128], [4, 4, 4]), 128, 10, segments)
+    return ResidualNet(stem, stages(Block, 16, [32, 64, 128], [4, 4, 4]), 128, 10, segments)
 
 
 def resnet_1001(segments=0):

@@ -40,12 +40,14 @@ class Thimble:
 
     def plan(self, budget):
         """The plan within `budget` bytes; if there is none, within the least that has one."""
-        plan = self("plan", "--memory", str(budget), may_fail=True)
-        return self("plan", "--memory", str(plan["min_bytes"])) if "infeasible" in plan else plan
+        plan = self("plan", "--memory", str(budget), "--fit", "off", may_fail=True)
+        if "infeasible" not in plan:
+            return plan
+        return self("plan", "--memory", str(plan["min_bytes"]), "--fit", "off")
 
     def train(self, case, steps):
         """Times of the steps that count, in ms."""
-        memory = ["--memory", str(case["budget"])] if case["budget"] else []
+        memory = ["--memory", str(case["budget"]), "--fit", "off"] if case["budget"] else []
         result = self("train", *memory, "--steps", str(WARM_UP + steps), "--save-every", "0",
                       "--no-eval", "--times", "--overwrite", "--out",
                       os.path.join(self.folder, "run"))

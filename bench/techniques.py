@@ -34,12 +34,12 @@ TECHNIQUES = [
     ("codec fp16", ["--codec", "fp16"]),
     ("codec int8", ["--codec", "int8"]),
     ("codec int4", ["--codec", "int4"]),
-    ("recomputation, half", ["--memory", "{half}"]),
-    ("recomputation, floor", ["--memory", "least"]),
+    ("recomputation, half", ["--memory", "{half}", "--fit", "off"]),
+    ("recomputation, floor", ["--memory", "least", "--fit", "off"]),
     ("combined", ["--precision", "bf16", "--microbatch", "{microbatch}", "--density", "0.3",
                   "--fold"]),
     ("combined, floor", ["--precision", "bf16", "--microbatch", "{microbatch}", "--density", "0.3",
-                         "--fold", "--memory", "least"]),
+                         "--fold", "--memory", "least", "--fit", "off"]),
 ]
 
 

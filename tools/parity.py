@@ -62,16 +62,14 @@ def main():
                                     nesterov=True)
         mean = torch.from_numpy(tensors["pixel.mean"])
         inverse = torch.from_numpy(tensors["pixel.inverse_deviation"])
+
+        def loss_of(batch):
+            pixels = (batch["pixels"].float() - mean) * inverse
+            return F.cross_entropy(net(pixels.permute(0, 3, 1, 2).to(real)),
+                                   batch["labels"].long())
+
         agreement = Agreement()
-        for step in range(arguments.steps):
-            batch = read_safetensors(f"{batches}/batch-{step:06}.safetensors")
-            pixels = (torch.from_numpy(batch["pixels"]).float() - mean) * inverse
-            labels = torch.from_numpy(batch["labels"]).long()
-            optimizer.zero_grad(set_to_none=True)
-            loss = F.cross_entropy(net(pixels.permute(0, 3, 1, 2).to(real)), labels)
-            loss.backward()
-            optimizer.step()
-            agreement.step(ours[step], loss.item())
+        agreement.train(optimizer, batches, ours, loss_of)
     sys.exit(agreement.verdict())
 
 

@@ -1,9 +1,10 @@
-"""What the parity scripts read: safetensors as NumPy arrays."""
+"""What the parity scripts share: safetensors as NumPy arrays, and training beside each other."""
 import json
 import pathlib
 import struct
 
 import numpy as np
+import torch
 
 
 def read_safetensors(path):
@@ -34,6 +35,17 @@ class Agreement:
         self.worst = max(self.worst, difference)
         print(f"step {self.steps:3}  thimble {ours:.7f}  PyTorch {theirs:.7f}  "
               f"relative difference {difference:.2e}", flush=True)
+
+    def train(self, optimizer, batches, ours, loss_of):
+        """A step for each of our losses, on the batches of that folder."""
+        for step, loss_of_ours in enumerate(ours):
+            batch = {name: torch.from_numpy(tensor) for name, tensor in
+                     read_safetensors(f"{batches}/batch-{step:06}.safetensors").items()}
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of(batch)
+            loss.backward()
+            optimizer.step()
+            self.step(loss_of_ours, loss.item())
 
     def verdict(self):
         """The exit code."""

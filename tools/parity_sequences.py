@@ -236,17 +236,14 @@ def main():
         # Of the two biases of an LSTM ours is the sum: one moves.
         moving = [p for name, p in net.named_parameters() if "bias_hh" not in name]
         optimizer = torch.optim.Adam(moving, arguments.lr, eps=1e-4)
-        agreement = Agreement()
-        for step in range(arguments.steps):
-            batch = {name: torch.from_numpy(tensor) for name, tensor in
-                     read_safetensors(f"{batches}/batch-{step:06}.safetensors").items()}
-            optimizer.zero_grad(set_to_none=True)
+
+        def loss_of(batch):
             logits, targets = net(batch)
-            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1,
+            return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1,
                                    label_smoothing=smoothing)
-            loss.backward()
-            optimizer.step()
-            agreement.step(ours[step], loss.item())
+
+        agreement = Agreement()
+        agreement.train(optimizer, batches, ours, loss_of)
     sys.exit(agreement.verdict())
 
 

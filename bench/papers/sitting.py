@@ -35,7 +35,7 @@ DIVERGED = ("is not finite", "the loss scale fell")
 
 
 # Flags with a value that have no kernels of their own.
-NO_KERNELS = ("--planner", "--memory", "--sparsity", "--prune-target")
+NO_KERNELS = ("--planner", "--memory", "--fit", "--sparsity", "--prune-target")
 NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
 ONCE = ["--save-every", "0", "--no-eval"]
 AVERAGED = "10"  # checkpoints of a translator
@@ -170,6 +170,8 @@ class Sitting:
                 return [], "waits for " + " and ".join(cell.budget)
             mean = math.prod(r[0]["figures"]["arena_bytes"] for r in sizes) ** (1 / len(sizes))
             words += ["--memory", str(round(mean))]
+        if "--memory" in words:  # recomputation alone: the techniques are the cell's
+            words += ["--fit", "off"]
         return words + (self.thimble.on_device() if cell.verb == "train" else []), ""
 
     def ask(self, cell, words):

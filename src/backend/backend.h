@@ -62,6 +62,11 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Collectives run over these ranks from now on. REQUIRES: they outlive the backend.
+  virtual void join(Communicator& ranks) { ranks_ = &ranks; }
+  // Null: this process stands for all ranks of a plan.
+  Communicator* ranks() const { return ranks_; }
+
   virtual std::string_view name() const = 0;
   // What measured times depend on beside the kernel: the processor, the number of threads. Times
   // measured on one machine are never used on another.
@@ -80,6 +85,8 @@ class Backend {
     static_cast<void>(arena);
     return std::nullopt;
   }
+  // Of a device with memory of its own: what is free there now.
+  virtual std::optional<Bytes> free_memory() const { return std::nullopt; }
   virtual void copy_in(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void copy_out(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void synchronise() = 0;
@@ -110,6 +117,9 @@ class Backend {
     static_cast<void>(launches);
     return nullptr;
   }
+
+ private:
+  Communicator* ranks_ = nullptr;
 };
 
 struct DeviceOptions {

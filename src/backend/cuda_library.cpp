@@ -1,13 +1,13 @@
 #include "backend/cuda_library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "base/build_id.h"
+#include "base/library_place.h"
 
 namespace thimble {
 namespace {
@@ -18,19 +18,6 @@ constexpr const char* kElse = "train with --device cpu, or plan with --device nu
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw DeviceError(fmt::format(format, std::forward<Args>(args)...));
-}
-
-// The folder of the file that holds this function: a program or a library.
-std::filesystem::path own_folder() {
-  Dl_info info = {};
-  link_map* map = nullptr;
-  const auto here = reinterpret_cast<const void*>(&find_cuda_library);
-  std::error_code ignored;
-  if (dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 &&
-      map != nullptr && map->l_name[0] != '\0') {  // a program has no name there
-    return std::filesystem::absolute(map->l_name, ignored).parent_path();
-  }
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
 // What to install where `error`, as the loader says it, is a library that is not there.
@@ -52,16 +39,12 @@ std::filesystem::path find_cuda_library() {
     fail("THIMBLE_CUDA_LIBRARY names '{}', and no such file is there; name {}, or {}", named, kName,
          kElse);
   }
-  const std::filesystem::path folder = own_folder();
-  for (const char* place : {".", "lib", "../lib"}) {
-    const std::filesystem::path file = (folder / place / kName).lexically_normal();
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored)) return file;
-  }
+  const std::filesystem::path file = find_beside(kName);
+  if (!file.empty()) return file;
   fail(
       "there is no CUDA backend here: no {} in {}, nor in lib or ../lib beside it; build it "
       "with `make build CUDA=ON` (docs/gpu.md), or {}",
-      kName, folder.string(), kElse);
+      kName, own_folder().string(), kElse);
 }
 
 const CudaEntry& load_cuda_library(const std::filesystem::path& file) {

@@ -1,8 +1,9 @@
-// Activations in 2, 4 or 8 bits a number: groups of them share a range, and codes are its equal
+// Activations in 2 to 8 bits a number: groups of them share a range, and codes are its equal
 // steps.
 //
 //   group        256 numbers
-//   codes        packed, the first number in the lowest bits; full groups fill whole bytes
+//   codes        packed, the first number in the lowest bits; eight of them fill as many bytes as a
+//                code has bits
 //   level        0      1            2          ...  2^bits - 1
 //   any number   low    low + step   low + 2 step    high
 //   zeros kept   0      low          low + step      high        low: the least above zero
@@ -18,11 +19,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 namespace thimble {
 
 inline constexpr int64_t kCodeGroup = 256;
+inline constexpr int kLeastCodeBits = 2, kMostCodeBits = 8;
 inline constexpr int64_t code_groups(int64_t elements) {
   return (elements + kCodeGroup - 1) / kCodeGroup;
 }
@@ -38,12 +41,30 @@ struct CodeRange {
 // Whether a code keeps zeros.
 inline constexpr bool kAnyNumber = false, kZerosKept = true;
 
+// The levels of `count` numbers, with zeros behind them: as few at a time as fill whole bytes.
+template <int kBits>
+[[gnu::always_inline]] inline void pack_group(const std::array<uint8_t, kCodeGroup>& levels,
+                                              int64_t count, uint8_t* packed) {
+  constexpr int kBytes = kBits / std::gcd(8, kBits), kCodes = 8 / std::gcd(8, kBits);
+  using Run = std::conditional_t<kBytes == 1, unsigned, uint64_t>;
+  const int64_t bytes = packed_bytes(count, kBits);
+  for (int64_t to = 0, from = 0; to < bytes; to += kBytes, from += kCodes) {
+    Run run = 0;
+    for (int j = 0; j < kCodes; ++j) {
+      run |= Run{levels[static_cast<size_t>(from + j)]} << (kBits * j);
+    }
+    packed[to] = static_cast<uint8_t>(run);
+    for (int b = 1; b < kBytes && to + b < bytes; ++b) {
+      packed[to + b] = static_cast<uint8_t>(run >> (8 * b));
+    }
+  }
+}
+
 // dither(i), uniform in [0, 1), is added to element i, in steps, before it is cut to a whole one.
 // A group with a number that is not finite has no finite range, and nothing decoded from it is.
 template <int kBits, bool kZeros, class Dither>
 [[gnu::always_inline]] inline CodeRange encode_group(const float* x, int64_t count, uint8_t* packed,
                                                      const Dither& dither) {
-  constexpr int kPerByte = 8 / kBits;
   constexpr int kFirst = kZeros ? 1 : 0;               // the level of `low`
   constexpr float kSteps = (1 << kBits) - 1 - kFirst;  // from there to `high`
   constexpr float kMost = std::numeric_limits<float>::max();
@@ -68,13 +89,7 @@ template <int kBits, bool kZeros, class Dither>
   } else {
     std::fill_n(levels.begin(), count, static_cast<uint8_t>(kFirst));
   }
-  for (int64_t b = 0; b < packed_bytes(count, kBits); ++b) {
-    unsigned byte = 0;
-    for (int j = 0; j < kPerByte; ++j) {
-      byte |= static_cast<unsigned>(levels[static_cast<size_t>(b * kPerByte + j)]) << (kBits * j);
-    }
-    packed[b] = static_cast<uint8_t>(byte);
-  }
+  pack_group<kBits>(levels, count, packed);
   const bool in_range = codable || (finite && step == 0);
   return {in_range ? low : std::numeric_limits<float>::quiet_NaN(), codable ? step : 0};
 }
@@ -88,31 +103,36 @@ template <bool kZeros>
 template <int kBits, bool kZeros>
 [[gnu::always_inline]] inline void decode_group(const uint8_t* packed, CodeRange range,
                                                 int64_t count, float* x) {
-  constexpr int kPerByte = 8 / kBits;
   constexpr unsigned kMask = (1u << kBits) - 1;
-  for (int64_t i = 0; i < count; ++i) {
-    const unsigned level = (packed[i / kPerByte] >> (kBits * (i % kPerByte))) & kMask;
-    x[i] = decode_level<kZeros>(range, static_cast<int>(level));
+  const auto number = [range](uint64_t codes, int64_t at) __attribute__((always_inline)) {
+    const auto level = static_cast<unsigned>(codes >> (kBits * at)) & kMask;
+    return decode_level<kZeros>(range, static_cast<int>(level));
+  };
+  if (8 % kBits == 0) {  // no code lies in two bytes
+    constexpr int kPerByte = 8 / kBits;
+    for (int64_t i = 0; i < count; ++i) x[i] = number(packed[i / kPerByte], i % kPerByte);
+    return;
+  }
+  for (int64_t first = 0; first < count; first += 8) {
+    const int64_t codes = std::min<int64_t>(8, count - first);
+    uint64_t eight = 0;
+    for (int64_t b = 0; b < packed_bytes(codes, kBits); ++b) {
+      eight |= uint64_t{packed[first / 8 * kBits + b]} << (8 * b);
+    }
+    for (int64_t j = 0; j < codes; ++j) x[first + j] = number(eight, j);
   }
 }
 
 // Calls body(integral constants) with the bits and whether zeros are kept, where they are known at
 // run time.
-template <class Body>
+template <int kBits = kLeastCodeBits, class Body>
 [[gnu::always_inline]] inline void with_group_code(int64_t bits, bool zeros, const Body& body) {
-  const auto with_zeros = [&](auto constant) __attribute__((always_inline)) {
-    if (zeros) {
-      body(constant, std::bool_constant<kZerosKept>{});
-    } else {
-      body(constant, std::bool_constant<kAnyNumber>{});
-    }
-  };
-  if (bits == 8) {
-    with_zeros(std::integral_constant<int, 8>{});
-  } else if (bits == 4) {
-    with_zeros(std::integral_constant<int, 4>{});
+  if (kBits < kMostCodeBits && bits != kBits) {
+    with_group_code<std::min(kBits + 1, kMostCodeBits)>(bits, zeros, body);
+  } else if (zeros) {
+    body(std::integral_constant<int, kBits>{}, std::bool_constant<kZerosKept>{});
   } else {
-    with_zeros(std::integral_constant<int, 2>{});
+    body(std::integral_constant<int, kBits>{}, std::bool_constant<kAnyNumber>{});
   }
 }
 

@@ -7,8 +7,9 @@
 
 namespace thimble {
 
-Bytes resident_now();   // VmRSS; 0 where the system does not tell
-Bytes resident_peak();  // VmHWM; 0 where the system does not tell
+Bytes resident_now();         // VmRSS; 0 where the system does not tell
+Bytes resident_peak();        // VmHWM; 0 where the system does not tell
+void forget_resident_peak();  // counts anew from what is resident now, where the system lets it
 
 // For the start of a program. A write that the system refuses becomes an error of that write, not the
 // end of the process (SIGPIPE, SIGXFSZ). Where standard input, output or error is closed, its number

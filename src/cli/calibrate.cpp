@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <filesystem>
 #include <map>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
+#include "comm/measure_link.h"
 #include "execute/costs.h"
 #include "execute/costs_path.h"
 #include "train/time_step.h"
@@ -59,13 +59,6 @@ struct Outcome {
     return sum;
   }
 };
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char date[16];
-  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
-  return date;
-}
 
 // What is asked for, of every model.
 std::vector<Recipe> recipes_of(const Flags& flags) {
@@ -122,18 +115,6 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
   }
 }
 
-// What is there already stays: other machines, other models; but not what `forgotten` names.
-void add_to_file(const std::string& path, const std::string& machine, const CostTable& table,
-                 const std::vector<std::string>& forgotten = {}) {
-  CostFile file;
-  if (exists(path)) file = read_costs(path);
-  for (const std::string& key : forgotten) file[machine].erase(key);
-  for (const auto& [key, time] : table) file[machine][key] = time;
-  const std::string folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) ensure_directory(folder);
-  write_costs(path, file);
-}
-
 void print_table(const Outcome& outcome) {
   const OpTime total = outcome.total();
   fmt::print("{}: {} of {} kernels measured in {:.1f} s\n", outcome.machine, outcome.measured,
@@ -178,7 +159,39 @@ nlohmann::json to_json(const Outcome& outcome) {
   return json;
 }
 
+// What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
+// that wait take cores from it.
+int measure_ranks(const Flags& flags, World& world) {
+  const Recipe recipe = read_for_ranks(flags.models.front(), flags.recipe.typed(), &world).recipe;
+  const Interconnect link = measure_link(world.ranks());
+  if (!world.first()) return kOk;
+  const std::string path = costs_to_write(flags.costs, recipe.device);
+  const auto backend = make_backend(recipe.device, recipe.on);
+  const Interconnect usual = parse_interconnect("memory");
+  add_costs(
+      path, backend->machine(),
+      {{link_key(kLinkLatency, world.size()), {link.latency, usual.latency, today()}},
+       {link_key(kLinkByte, world.size()), {1 / link.bandwidth, 1 / usual.bandwidth, today()}}});
+  if (flags.recipe.json) {
+    print_json({{"machine", backend->machine()},
+                {"file", path},
+                {"ranks", world.size()},
+                {"latency_seconds", link.latency},
+                {"bytes_per_second", link.bandwidth}});
+    return kOk;
+  }
+  fmt::print(
+      "{}, {} ranks: {:.2f} us a message, {:.2f} GB/s\n  saved to {}; plans of as many ranks use "
+      "it "
+      "from now on\n",
+      backend->machine(), world.size(), link.latency * 1e6, link.bandwidth / 1e9, path);
+  return kOk;
+}
+
 int run(const Flags& flags) {
+  if (launched_ranks() > 1) {
+    return run_among_ranks([&](World* world) { return measure_ranks(flags, *world); });
+  }
   user_check(flags.seconds > 0 && flags.seconds < 1e9, "--seconds must be above 0");
   std::vector<Recipe> recipes = recipes_of(flags);
   const Recipe& first = recipes.front();
@@ -208,7 +221,7 @@ int run(const Flags& flags) {
     if (recipe.codec.automatic) recipe.codec = {};  // not chosen yet
     whole_steps.push_back(whole_step_key(recipe, *backend));
   }
-  add_to_file(path, backend->machine(), table, whole_steps);
+  add_costs(path, backend->machine(), table, whole_steps);
 
   Outcome outcome;
   outcome.machine = backend->machine();
@@ -219,7 +232,7 @@ int run(const Flags& flags) {
     for (const Recipe& recipe : recipes) {
       CostTable step;
       outcome.steps.push_back(time_step(recipe, step));
-      add_to_file(path, backend->machine(), step);
+      add_costs(path, backend->machine(), step);
     }
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

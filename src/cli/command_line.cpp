@@ -148,6 +148,8 @@ int run(int argc, char** argv) {
 int run_and_explain(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const SaidElsewhere&) {
+    return kCallersMistake;
   } catch (...) {
     bool said = true;
     const FailureKind kind = explain_failure([&](std::string_view sentence) {

@@ -17,6 +17,9 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
+// Another rank says what went wrong: this one ends without a word.
+struct SaidElsewhere {};
+
 // Sends what was printed to standard output on its way. Returns why not all of it got there; empty: it
 // did.
 std::string undelivered_output();

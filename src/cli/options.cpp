@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
+#include "comm/world.h"
 
 namespace thimble {
 namespace {
@@ -72,20 +73,25 @@ Settings RecipeFlags::typed() const {
 
 Asked read_recipe(const std::string& model, const Settings& typed) {
   Asked asked = ask(model, typed);
-  for (const std::string& sentence : asked.notes) say("thimble: note: {}\n", sentence);
+  for (const std::string& sentence : asked.notes) {
+    if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
+  }
   return asked;
 }
 
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
-  const Infeasible& infeasible = std::get<Infeasible>(planned);
+  if (launched_rank() == 0) report(recipe, std::get<Infeasible>(planned), json);
+  return std::nullopt;
+}
+
+void report(const Recipe& recipe, const Infeasible& infeasible, bool json) {
   if (json) {
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
   say("thimble: {}\n", why_not(recipe, infeasible));
-  return std::nullopt;
 }
 
 void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }

@@ -6,11 +6,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
+#include "fit/explain.h"
+#include "fit/largest.h"
 #include "pipeline/check_plan_file.h"
-#include "plan/bytes/explain.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
+#include "survey/ranks.h"
+#include "survey/simulate.h"
 #include "survey/sweep.h"
 
 namespace thimble {
@@ -23,6 +28,10 @@ struct Flags {
   bool verbose = false;
   bool sweep = false;
   bool explain = false;
+  std::string largest;
+  bool simulate = false;
+  double jitter = ClusterModel().jitter;
+  double slowest = ClusterModel().slowest;
 };
 
 // Which kernel runs what, how often.
@@ -39,62 +48,71 @@ void print_kernels(const PlannedTraining& planned) {
   }
 }
 
-// What is live when the arena is fullest, and which of it would be the cheapest to do without.
-void print_explanation(const PlannedTraining& planned) {
-  const Graph& graph = planned.graph();
-  const std::vector<LiveValue> live = live_at_peak(graph, planned.full().costs, planned.plan());
-  const auto call = static_cast<size_t>(planned.plan().peak_call);
-  fmt::print("  fullest at call {} of {} ('{}'), {} values\n", call + 1,
-             planned.plan().calls.size(), graph[planned.plan().calls[call].node].name, live.size());
-  constexpr size_t kShown = 12;
-  for (size_t i = 0; i < std::min(kShown, live.size()); ++i) {
-    const Value& value = graph[live[i].value];
-    fmt::print("  {:>12}  {:<16}{:<44} made at {}, last read at {}\n", to_string(live[i].bytes),
-               name_of(value.role), value.name, live[i].made + 1, live[i].last_read + 1);
-  }
-  const LiveValue* cheapest = nullptr;
-  for (const LiveValue& entry : live) {
-    if (entry.seconds_per_byte < 0) continue;
-    if (cheapest == nullptr || entry.seconds_per_byte < cheapest->seconds_per_byte) {
-      cheapest = &entry;
-    }
-  }
-  if (cheapest != nullptr) {
-    fmt::print("  cheapest next byte to save: '{}', {} for {:.3f} ms of recomputation\n",
-               graph[cheapest->value].name, to_string(cheapest->bytes),
-               1e3 * cheapest->seconds_per_byte * static_cast<double>(cheapest->bytes.count));
-  }
+nlohmann::json ranks_json(const RanksSpec& ranks, const Communication& with) {
+  return {{"ranks", ranks.count},           {"shard", name_of(ranks.shard)},
+          {"interconnect", with.link.name}, {"communication_ms", with.seconds * 1e3},
+          {"sent_bytes", with.sent.count},  {"collectives", with.collectives}};
 }
 
-// How every large activation that the backward pass needs gets there.
-void print_activations(const PlannedTraining& planned) {
-  const Graph& graph = planned.graph();
-  const std::vector<Fate> fates = fates_of(graph, planned.plan());
-  const auto fate_text = [&](ValueId value) {
-    return fates[value.at()] == Fate::recomputed ? "computed again" : "kept";
-  };
-  std::map<size_t, std::string> lines;  // by value
-  const auto add = [&](ValueId value, Bytes bytes, const std::string& text) {
-    lines[value.at()] =
-        fmt::format("  {:>12}  {:<44} {}\n", to_string(bytes), graph[value].name, text);
-  };
-  CodecSpec any = planned.recipe.codec;
-  any.only.clear();
-  for (const Encodable& whole : find_encodable(graph, any)) {
-    add(whole.value, graph[whole.value].type.bytes(), fate_text(whole.value));
+// Every sharding on 1, 2, 4, ... ranks.
+int print_ranks(const Recipe& recipe, bool json) {
+  const std::vector<RanksPoint> points = sweep_ranks(recipe);
+  nlohmann::json list = nlohmann::json::array();
+  if (!json) {
+    fmt::print("{}, a rank's bytes and what a step takes\n", recipe.model.name);
+    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12}{:>12}{:>14}\n", "ranks", "shard", "arena",
+               "weights", "state", "step ms", "with others", "sent");
   }
-  for (const Encoded& encoded : find_encoded(graph)) {
-    Bytes bytes;
-    for (const ValueId part : encoded.code) {
-      bytes += graph[part].type.bytes();
-      lines.erase(part.at());
+  for (const RanksPoint& p : points) {
+    if (json) {
+      list.push_back(ranks_json(p.ranks, p.communication));
+      list.back().update({{"arena_bytes", p.arena.count},
+                          {"weight_bytes", p.weights.count},
+                          {"state_bytes", p.state.count},
+                          {"predicted_step_ms", p.seconds * 1e3}});
+      continue;
     }
-    add(encoded.value, graph[encoded.value].type.bytes(),
-        fmt::format("{} as {}, {}", fate_text(encoded.code[0]), name_of(encoded.codec),
-                    to_string(bytes)));
+    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12.2f}{:>12.2f}{:>14}\n", p.ranks.count,
+               name_of(p.ranks.shard), p.arena.count, p.weights.count, p.state.count,
+               p.seconds * 1e3, p.communication.seconds * 1e3, to_string(p.communication.sent));
   }
-  fmt::print("  large activations that the backward pass needs\n");
-  for (const auto& [value, line] : lines) fmt::print("{}", line);
+  if (json) print_json({{"model", recipe.model.name}, {"device", recipe.device}, {"points", list}});
+  return kOk;
+}
+
+// What each of several ranks has to do with the others, and how a step of all of them should go.
+nlohmann::json describe_ranks(const PlannedTraining& planned, const Flags& flags) {
+  const RanksSpec& ranks = planned.recipe.ranks;
+  const Communication with =
+      communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.backend);
+  nlohmann::json json = ranks_json(ranks, with);
+  json["weight_bytes"] = kept_bytes(planned.graph(), Role::weight).count;
+  json["state_bytes"] = kept_bytes(planned.graph(), Role::optimizer_state).count;
+  if (!flags.recipe.json) {
+    fmt::print(
+        "  each of {} ranks, shard {}: keeps {} bytes of weights and {} of state; sends {} in {} "
+        "collectives a step, {:.2f} ms over {}\n",
+        ranks.count, name_of(ranks.shard), json["weight_bytes"].get<int64_t>(),
+        json["state_bytes"].get<int64_t>(), to_string(with.sent), with.collectives,
+        with.seconds * 1e3, with.link.name);
+  }
+  if (!flags.simulate) return json;
+  const SimulatedStep step =
+      simulate(planned.graph(), planned.full().costs, planned.plan(),
+               {.ranks = ranks.count, .jitter = flags.jitter, .slowest = flags.slowest});
+  json["simulated"] = {{"compute_ms", step.compute * 1e3},
+                       {"in_turn_ms", step.in_turn * 1e3},
+                       {"overlapped_ms", step.overlapped * 1e3},
+                       {"jitter", flags.jitter},
+                       {"slowest", flags.slowest}};
+  if (!flags.recipe.json) {
+    fmt::print(
+        "  simulated: {:.2f} ms of kernels; a step in {:.2f} ms where ranks wait for every "
+        "collective ({:.0f}% of it kernels), in {:.2f} ms where they go on meanwhile ({:.0f}%)\n",
+        step.compute * 1e3, step.in_turn * 1e3, 100 * step.compute / step.in_turn,
+        step.overlapped * 1e3, 100 * step.compute / step.overlapped);
+  }
+  return json;
 }
 
 int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
@@ -122,21 +140,46 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
   return kOk;
 }
 
+// The largest that fits, put into what was asked for.
+void take_largest(const std::string& what, Resolved& resolved) {
+  user_check(resolved.recipe.memory && *resolved.recipe.memory != kLeastMemory,
+             "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
+  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe));
+  const Largest largest =
+      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory);
+  say("largest {}: {} (--{} {})\n", what, largest.value, largest.field, largest.value);
+  resolved.recipe = largest.recipe;
+  resolved.said = largest.said;
+}
+
 int run(const Flags& flags) {
-  const Resolved resolved = resolve(flags.recipe, false);
+  Resolved resolved = resolve(flags.recipe, false);
+  if (!flags.largest.empty()) take_largest(flags.largest, resolved);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
+  user_check(!flags.simulate || resolved.recipe.ranks.several(),
+             "--simulate plays a step of several ranks; say how many with --ranks");
+  user_check(!flags.sweep || !flags.simulate, "--sweep plans and --simulate plays; choose one");
+  if (flags.sweep && resolved.recipe.ranks.several()) {
+    return print_ranks(resolved.recipe, flags.recipe.json);
+  }
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
-  const auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  const auto asked = plan_asked(resolved, flags.recipe.json);
+  if (!asked) return kInfeasible;
+  const PlannedTraining* const planned = &asked->training;
   const Model& model = planned->full().model;
   if (!flags.save.empty()) save_plan(flags.save, *planned);
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
+  Explanation explanation;
+  if (flags.explain) explanation = explain(*planned, asked->fit ? &*asked->fit : nullptr);
   if (flags.recipe.json) {
-    print_json(summary_of(*planned));
+    nlohmann::json summary = summary_of(*asked);
+    if (planned->recipe.ranks.several()) summary.update(describe_ranks(*planned, flags));
+    if (flags.explain) summary["explanation"] = to_json(explanation);
+    print_json(summary);
     return kOk;
   }
   const Plan plan = priced_as_a_whole(*planned);
@@ -147,10 +190,8 @@ int run(const Flags& flags) {
   fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
              plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
              planned->full().costs.source, planned->plan_seconds);
-  if (flags.explain) {
-    print_explanation(*planned);
-    print_activations(*planned);
-  }
+  if (planned->recipe.ranks.several()) describe_ranks(*planned, flags);
+  if (flags.explain) fmt::print("{}", explanation_text(explanation));
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
     if (!path.empty()) fmt::print("  saved to {}\n", path);
@@ -170,8 +211,26 @@ Command add_plan(CLI::App& app) {
       ->type_name("FILE");
   command->add_flag(
       "--explain", flags->explain,
-      "What fills the arena when it is fullest, and what is kept, encoded or computed again");
-  command->add_flag("--sweep", flags->sweep, "Memory against time, for every planner");
+      "What fills the arena, what a MiB more or less costs, and why each tensor is kept, "
+      "encoded or computed again");
+  command
+      ->add_option("--largest", flags->largest,
+                   "The largest batch, length, layers or width that fits --memory")
+      ->type_name("WHAT");
+  command->add_flag("--sweep", flags->sweep,
+                    "Memory against time, for every planner; with --ranks, for every sharding");
+  command->add_flag("--simulate", flags->simulate,
+                    "With --ranks: plays a step of all of them, stragglers and overlap included");
+  command
+      ->add_option("--jitter", flags->jitter,
+                   "Simulated: how much longer kernels take at random, as a share (0.03)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 10.0));
+  command
+      ->add_option("--slowest", flags->slowest,
+                   "Simulated: what one rank's kernels take, of the others' (1)")
+      ->type_name("X")
+      ->check(CLI::Range(1.0, 1000.0));
   command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
       ->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");

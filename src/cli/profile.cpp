@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
@@ -172,17 +173,19 @@ int run(const Flags& flags) {
   const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
   const bool runs = flags.steps > 0 && asked.recipe.device != "null";
   const Resolved resolved = resolve(asked, runs);
-  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  const auto by_command = plan_asked(resolved, flags.recipe.json);
+  if (!by_command) return kInfeasible;
+  const PlannedTraining* const planned = &by_command->training;
 
   std::optional<Profile> profile;
   if (runs) {
     const auto feeder = make_feeder(resolved);
     profile = run_steps(flags.steps, *planned, *feeder);
   }
-  const TechniqueReport techniques = compare_techniques(resolved.recipe, *planned);
+  const TechniqueReport techniques =
+      compare_techniques(by_command->fit ? planned->recipe : resolved.recipe, *planned);
   if (flags.recipe.json) {
-    nlohmann::json json = summary_of(*planned);
+    nlohmann::json json = summary_of(*by_command);
     json["techniques"] = technique_json(techniques);
     if (profile) add_to_json(json, planned->plan(), *profile);
     print_json(json);

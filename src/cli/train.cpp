@@ -1,17 +1,27 @@
 // thimble train: plan, then train inside the plan.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <csignal>
 #include <ctime>
+#include <optional>
 
+#include "base/build_id.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_digest.h"
 #include "base/stop_signals.h"
 #include "cli/console.h"
+#include "cli/fitting.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
+#include "comm/agreement.h"
 #include "data/fingerprint.h"
 #include "report/plan_report.h"
 #include "report/run_report.h"
+#include "train/accord.h"
+#include "train/checkpoint.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
@@ -33,6 +43,9 @@ struct Flags {
   bool times = false;
 };
 
+constexpr const char* kStoppingRank =
+    "\nthimble: this rank was told to stop; a checkpoint is saved after this step where all ranks "
+    "still are there; else go on from the last one with --resume\n";
 constexpr const char* kStopping =
     "\nthimble: stopping; a checkpoint is saved after this step (once more: stops at once)\n";
 
@@ -76,14 +89,39 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
+nlohmann::json result_json(const PlannedByBudget& asked, const TrainResult& result,
                            const Flags& flags) {
-  nlohmann::json json = summary_of(planned, result);
+  nlohmann::json json = summary_of(asked.training, result);
+  json.update(summary_of(asked));
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
   }
   return json;
+}
+
+// A run that goes on by other ranks keeps its microbatches where these can share them: then its numbers
+// stay the same to the bit.
+void resume_microbatch(const std::string& out, const Settings& said, Recipe& recipe) {
+  const auto folder = latest_checkpoint(out);
+  if (!folder || said.contains("microbatch") || recipe.tokens > 0) return;
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  const nlohmann::json rows = begun.value("microbatch", nlohmann::json());
+  if (!rows.is_number_integer() || begun.value("ranks", nlohmann::json(1)) == recipe.ranks.count) {
+    return;
+  }
+  Recipe kept = recipe;
+  kept.microbatch = rows.get<int64_t>();
+  try {
+    microbatches_of(kept);
+    recipe.microbatch = kept.microbatch;
+  } catch (const UserError&) {
+    if (launched_rank() > 0) return;
+    say("thimble: note: the run was in microbatches of {} rows, which {} ranks cannot share; it "
+        "goes "
+        "on in {}, the same sums rounded otherwise\n",
+        kept.microbatch, recipe.ranks.count, microbatches_of(recipe).rows);
+  }
 }
 
 // Whether the run goes on with what is in the folder.
@@ -128,66 +166,135 @@ Flags with_file(Flags flags, const Settings& run) {
   return flags;
 }
 
-int run(const Flags& typed) {
-  Resolved resolved = resolve(typed.recipe, true);
+// The folder of the run, held by the first rank, and whether there is something in it to go on with.
+struct Place {
+  std::optional<RunFolder> folder;
+  std::string out;
+  bool resume = false;
+};
+
+Place place_of(const Flags& flags, const Recipe& recipe, World* world) {
+  Place place;
+  if (world == nullptr || world->first()) {
+    place.folder.emplace(flags.out.empty() ? RunFolder::unique(default_out(recipe.model.name))
+                                           : RunFolder(flags.out));
+    place.out = place.folder->path();
+    place.resume = goes_on(flags, place.out);
+  }
+  if (world != nullptr) {
+    place.out = text_of_first(world->ranks(), place.out);
+    place.resume = !text_of_first(world->ranks(), place.resume ? "yes" : "").empty();
+  }
+  return place;
+}
+
+void print_result(const PlannedTraining& planned, const TrainResult& result) {
+  const std::string tested =
+      result.test_count == 0
+          ? "not tested"
+          : fmt::format("test {} on {} records", spelt_out(result.test), result.test_count);
+  fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step", planned.full().model.options.name,
+             tested, result.train.loss, result.step_ms);
+  const size_t ranks = result.arena_of_ranks.size();
+  if (ranks > 1) {
+    fmt::print(", {:.1f}% of it with the other ranks", 100 * result.communication);
+  }
+  fmt::print("\n\n{}", memory_table(planned.plan()));
+  const auto row = [](std::string_view what, Bytes size, std::string_view note) {
+    fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
+  };
+  for (size_t k = 0; k < ranks; ++k) {
+    const Bytes measured = result.arena_of_ranks[k];
+    row(ranks == 1 ? "arena, measured" : fmt::format("arena, rank {}", k), measured,
+        measured == planned.plan().arena ? "as planned" : "NOT as planned");
+  }
+  if (result.beside_arena) {
+    row("on the card beside it", *result.beside_arena,
+        "CUDA's context, libraries' code, other programs");
+  } else {
+    row("process beside it", process_beside(planned.plan().arena), "at most, all along");
+  }
+  fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+}
+
+int train(const Flags& typed, World* world) {
+  const bool first = world == nullptr || world->first();
+  const Asked asked = read_for_ranks(typed.recipe.model, typed.recipe.typed(), world);
+  user_check(world != nullptr || !asked.recipe.ranks.several(),
+             "{0} ranks are started by mpirun: `mpirun -np {0} thimble train ...`; `thimble plan "
+             "--ranks {0}` says what each of them will need",
+             asked.recipe.ranks.count);
+  Resolved resolved = resolve(asked, true);
   const Flags flags = with_file(typed, resolved.run);
   user_check(flags.resume.empty() || !flags.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
   for (const auto& [flag, on] : {std::pair("--losses", flags.losses), {"--times", flags.times}}) {
     user_check(!on || flags.recipe.json, "{} says nothing without --json", flag);
   }
-  const RunFolder folder = flags.out.empty()
-                               ? RunFolder::unique(default_out(resolved.recipe.model.name))
-                               : RunFolder(flags.out);
-  const std::string& out = folder.path();
-  const bool resume = goes_on(flags, out);
-  if (resume) resume_codec(out, resolved.recipe);
+  const Place place = place_of(flags, resolved.recipe, world);
+  const std::string& out = place.out;
+  if (place.resume) {
+    resume_codec(out, resolved.recipe);
+    resume_choices(out, resolved.recipe, resolved.said);
+    resume_microbatch(out, resolved.said, resolved.recipe);
+  }
+  TrainOptions options = options_from(flags, resolved, out, place.resume);
+  if (world != nullptr) {
+    check_terms(world->ranks(),
+                {fmt::format("{} of {}", file_sha256("/proc/self/exe").substr(0, 12), build_id()),
+                 to_json(resolved.recipe), options.fingerprint});
+  }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto planned = plan_or_explain(resolved.recipe, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  // Ranks do not measure by themselves: their times would differ, and so would their plans.
+  auto by_command = plan_asked(resolved, flags.recipe.json,
+                               world == nullptr ? Measuring::always : Measuring::by_budgets);
+  if (!by_command) return kInfeasible;
+  PlannedTraining* const planned = &by_command->training;
+  if (world != nullptr) {
+    check_plans(world->ranks(), *planned);
+    planned->backend->join(world->ranks());
+    options.saved = [world](const std::string& folder) {
+      world->lifeline().set_remedy(
+          fmt::format("the last checkpoint is {}: go on with --resume", folder));
+    };
+  }
 
   const Model& model = planned->full().model;
-  TrainOptions options = options_from(flags, resolved, out, resume);
-  const StopSignals signals(kStopping);
+  const StopSignals signals(world == nullptr ? kStopping : kStoppingRank);
   options.stop = [&signals] { return signals.received() != 0; };
   Trainer trainer(*planned, *feeder, options);
-  if (!flags.recipe.json) {
-    say("{}: {} parameters, {}, {} steps; arena {} bytes ({})\n", model.options.name,
+  if (!flags.recipe.json && first) {
+    say("{}: {} parameters, {}, {} steps; arena {} bytes ({}){}\n", model.options.name,
         parameter_count(model.graph), batch_text(*planned), trainer.steps(),
-        planned->plan().arena.count, to_string(planned->plan().arena));
+        planned->plan().arena.count, to_string(planned->plan().arena),
+        world == nullptr ? "" : fmt::format(" on each of {} ranks", world->size()));
   }
-  if (!trainer.weights_note().empty()) say("{}: {}\n", flags.weights, trainer.weights_note());
+  if (!trainer.weights_note().empty() && first) {
+    say("{}: {}\n", flags.weights, trainer.weights_note());
+  }
   if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
   ProgressDisplay display;
-  const TrainResult result = trainer.run([&](const Progress& p) { display.show(p); });
+  const TrainResult result = trainer.run([&](const Progress& p) {
+    if (first) display.show(p);
+  });
 
-  if (flags.recipe.json) print_json(result_json(*planned, result, flags));
+  if (flags.recipe.json && first) print_json(result_json(*by_command, result, flags));
   if (result.stopped) {
-    say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
-        "with "
-        "--resume --out {}\n",
-        name_of_signal(signals.received()), result.steps, trainer.steps(), result.checkpoint, out);
-    return kStoppedBySignal + signals.received();
+    const int signal = signals.received() != 0 ? signals.received() : SIGTERM;
+    if (first) {
+      say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
+          "with "
+          "--resume --out {}\n",
+          name_of_signal(signal), result.steps, trainer.steps(), result.checkpoint, out);
+    }
+    return kStoppedBySignal + signal;
   }
-  if (flags.recipe.json) return kOk;
-  const std::string tested =
-      result.test_count == 0
-          ? "not tested"
-          : fmt::format("test {} on {} records", spelt_out(result.test), result.test_count);
-  fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step\n\n", model.options.name, tested,
-             result.train.loss, result.step_ms);
-  fmt::print("{}", memory_table(planned->plan()));
-  const auto row = [](std::string_view what, Bytes size, std::string_view note) {
-    fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
-  };
-  row("arena, measured", result.measured_arena,
-      result.measured_arena == planned->plan().arena ? "as planned" : "NOT as planned");
-  if (result.beside_arena) {
-    row("on the card beside it", *result.beside_arena,
-        "CUDA's context, libraries' code, other programs");
-  }
-  fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  if (!flags.recipe.json && first) print_result(*planned, result);
   return kOk;
+}
+
+int run(const Flags& typed) {
+  return run_among_ranks([&](World* world) { return train(typed, world); });
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Need need_of(const Signature& signature, const Kernel& kernel) {
 
 class Bench {
  public:
-  Bench(const std::vector<KernelUse>& kernels, Backend& backend) : backend_(backend) {
+  Bench(const std::vector<KernelUse>& kernels, Backend& backend, Bytes room) : backend_(backend) {
     Need most;
     for (const KernelUse& use : kernels) {
       Kernel& kernel = kernel_of(use);
@@ -89,8 +89,10 @@ class Bench {
       most.write = std::max(most.write, need.write * joined);
       most.zeros = std::max(most.zeros, need.zeros);
     }
-    read_ = std::make_unique<Ring>(backend, most.read + kColdDistance);
-    write_ = std::make_unique<Ring>(backend, most.write + kColdDistance);
+    const Bytes left((room - most.read - most.write - most.zeros).count / 2);
+    const Bytes distance = std::clamp(left, Bytes(), kColdDistance);
+    read_ = std::make_unique<Ring>(backend, most.read + distance);
+    write_ = std::make_unique<Ring>(backend, most.write + distance);
     zeros_ = backend.allocate(most.zeros + Bytes(kArenaAlignment));
     const std::vector<std::byte> nothing(static_cast<size_t>(zeros_->size().count));
     backend.copy_in(zeros_->base(), nothing);
@@ -260,11 +262,20 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
   return with_variants;
 }
 
-CostTable calibrate(const std::vector<KernelUse>& kernels, Backend& backend,
+Bytes room_for(const KernelUse& use, const Kernel& kernel) {
+  const Need need = need_of(use.signature, kernel);
+  return need.read + need.write + need.zeros;
+}
+
+CostTable calibrate(const std::vector<KernelUse>& all, Backend& backend,
                     const CalibrateOptions& options) {
+  std::vector<KernelUse> kernels = all;
+  std::erase_if(kernels, [&](const KernelUse& use) {
+    return room_for(use, backend.kernel(use.signature)) > options.room;
+  });
   if (kernels.empty()) return {};
   const Clock::time_point start = Clock::now();
-  Bench bench(kernels, backend);
+  Bench bench(kernels, backend, options.room);
   FastestRuns runs(kernels);
   const auto share_of_time = [&] { return seconds_since(start) / options.seconds; };
   for (int round = 0; round < options.rounds && share_of_time() < 1; ++round) {

@@ -35,10 +35,15 @@ struct KernelUse {
 // of a step first. Views run nothing and are left out.
 std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 
+// What one run of it takes.
+Bytes room_for(const KernelUse& use, const Kernel& kernel);
+
 struct CalibrateOptions {
   double seconds = 60;  // stops soon after: kernels still without a time stay without
   int rounds = 200;     // at most
   std::string date;     // to note beside the times
+  // Rings and all take no more; kernels of which one run would are left out.
+  Bytes room{INT64_MAX};
   // Called after every run: the share of the time that is spent, in [0, 1], and kernels that have a
   // time.
   std::function<void(double done, int measured)> progress = {};

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -102,6 +104,24 @@ void write_costs(const std::string& path, const CostFile& file) {
     }
   }
   write_file(path, json_text({{"format", kFormat}, {"machines", machines}}, 1) + "\n");
+}
+
+void add_costs(const std::string& path, const std::string& machine, const CostTable& table,
+               const std::vector<std::string>& forgotten) {
+  CostFile file;
+  if (exists(path)) file = read_costs(path);
+  for (const std::string& key : forgotten) file[machine].erase(key);
+  for (const auto& [key, time] : table) file[machine][key] = time;
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) ensure_directory(folder);
+  write_costs(path, file);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char date[16];
+  std::strftime(date, sizeof(date), "%Y-%m-%d", std::localtime(&now));
+  return date;
 }
 
 }  // namespace thimble

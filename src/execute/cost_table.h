@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/backend.h"
 
@@ -42,5 +43,10 @@ std::string_view task_of_key(std::string_view key);
 CostFile read_costs(const std::string& path);
 // Replaces the file whole, or leaves it as it was.
 void write_costs(const std::string& path, const CostFile& file);
+// What is there already stays: other machines, other kernels; but not what `forgotten` names.
+void add_costs(const std::string& path, const std::string& machine, const CostTable& table,
+               const std::vector<std::string>& forgotten = {});
+// The date to note beside times.
+std::string today();
 
 }  // namespace thimble

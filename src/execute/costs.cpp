@@ -17,7 +17,8 @@ class ModelScale {
     // Of several implementations of the same, the fastest is what runs.
     std::map<std::string_view, const KernelTime*> fastest;
     for (const auto& [key, time] : measured) {
-      if (op_of_key(key) == kWholeStep) continue;
+      const std::string_view op = op_of_key(key);
+      if (op == kWholeStep || op == kLinkLatency || op == kLinkByte) continue;
       const KernelTime*& best = fastest[task_of_key(key)];
       if (best == nullptr || time.seconds < best->seconds) best = &time;
     }
@@ -69,6 +70,10 @@ struct Origins {
 };
 
 }  // namespace
+
+std::string link_key(std::string_view what, int ranks) {
+  return fmt::format("{}({} ranks)", what, ranks);
+}
 
 const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
                               const CostTable& measured) {

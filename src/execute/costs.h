@@ -10,6 +10,10 @@ namespace thimble {
 
 // Tables also hold whole steps, under names that begin like this op's would: there is no such op.
 inline constexpr std::string_view kWholeStep = "step";
+// And what joins ranks: seconds of a message's way, and of a byte.
+inline constexpr std::string_view kLinkLatency = "link_latency", kLinkByte = "link_byte";
+
+std::string link_key(std::string_view what, int ranks);
 
 // The time of the signature's kernel; where it has variants, of the fastest that was measured,
 // which the kernel uses from then on. Null: not measured, and the kernel stays as it is.

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "execute/launch_groups.h"
+#include "graph/updates.h"
 
 namespace thimble {
 namespace {
@@ -20,6 +22,32 @@ class InsideStep {
   Backend& backend_;
 };
 
+// An update of parts as this rank runs it: on what its parts hold of the whole, so that every element is
+// computed as it would be in the whole. Other nodes as they are.
+Signature cut_to_rank(const Graph& graph, const Node& node, Signature s,
+                      const Communicator* ranks) {
+  if (ranks == nullptr || node.op->updates.empty() || node.op->collective) return s;
+  const Value& first = graph[node.inputs[0]];
+  if (!first.is_part()) return s;
+  const auto cut = [&](const Value& value, TensorType& type) {
+    if (!value.is_part() && type.shape != first.type.shape) return;
+    const int64_t part = type.elements();
+    const int64_t whole = (value.is_part() ? value.whole : first.whole).elements();
+    type.shape = {std::clamp<int64_t>(whole - ranks->rank() * part, 0, part)};
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) cut(graph[node.inputs[i]], s.inputs[i]);
+  for (const Alias& update : updates_of(node)) {
+    s.outputs[static_cast<size_t>(update.output)] = s.inputs[static_cast<size_t>(update.input)];
+  }
+  return s;
+}
+
+// In place of a call on nothing.
+class NothingToDo final : public Kernel {
+ public:
+  void run(const KernelArgs&) override {}
+};
+
 }  // namespace
 
 Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena)
@@ -33,18 +61,25 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
   for (const PlannedCall& call : plan.calls) {
     const Node& node = graph[call.node];
     Bound bound{};
-    bound.kernel = &backend.kernel(signature_of(graph, call.node));
+    const Signature signature =
+        cut_to_rank(graph, node, signature_of(graph, call.node), backend.ranks());
+    const bool nothing = !signature.inputs.empty() && signature.inputs[0].elements() == 0 &&
+                         !node.op->updates.empty();
+    static NothingToDo nothing_to_do;
+    bound.kernel = nothing ? &nothing_to_do : &backend.kernel(signature);
     bound.args.attrs = &node.attrs;
-    const auto bind = [&](const std::vector<ValueId>& values, const std::vector<Bytes>& at) {
+    bound.args.ranks = backend.ranks();
+    const auto bind = [&](const std::vector<ValueId>& values, const std::vector<Bytes>& at,
+                          const std::vector<TensorType>& types) {
       const size_t first = tensors_.size();
       for (size_t i = 0; i < values.size(); ++i) {
-        tensors_.push_back({arena.base() + at[i].count, graph[values[i]].type});
+        tensors_.push_back({arena.base() + at[i].count, types[i]});
         bound.end = std::max(bound.end, align_up(at[i] + graph[values[i]].type.bytes()));
       }
       return std::span<const TensorRef>(tensors_.data() + first, values.size());
     };
-    bound.args.inputs = bind(node.inputs, call.inputs);
-    bound.args.outputs = bind(node.outputs, call.outputs);
+    bound.args.inputs = bind(node.inputs, call.inputs, signature.inputs);
+    bound.args.outputs = bind(node.outputs, call.outputs, signature.outputs);
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.added_into(k).valid()) bound.args.accumulate |= 1u << k;
       homes_[node.outputs[k].at()] = call.outputs[k];
@@ -86,6 +121,8 @@ CallUse Program::use_of(size_t s) const {
   for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
   for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
   if (args.workspace) use.writes.push_back(range(args.workspace, calls_[s].kernel->workspace));
+  // Ranks meet in the order of the plan: as if all collectives wrote the same bytes, outside of it.
+  if (graph_[plan_.calls[s].node].op->collective) use.writes.push_back({-1, 0});
   use.seconds = backend_.seconds(signature_of(graph_, plan_.calls[s].node));
   return use;
 }

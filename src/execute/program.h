@@ -70,6 +70,8 @@ class Program {
   // The highest byte that any kernel was handed so far, from the start of the arena.
   Bytes touched() const { return touched_; }
   const Graph& graph() const { return graph_; }
+  // Null: it is the only one.
+  Communicator* ranks() const { return backend_.ranks(); }
   const Plan& plan() const { return plan_; }
 
  private:

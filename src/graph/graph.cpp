@@ -182,7 +182,8 @@ std::string print_graph(const Graph& graph) {
 int64_t parameter_count(const Graph& graph) {
   int64_t count = 0;
   for (const Value& value : graph.values) {
-    if (value.role == Role::weight && !value.producer.valid()) count += value.type.elements();
+    if (value.role != Role::weight || value.producer.valid()) continue;
+    count += value.is_part() ? value.whole.elements() : value.type.elements();
   }
   return count;
 }

@@ -54,6 +54,11 @@ struct Value {
   Role role = Role::activation;
   NodeId producer = {};  // invalid: present when the step begins
   Init init = {};        // meaningful without a producer
+  // Of a part that each rank has its own of: the shape of all parts together, rank after rank, the
+  // last one cut off at its end. No axes: it is whole.
+  Shape whole = {};
+
+  bool is_part() const { return whole.rank() > 0; }
 };
 
 struct Node {

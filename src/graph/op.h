@@ -16,6 +16,7 @@
 namespace thimble {
 
 class Builder;
+class Communicator;
 class GradientBuilder;
 
 // A tensor as a kernel sees it: where it is and what it is.
@@ -39,6 +40,7 @@ struct KernelArgs {
   std::span<const TensorRef> outputs;
   uint32_t accumulate = 0;  // bit k: add into output k instead of writing it
   std::byte* workspace = nullptr;
+  Communicator* ranks = nullptr;  // of collectives; null: this process stands for all ranks
 
   bool adds_into(size_t output) const { return ((accumulate >> output) & 1u) != 0; }
 };
@@ -140,6 +142,7 @@ struct OpDef {
   int filter = -1;           // of a convolution: the input that holds its weights
   uint32_t maps = 0;         // bit i: input i is the matrix of a linear map of what flows through
   bool packs = false;        // picks the gradients of a sparse weight's nonzeros
+  bool collective = false;   // every rank takes part, in the order of the plan that all of them run
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 

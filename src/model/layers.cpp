@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace thimble {
 namespace {
 
@@ -62,20 +64,54 @@ ValueId Layers::norm(std::string_view name, ValueId x, std::string_view act) {
                                       : batch_norm(x, gamma, beta, act);
 }
 
+// Mean and variance of all ranks' rows. The variance is the mean of the ranks' own and of how far their
+// means are from the common one, squared: nothing cancels.
+std::vector<ValueId> Layers::over_ranks(const std::vector<ValueId>& here) {
+  const auto mean = [&](ValueId value) {
+    const ValueId sum = builder_.op("all_reduce", {value}, {{"ranks", int64_t{options_.ranks}}});
+    return builder_.op("scale", {sum}, {{"factor", 1.0 / options_.ranks}});
+  };
+  const ValueId common = mean(here[0]);
+  const ValueId apart = builder_.op("sub", {here[0], common});
+  return {common, mean(builder_.op("add", {here[1], builder_.op("mul", {apart, apart})}))};
+}
+
+// What every rank has, rank after rank.
+ValueId Layers::of_all_ranks(ValueId channels) {
+  const int64_t count = builder_.shape(channels).elements(), ranks = options_.ranks;
+  return builder_.op("all_gather", {channels},
+                     {{"ranks", ranks}, {"part", count}, {"shape", std::vector{ranks * count}}});
+}
+
 ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
   const Shape shape = builder_.shape(x);
   const TensorType channel = {{shape.back()}, DType::f32};
+  const int64_t seen = shape.elements() / shape.back();
+  user_check(!options_.training || seen > 1,
+             "the norm of '{}' would see one number a channel, a row of one pixel, and one has no "
+             "variance; choose a larger --batch or --image, a --microbatch that leaves no single "
+             "row, or --norm group",
+             builder_.graph()[gamma].name);
   const ValueId running_mean = builder_.statistic("running_mean", channel);
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);
-  const bool own = options_.training && options_.norm == Norm::batch;
-  const Attrs attrs = {
+  const bool own = options_.training && options_.norm != Norm::carried;
+  Attrs attrs = {
       {"epsilon", options_.norm_epsilon}, {"act", std::string(act)}, {"training", int64_t{own}}};
   std::vector<ValueId> statistics = {running_mean, running_var};
   if (options_.training) {
-    const std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
-    const std::vector<ValueId> moved = builder_.apply(
-        "running_stats_update", {running_mean, running_var, here[0], here[1]},
-        {{"momentum", options_.norm_momentum}, {"count", shape.elements() / shape.back()}});
+    std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
+    int64_t count = seen;
+    std::vector<ValueId> all = here;  // that running statistics move towards
+    if (options_.norm == Norm::synced) {
+      all = here = over_ranks(here);
+      count *= options_.ranks;
+      attrs.set("ranks", int64_t{options_.ranks});
+    } else if (options_.ranks > 1) {
+      all = {of_all_ranks(here[0]), of_all_ranks(here[1])};
+    }
+    const std::vector<ValueId> moved =
+        builder_.apply("running_stats_update", {running_mean, running_var, all[0], all[1]},
+                       {{"momentum", options_.norm_momentum}, {"count", count}});
     statistics = own ? here : moved;
   }
   return builder_.op("batch_norm", {x, statistics[0], statistics[1], gamma, beta}, attrs);

@@ -58,6 +58,8 @@ class Layers {
   // The value in the storage type, through a cast where it is of another.
   ValueId stored(ValueId value);
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
+  std::vector<ValueId> over_ranks(const std::vector<ValueId>& here);
+  ValueId of_all_ranks(ValueId channels);
   ValueId group_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);
 
   const ModelOptions options_;

@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNorms = {"batch", "group", "carried"};
+constexpr std::array<std::string_view, 4> kNorms = {"batch", "group", "carried", "synced"};
 
 constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
 bool normalizes(const Graph& graph) {
@@ -76,8 +76,9 @@ void list_dropout(ModelOptions& options, Fields& fields) {
 
 void list_norm(ModelOptions& options, Fields& fields) {
   fields.choice("norm", "normalisation", kNorms.size(), options.norm,
-                {.help = "batch, group or carried normalisation",
-                 .more = "`batch`, `group` or `carried`, see [below](#tiers-and-microbatches)",
+                {.help = "batch, group, carried or synced normalisation",
+                 .more = "`batch`, `group` or `carried`, see [below](#tiers-and-microbatches); "
+                         "`synced`: statistics of all ranks' rows, see [ranks](cluster.md)",
                  .matters = kAll});
   const bool group = options.norm == Norm::group;
   fields.real("norm-momentum", options.norm_momentum, {.least = 0, .most = 1, .above = true},

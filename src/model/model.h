@@ -26,6 +26,7 @@ enum class Norm : uint8_t {
   batch,    // statistics of the rows that are computed together
   group,    // of groups of channels, each row by itself
   carried,  // running statistics, moved by these rows, constants to the gradient
+  synced,   // statistics of the rows that all ranks compute at the same time
 };
 std::string_view name_of(Norm norm);
 
@@ -43,6 +44,7 @@ struct ModelOptions {
   double norm_epsilon = 1e-5;
   DType storage = DType::f32;  // of weights and activations; statistics and losses are always f32
   bool master = false;         // weights are kept in f32 and cast to `storage` where they are used
+  int ranks = 1;               // that compute a microbatch each at the same time
   bool training = true;        // false: running statistics, no dropout
   bool generating = false;     // no loss: what follows some positions is asked for
   std::any own = {};           // what only the family knows of: see own_of()

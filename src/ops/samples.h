@@ -7,10 +7,12 @@
 
 namespace thimble {
 
-// The first of them once more, its result added into what is there.
-inline std::vector<Sample> and_added(std::vector<Sample> samples) {
-  samples.push_back(samples.front());
-  samples.back().accumulate = 1;
+// One of them once more, with those `outputs` (a bit each) added into what is there.
+inline std::vector<Sample> and_added(std::vector<Sample> samples, uint32_t outputs = 1,
+                                     size_t which = 0) {
+  Sample added = samples.at(which);
+  added.accumulate = outputs;
+  samples.push_back(std::move(added));
   return samples;
 }
 

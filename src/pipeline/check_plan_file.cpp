@@ -40,7 +40,7 @@ std::string where_of(const PlanFile& file, size_t at) {
 std::optional<std::string> find_fault(const PlanFile& file) {
   // Threads change kernels' scratch, so a file's own count is used, not this machine's.
   const auto backend = make_backend(file.recipe.device, file.recipe.on);
-  const int count = microbatches_of(file.recipe).count();
+  const int count = microbatches_of(file.recipe).turns();
   const Plan& first = file.plans.front().plan;
   if (first.microbatches != count) {
     return fmt::format("the plan is for {} microbatches, not {}", first.microbatches, count);

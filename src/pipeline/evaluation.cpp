@@ -18,6 +18,7 @@ std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantSh
     shape.rows = count * unit;
     Model model = build_model(options_for(first.model.options, shape));
     sparsify(model.graph, training.recipe.sparsity);
+    shard_weights(model.graph, training.recipe.ranks, part_unit(training.recipe.optimizer));
     auto variant = std::make_unique<Variant>(Variant{.shape = shape, .model = std::move(model)});
     variant->costs = gather_costs(variant->model.graph, *training.backend);
     if (plan_into(first, *variant, policies, 1)) return variant;

@@ -22,14 +22,16 @@ std::unique_ptr<Variant> make_variant(const Recipe& recipe, const VariantShape& 
 }
 
 // The first variant: the one whose arena the others share.
-PlanResult plan_first(const Recipe& recipe, const VariantShape& shape, PlannedTraining& result) {
+PlanResult plan_first(const Recipe& recipe, const VariantShape& shape, const Schedule* chosen,
+                      PlannedTraining& result) {
   if (recipe.codec.automatic && !recipe.codec.chosen) {
     result.variants.push_back(std::make_unique<Variant>(Variant{.shape = shape, .model = {}}));
     return plan_encoded(recipe, *result.backend, *result.variants.front(), result.recipe.codec);
   }
   result.variants.push_back(make_variant(recipe, shape, *result.backend));
   allowed_tier(recipe, result.graph(), recipe.codec);
-  return make_plan(request_for(recipe, result.graph(), result.full().costs));
+  const PlanRequest request = request_for(recipe, result.graph(), result.full().costs);
+  return chosen != nullptr ? lay_out_within(request, *chosen) : make_plan(request);
 }
 
 // Recomputing more changes no bit, so where the planner asked for does not fit, the one that goes by a
@@ -41,7 +43,7 @@ bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining
   const bool by_tokens = recipe.tokens > 0;
   const size_t tried = by_tokens && !at_last ? 1 : 2;
   const bool fits = plan_into(result.full(), *result.variants.back(),
-                              std::span(policies).first(tried), result.microbatches.count());
+                              std::span(policies).first(tried), result.microbatches.turns());
   user_check(fits || by_tokens || shape.rows == result.microbatches.rows,
              "the last microbatch, of {} rows, does not fit where those of {} rows do; choose a "
              "--microbatch that divides the batch of {}",
@@ -52,9 +54,10 @@ bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining
 
 // Plans all of them, the first by itself; `misfit` is the place of one that does not fit its arena.
 std::optional<Infeasible> plan_variants(const Recipe& recipe, const VariantOrder& order,
-                                        PlannedTraining& result, size_t& misfit) {
+                                        const Schedule* chosen, PlannedTraining& result,
+                                        size_t& misfit) {
   result.variants.clear();
-  PlanResult planned = plan_first(recipe, order.shapes()[0], result);
+  PlanResult planned = plan_first(recipe, order.shapes()[0], chosen, result);
   result.tier = allowed_tier(recipe, result.graph(), result.recipe.codec);
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   Variant& first = *result.variants.front();
@@ -74,7 +77,8 @@ std::optional<Infeasible> plan_variants(const Recipe& recipe, const VariantOrder
 
 }  // namespace
 
-std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
+                                                        const Schedule* first) {
   const auto start = std::chrono::steady_clock::now();
   check(recipe);
   PlannedTraining result;
@@ -83,8 +87,9 @@ std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
   result.microbatches = microbatches_of(recipe);
   VariantOrder order(step_shapes(recipe));
   for (size_t misfit = 1; misfit > 0;) {
-    if (auto infeasible = plan_variants(recipe, order, result, misfit)) return *infeasible;
+    if (auto none = plan_variants(recipe, order, first, result, misfit)) return *none;
     if (misfit > 0) order.put_first(misfit, result.plan().arena);
+    first = nullptr;  // another one goes first
   }
   if (recipe.tokens > 0) result.microbatches = alike(result.microbatches, result.full().shape.rows);
   result.plan_seconds =

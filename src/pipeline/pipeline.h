@@ -30,7 +30,9 @@ struct PlannedTraining {
   // Of the last microbatch, as long; null: it is of the same size as the others.
   const Variant* rest() const { return microbatches.rest > 0 ? variants[1].get() : nullptr; }
 };
-std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe);
+// `first`: where it is known already, what the recipe's planner chooses for the first variant.
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
+                                                        const Schedule* first = nullptr);
 // The plan, with time and FLOPs of the whole step.
 Plan priced_as_a_whole(const PlannedTraining& training);
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "comm/interconnect.h"
 #include "pipeline/variant.h"
 
 namespace thimble {
@@ -11,6 +12,19 @@ namespace thimble {
 // gather_costs. Where the recipe's step was measured as a whole, times are scaled by what that was of
 // its kernels' sum: kernels of a step overlap, and find in caches what those before them wrote.
 Costs costs_of(const Recipe& recipe, const Graph& graph, Backend& backend);
+
+// What joins the ranks: what the recipe says, else what was measured here, else the memory of one machine.
+Interconnect interconnect_of(const Recipe& recipe, const Backend& backend);
+
+// What ranks have to do with each other in a step, in `costs_of` as well. Nothing overlaps it here.
+struct Communication {
+  Interconnect link;
+  double seconds = 0;
+  Bytes sent;           // by each rank
+  int collectives = 0;  // calls
+};
+Communication communication_of(const Recipe& recipe, const Graph& graph, const Plan& plan,
+                               const Backend& backend);
 
 // The name of the recipe's step in a table of measured times, whatever its plan and its codec:
 // `seconds` are the step's, `modelled` its kernels' together.

@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Over several microbatches, of the model's rows each, gradients and results are sums that grow with
-// every one.
+// Over several microbatches (of one rank), of the model's rows each, gradients and results are sums that
+// grow with every one.
 struct TrainingGraph {
   Model model;  // its graph is the whole step
   OptimizerInputs scalars;
@@ -17,7 +17,8 @@ struct TrainingGraph {
 };
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks = {}, int microbatches = 1,
-                                  const SparsitySpec& sparsity = {}, const CodecSpec& codec = {});
+                                  const SparsitySpec& sparsity = {}, const CodecSpec& codec = {},
+                                  const RanksSpec& ranks = {});
 
 // The recipe's step, of microbatches of that shape.
 TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape);

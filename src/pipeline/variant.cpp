@@ -63,7 +63,7 @@ PlanRequest request_for(const Recipe& recipe, const Graph& graph, const Costs& c
           .costs = costs,
           .budget = recipe.memory,
           .policy = recipe.planner,
-          .microbatches = microbatches_of(recipe).count()};
+          .microbatches = microbatches_of(recipe).turns()};
 }
 
 bool plan_into(const Variant& first, Variant& variant, std::span<const std::string> policies,

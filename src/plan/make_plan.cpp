@@ -192,7 +192,11 @@ PlanResult make_plan(const PlanRequest& asked) {
   PlanRequest request = asked;
   request.number = number;
   request.sharing = std::min(asked.sharing, policy->sharing);
-  Plan plan = lay_out(request, policy->schedule(request));
+  return lay_out_within(request, policy->schedule(request));
+}
+
+PlanResult lay_out_within(const PlanRequest& request, const Schedule& schedule) {
+  Plan plan = lay_out(request, schedule);
   const bool any = !request.budget || *request.budget == kLeastMemory;
   if (!any && plan.arena > *request.budget) return infeasible(request, plan);
   return plan;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "comm/interconnect.h"
 #include "recipe/recipe.h"
 
 namespace thimble {
@@ -23,6 +24,15 @@ RateSchedule ScheduleSpec::in_steps(int64_t steps_per_epoch) const {
   return result;
 }
 
+namespace {
+
+int64_t tokens_at_once(const Recipe& recipe) {
+  if (recipe.microbatch_tokens > 0) return recipe.microbatch_tokens;
+  return std::max<int64_t>(1, recipe.tokens / recipe.ranks.count);
+}
+
+}  // namespace
+
 std::vector<VariantShape> token_batches(const Recipe& recipe) {
   if (recipe.tokens == 0) return {};
   std::vector<int64_t> lengths = recipe.lengths;
@@ -32,7 +42,7 @@ std::vector<VariantShape> token_batches(const Recipe& recipe) {
     lengths.push_back(std::max<int64_t>(1, model.length));
   }
   std::ranges::sort(lengths, std::greater());
-  const int64_t at_once = recipe.microbatch_tokens > 0 ? recipe.microbatch_tokens : recipe.tokens;
+  const int64_t at_once = tokens_at_once(recipe);
   const int64_t count = (recipe.tokens + at_once - 1) / at_once;
   std::vector<VariantShape> batches;
   for (const int64_t length : lengths) {
@@ -44,13 +54,13 @@ std::vector<VariantShape> token_batches(const Recipe& recipe) {
 Microbatches microbatches_of(const Recipe& recipe) {
   const std::vector<VariantShape> batches = token_batches(recipe);
   if (!batches.empty()) {
-    const int64_t at_once = recipe.microbatch_tokens > 0 ? recipe.microbatch_tokens : recipe.tokens;
+    const int64_t at_once = tokens_at_once(recipe);
     const int64_t rows = batches.front().rows;
-    return split_batch(rows, rows / ((recipe.tokens + at_once - 1) / at_once));
+    return split_batch(rows, rows / ((recipe.tokens + at_once - 1) / at_once), recipe.ranks.count);
   }
   ModelOptions model = recipe.model;
   complete_model(model);
-  return split_batch(model.batch, recipe.microbatch);
+  return split_batch(model.batch, recipe.microbatch, recipe.ranks.count);
 }
 
 Recipe completed(Recipe typed, const Backend& on) {
@@ -80,8 +90,12 @@ void check(const Recipe& recipe) {
              "--rounding {} is for 16-bit weights; choose --precision fp16 or bf16 without "
              "--master",
              name_of(optimizer.rounding));
+  if (!recipe.interconnect.empty()) parse_interconnect(recipe.interconnect);
+  user_check(recipe.model.norm != Norm::synced || recipe.ranks.several(),
+             "--norm synced is batch norm over the rows of several ranks; choose --norm batch, or "
+             "--ranks");
   check_loss_scaling(optimizer.scaling);
-  check_optimizer(optimizer, microbatches_of(recipe).count() > 1);
+  check_optimizer(optimizer, microbatches_of(recipe).turns() > 1);
   if (recipe.sparsity.enabled()) check_sparsity(recipe.sparsity);
 }
 

@@ -346,26 +346,29 @@ void Fields::image(std::string_view name, Shape& member, About about) {
        std::move(about)});
 }
 
-void Fields::budget(std::string_view name, std::optional<Bytes>& member, Bytes least_is,
+void Fields::budget(std::string_view name, std::optional<Bytes>& member, NamedSizes names,
                     About about) {
   if (about.placeholder.empty()) about.placeholder = "BYTES";
   add({std::string(name), Field::Kind::value, group_,
-       [&member, least_is] {
+       [&member, names] {
          if (!member) return json();
-         return *member == least_is ? json("least") : json(member->count);
+         for (const auto& [word, size] : names) {
+           if (*member == size) return json(word);
+         }
+         return json(member->count);
        },
-       [&member, least_is, who = who_of(name)](const json& value) {
-         if (value.is_null()) {
-           member.reset();
-         } else if (value == "least") {
-           member = least_is;
-         } else {
-           const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-           try {
-             member = parse_bytes(text);
-           } catch (const UserError& error) {
-             user_error("{}: {}", who, error.what());
-           }
+       [&member, names, who = who_of(name)](const json& value) {
+         member.reset();
+         if (value.is_null()) return;
+         for (const auto& [word, size] : names) {
+           if (value == word) member = size;
+         }
+         if (member) return;
+         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+         try {
+           member = parse_bytes(text);
+         } catch (const UserError& error) {
+           user_error("{}: {}", who, error.what());
          }
        },
        std::move(about)});

@@ -45,6 +45,7 @@ struct About {
   bool shrugged_at = false;  // idle, it is worth a warning, not a refusal
   bool training = false;     // a flag of `train` alone
   bool flag = true;          // false: a record in files, not to be typed
+  bool recorded = true;      // false: said of a search, not of the run that comes of it
 };
 
 class Field {
@@ -122,8 +123,9 @@ class Fields {
   void text(std::string_view name, std::string& member, About about);
   void texts(std::string_view name, std::vector<std::string>& member, About about);
   void image(std::string_view name, Shape& member, About about);
-  // A budget: a size, or `least`, which is `least_is`.
-  void budget(std::string_view name, std::optional<Bytes>& member, Bytes least_is, About about);
+  // A budget: a size, or one of `names`, each of which stands for a size that is none.
+  using NamedSizes = std::vector<std::pair<std::string, Bytes>>;
+  void budget(std::string_view name, std::optional<Bytes>& member, NamedSizes names, About about);
   // One of `names`; `noun` is what they are.
   void choice(std::string_view name, std::string_view noun, std::vector<std::string> names,
               std::function<std::string()> get, std::function<void(const std::string&)> set,

@@ -16,6 +16,7 @@
 #include "transform/marks.h"
 #include "transform/microbatches.h"
 #include "transform/optimizer.h"
+#include "transform/shard.h"
 #include "transform/sparsify.h"
 #include "transform/tier.h"
 
@@ -46,6 +47,9 @@ struct ScheduleSpec {
   RateSchedule in_steps(int64_t steps_per_epoch) const;
 };
 
+// The budget of whoever leaves it to the machine; fit/memory_limit.h says what that is.
+inline constexpr Bytes kAutomaticMemory{-1};
+
 struct Recipe {
   ModelOptions model;      // its batch is the whole one
   int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
@@ -61,12 +65,16 @@ struct Recipe {
   SparsitySpec sparsity = {};
   int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
   std::string device = "cpu";
-  DeviceOptions on = {};  // how it is used
+  DeviceOptions on = {};          // how it is used
+  RanksSpec ranks = {};           // processes that train together, a microbatch each at a time
+  std::string interconnect = {};  // between them (plan/interconnect.h); empty: what was measured
   std::string planner = "keep_all";
-  std::optional<Bytes> memory = {};  // budget on the arena; kLeastMemory: as little as it can
-  Marks marks = {};                  // what every planner must keep or compute again
-  CodecSpec codec = {};              // how activations are kept
-  std::string costs = "modelled";    // kernel times: see execute/costs_path.h
+  // Budget on the arena; kLeastMemory: as little as it can; kAutomaticMemory: what there is.
+  std::optional<Bytes> memory = {};
+  bool fit = false;                // the budget chooses techniques, too: see fit/fit.h
+  Marks marks = {};                // what every planner must keep or compute again
+  CodecSpec codec = {};            // how activations are kept
+  std::string costs = "modelled";  // kernel times: see execute/costs_path.h
   DataSpec data = {};
   ScheduleSpec schedule = {};
   uint64_t seed = 1;             // of everything random

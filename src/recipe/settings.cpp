@@ -94,7 +94,9 @@ Settings settings_of(const Recipe& recipe) {
 json to_json(const Recipe& recipe) {
   Recipe copy = recipe;
   json record = json::object();
-  for_each_field(copy, [&](const Field& field) { record[file_key(field.name())] = field.get(); });
+  for_each_field(copy, [&](const Field& field) {
+    if (field.about().recorded) record[file_key(field.name())] = field.get();
+  });
   return record;
 }
 
@@ -111,6 +113,7 @@ Recipe recipe_from_json(const json& record, std::string_view where) {
       if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
     }
     for (const Field& field : fields) {
+      if (!field.about().recorded) continue;
       const std::string key = file_key(field.name());
       user_check(record.contains(key), "its recipe does not say '{}'", key);
       if (key != "model") field.set(record[key]);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "report/markup.h"
 
 namespace thimble {
 namespace {
@@ -23,21 +24,6 @@ std::string joined(std::string_view names) {
     names.remove_prefix(std::min(gap + 1, names.size()));
   }
   return all;
-}
-
-std::string escaped(std::string_view text) {
-  std::string html;
-  for (const char c : text) {
-    if (c == '<')
-      html += "&lt;";
-    else if (c == '>')
-      html += "&gt;";
-    else if (c == '&')
-      html += "&amp;";
-    else
-      html += c;
-  }
-  return html;
 }
 
 // Inside of a script element nothing may look like its end, or like a comment's beginning.
@@ -72,7 +58,7 @@ std::string make_page(std::string_view name, std::string_view title, const nlohm
     else if (what == "script")
       html += "<script>\n" + joined(names) + "</script>";
     else if (what == "title")
-      html += escaped(title);
+      html += escaped_markup(title);
     else if (what == "data")
       html += "<script id=\"data\" type=\"application/json\">" + script_text(data) + "</script>";
   }

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "report/markup.h"
+
 namespace thimble {
 namespace {
 
@@ -14,23 +16,6 @@ constexpr std::string_view kInk = "#2d3748", kFaint = "#718096", kRule = "#e2e8f
 // By Role. Those of the page (report/page/theme.css), in the light.
 constexpr std::array<std::string_view, kRoles> kColours = {
     "#9aa5b1", "#3b5bdb", "#e8a33d", "#8a63d2", "#2a9d8f", "#6b7b8c", "#d9644a", "#c3cad2"};
-
-std::string escaped(std::string_view text) {
-  std::string xml;
-  for (const char c : text) {
-    if (c == '<')
-      xml += "&lt;";
-    else if (c == '>')
-      xml += "&gt;";
-    else if (c == '&')
-      xml += "&amp;";
-    else if (c == '"')
-      xml += "&quot;";
-    else
-      xml += c;
-  }
-  return xml;
-}
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view colour) {
   return fmt::format(
@@ -122,7 +107,7 @@ void SvgChart::y_axis(double low, double high, const std::vector<Tick>& ticks,
 void SvgChart::text(double x, double y, std::string_view anchor, std::string_view words,
                     std::string_view more) {
   body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
-                       anchor, more, escaped(words));
+                       anchor, more, escaped_markup(words));
 }
 
 void SvgChart::legend(const std::vector<std::pair<std::string, std::string>>& entries) {

@@ -49,7 +49,7 @@ class Sweep {
     return {.graph = graph(),
             .costs = costs_,
             .policy = std::string(policy),
-            .microbatches = microbatches_.count()};
+            .microbatches = microbatches_.turns()};
   }
 
   void add(const Plan& plan, std::optional<Bytes> budget) {

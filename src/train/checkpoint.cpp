@@ -14,9 +14,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_digest.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "comm/agreement.h"
 #include "data/fingerprint.h"
+#include "train/parts.h"
 #include "train/safetensors.h"
 #include "train/weights_file.h"
 
@@ -32,6 +35,7 @@ constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
 
 bool is_model_role(Role role) { return role == Role::weight || role == Role::statistic; }
+bool is_state_role(Role role) { return role == Role::optimizer_state; }
 
 template <class Chosen>
 std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
@@ -44,33 +48,30 @@ std::vector<ValueId> persistent_values(const Graph& graph, Chosen&& chosen) {
   return values;
 }
 
+// Whether this rank is the one that writes.
+bool writes(const Program& program) {
+  return program.ranks() == nullptr || program.ranks()->rank() == 0;
+}
+
 // Returns the sha256 of what was written, as it was before it went to the disk: what the disk makes
-// of it shows when the checkpoint is loaded.
+// of it shows when the checkpoint is loaded. Ranks that do not write take part in what is read of parts.
 std::string write_tensors(const std::string& path, Program& program,
                           const std::vector<ValueId>& values) {
   std::vector<TensorToWrite> tensors;
+  const bool here = writes(program);
   for (const ValueId value : values) {
     const Value& v = program.graph()[value];
-    tensors.push_back({v.name, v.type, {}, [&program, value](int64_t at, auto out) {
-                         program.read(value, at, out);
+    if (!here && !v.is_part()) continue;
+    tensors.push_back({v.name, whole_type(v), {}, [&program, value](int64_t at, auto out) {
+                         read_whole(program, value, at, out);
                        }});
+  }
+  if (!here) {
+    stream_safetensors(tensors);
+    return "";
   }
   Sha256 hash;
   write_safetensors(path, tensors, model_metadata(program.graph()), &hash);
-  return hash.hex();
-}
-
-std::string file_sha256(const std::string& path) {
-  const ReadFile file(path);
-  Sha256 hash;
-  std::array<std::byte, 65536> block;
-  for (int64_t at = 0; at < file.size();) {
-    const int64_t size = std::min<int64_t>(file.size() - at, block.size());
-    const std::span<std::byte> part(block.data(), static_cast<size_t>(size));
-    file.read_at(at, part);
-    hash.update(part);
-    at += size;
-  }
   return hash.hex();
 }
 
@@ -98,18 +99,26 @@ void check_tensors(const SafetensorsFile& file, const Graph& graph,
     const StoredTensor* stored = file.find(graph[value].name);
     user_check(stored != nullptr, "'{}' has no tensor '{}': it holds another model than {}",
                file.path(), graph[value].name, graph.name);
-    user_check(stored->type == graph[value].type,
+    const TensorType wanted = whole_type(graph[value]);
+    user_check(stored->type == wanted,
                "'{}': tensor '{}' is {}, but {} wants {}: it holds another model", file.path(),
-               graph[value].name, to_string(stored->type), graph.name,
-               to_string(graph[value].type));
+               graph[value].name, to_string(stored->type), graph.name, to_string(wanted));
   }
 }
 
 void read_tensors(const SafetensorsFile& file, Program& program,
                   const std::vector<ValueId>& values) {
   for (const ValueId value : values) {
+    const Value& kept = program.graph()[value];
+    const StoredTensor& stored = file.at(kept.name);
+    const int64_t begin = first_element(program, value) * size_of(kept.type.dtype);
+    const int64_t held =
+        std::clamp<int64_t>(stored.type.bytes().count - begin, 0, kept.type.bytes().count);
     const Loan loan = program.borrow(value, Loan::Use::write);
-    file.read_into(program.graph()[value].name, loan.bytes());
+    const std::span<std::byte> bytes = loan.bytes();
+    const auto own = bytes.first(static_cast<size_t>(held));
+    if (!own.empty()) file.read_part(stored, begin, own);
+    std::ranges::fill(bytes.subspan(own.size()), std::byte{0});
   }
 }
 
@@ -185,6 +194,12 @@ void remove_others(const fs::path& root, const std::string& kept, int64_t keep) 
 
 std::string save_checkpoint(const std::string& out, Program& program, const Position& position,
                             int64_t keep) {
+  if (!writes(program)) {
+    for (const auto& chosen : {is_model_role, is_state_role}) {
+      write_tensors("", program, persistent_values(program.graph(), chosen));
+    }
+    return text_of_first(*program.ranks(), "");
+  }
   ensure_directory(out);
   const fs::path root(out);
   // The same step saved again gets a folder of its own: the one before stays whole until `latest`
@@ -202,9 +217,8 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
     const Graph& graph = program.graph();
     const std::string weights = write_tensors((partial / kWeights).string(), program,
                                               persistent_values(graph, is_model_role));
-    const std::string optimizer =
-        write_tensors((partial / kOptimizer).string(), program,
-                      persistent_values(graph, [](Role r) { return r == Role::optimizer_state; }));
+    const std::string optimizer = write_tensors((partial / kOptimizer).string(), program,
+                                                persistent_values(graph, is_state_role));
     nlohmann::json state = {
         {"format", kFormat},
         {"step", position.step},
@@ -232,7 +246,9 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
   sync_folder(root);
 
   remove_others(root, name, keep);
-  return folder.string();
+  // The others go on when it is there.
+  return program.ranks() == nullptr ? folder.string()
+                                    : text_of_first(*program.ranks(), folder.string());
 }
 
 void remove_old_checkpoints(const std::string& out, int64_t keep) {
@@ -308,8 +324,7 @@ Position load_checkpoint(const std::string& folder, Program& program, const nloh
   const SafetensorsFile optimizer((root / kOptimizer).string());
   const Graph& graph = program.graph();
   const auto model_values = persistent_values(graph, is_model_role);
-  const auto state_values =
-      persistent_values(graph, [](Role r) { return r == Role::optimizer_state; });
+  const auto state_values = persistent_values(graph, is_state_role);
   check_tensors(weights, graph, model_values);
   check_tensors(optimizer, graph, state_values);
   read_tensors(weights, program, model_values);

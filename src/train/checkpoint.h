@@ -26,7 +26,9 @@ struct Position {
 };
 
 // Writes a checkpoint, makes it the latest, then removes the ones before it, but that `keep` stay in
-// all. On failure (UserError) the latest one is still the one before. Returns its folder.
+// all. On failure (UserError) the latest one is still the one before. Returns its folder. Of several
+// ranks all call it, and the first writes; what they have parts of is written whole, so that any number
+// of ranks can go on from it.
 std::string save_checkpoint(const std::string& out, Program& program, const Position& position,
                             int64_t keep = 1);
 

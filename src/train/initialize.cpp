@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/philox.h"
+#include "train/parts.h"
 #include "train/random_choice.h"
 #include "transform/sparse_weights.h"
 
@@ -96,6 +97,15 @@ class Draws {
   uint64_t stream_;
 };
 
+// The numbers that a part has of the whole, zeros behind its end.
+template <class T>
+void draw_part(const Draws& draws, std::span<T> elements, int64_t first, const Value& value) {
+  const int64_t held = std::clamp<int64_t>(value.whole.elements() - first, 0, std::ssize(elements));
+  for (int64_t i = 0; i < std::ssize(elements); ++i) {
+    elements[static_cast<size_t>(i)] = i < held ? static_cast<T>(draws.one(first + i)) : T{};
+  }
+}
+
 // Ones of the masks at random places, and at each the number that the dense weight would start
 // with.
 void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t seed) {
@@ -142,6 +152,7 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const std::span<T> elements = loan.as<T>();
+      if (value.is_part()) return draw_part(draws, elements, first_element(program, id), value);
       for_ranges(std::ssize(elements), kGrain,
                  [&](int64_t begin, int64_t end) { draws.range(elements, begin, end); });
     });

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bits.h"
+#include "train/parts.h"
 
 namespace thimble {
 namespace {
@@ -54,7 +55,7 @@ std::vector<ModelTensor> model_tensors(const Graph& graph) {
 void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                        std::span<std::byte> out) {
   if (!tensor.packed) {
-    program.read(tensor.value, offset, out);
+    read_whole(program, tensor.value, offset, out);
     return;
   }
   std::fill(out.begin(), out.end(), std::byte{0});
@@ -67,7 +68,7 @@ void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offs
 void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                         std::span<const std::byte> in) {
   if (!tensor.packed) {
-    program.write(tensor.value, offset, in);
+    write_whole(program, tensor.value, offset, in);
     return;
   }
   for_each_nonzero(program, tensor, offset, std::ssize(in), Loan::Use::change,

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "train/parts.h"
 
 namespace thimble {
 namespace {
@@ -66,8 +67,12 @@ std::vector<OutsideTensor> tensors_of(const Graph& graph, const ForeignNames& fo
 
 }  // namespace
 
+std::optional<ForeignNames> names_outside(const Model& model) {
+  return model.first_values.empty() ? std::nullopt : model.foreign;
+}
+
 TensorType type_of(const OutsideTensor& outside, const Graph& graph) {
-  const TensorType& own = graph[outside.tensor.value].type;
+  const TensorType own = whole_type(graph[outside.tensor.value]);
   std::vector<int64_t> dims(own.shape.dims().begin(), own.shape.dims().end());
   for (size_t k = 0; k < outside.axes.size(); ++k) {
     dims[static_cast<size_t>(outside.axes[k])] = own.shape[static_cast<int>(k)];
@@ -98,7 +103,7 @@ std::vector<std::byte> as_ours(const OutsideTensor& outside, const TensorType& t
 void read_outside_tensor(Program& program, const OutsideTensor& outside, std::span<std::byte> out) {
   read_model_tensor(program, outside.tensor, 0, out);
   if (!outside.turned()) return;
-  const TensorType& own = program.graph()[outside.tensor.value].type;
+  const TensorType own = whole_type(program.graph()[outside.tensor.value]);
   std::ranges::copy(turned(out, own.shape, inverse(outside.axes), size_of(own.dtype)), out.begin());
 }
 

@@ -84,6 +84,7 @@ Asked ask(const std::string& model, const Settings& typed) {
 Resolved resolve(const Asked& asked, bool needs_data) {
   Resolved resolved;
   resolved.recipe = asked.recipe;
+  resolved.said = asked.said;
   resolved.run = asked.run;
   ModelOptions& model = resolved.recipe.model;
   DataSpec& data = resolved.recipe.data;

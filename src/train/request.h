@@ -25,7 +25,8 @@ Asked ask(const std::string& model, const Settings& typed);
 // The recipe, and the data set where one was named (or is needed).
 struct Resolved {
   Recipe recipe;
-  Settings run;                      // as in Asked
+  Settings said;  // as in Asked
+  Settings run;
   std::unique_ptr<Dataset> dataset;  // null: a plan without --data
 };
 Resolved resolve(const Asked& asked, bool needs_data);

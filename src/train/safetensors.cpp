@@ -56,12 +56,25 @@ struct Output {
   }
 };
 
-void stream(Output& out, const TensorToWrite& tensor, std::vector<std::byte>& chunk) {
+// Widest elements first, so that all of them are aligned, then by name.
+std::vector<const TensorToWrite*> in_file_order(std::span<const TensorToWrite> tensors) {
+  std::vector<const TensorToWrite*> order;
+  for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) {
+    return std::tuple(-size_of(a->type.dtype), std::string_view(a->name)) <
+           std::tuple(-size_of(b->type.dtype), std::string_view(b->name));
+  });
+  return order;
+}
+
+// The bytes of a tensor, in order; `chunk` is room for those that have to be asked for.
+template <class Body>
+void for_each_piece(const TensorToWrite& tensor, std::vector<std::byte>& chunk, const Body& body) {
   const int64_t total = tensor.type.bytes().count;
   if (!tensor.fetch) {
     internal_check(std::ssize(tensor.bytes) == total,
                    "write_safetensors: the bytes of '" + tensor.name + "' do not fit its type");
-    out.write(tensor.bytes);
+    body(tensor.bytes);
     return;
   }
   chunk.resize(static_cast<size_t>(kChunkBytes));
@@ -69,20 +82,22 @@ void stream(Output& out, const TensorToWrite& tensor, std::vector<std::byte>& ch
     const auto piece =
         std::span(chunk).first(static_cast<size_t>(std::min(kChunkBytes, total - at)));
     tensor.fetch(at, piece);
-    out.write(piece);
+    body(piece);
   }
 }
 
 }  // namespace
 
+void stream_safetensors(std::span<const TensorToWrite> tensors) {
+  std::vector<std::byte> chunk;
+  for (const TensorToWrite* tensor : in_file_order(tensors)) {
+    for_each_piece(*tensor, chunk, [](std::span<const std::byte>) {});
+  }
+}
+
 void write_safetensors(const std::string& path, std::span<const TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata, Sha256* hash) {
-  std::vector<const TensorToWrite*> order;
-  for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const TensorToWrite* a, const TensorToWrite* b) {
-    return std::tuple(-size_of(a->type.dtype), std::string_view(a->name)) <
-           std::tuple(-size_of(b->type.dtype), std::string_view(b->name));
-  });
+  const std::vector<const TensorToWrite*> order = in_file_order(tensors);
 
   SafetensorsHeader header{.metadata = metadata};
   int64_t offset = 0;
@@ -98,7 +113,9 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
   out.write(little_endian(text.size()));
   out.write(std::as_bytes(std::span(text)));
   std::vector<std::byte> chunk;
-  for (const TensorToWrite* tensor : order) stream(out, *tensor, chunk);
+  for (const TensorToWrite* tensor : order) {
+    for_each_piece(*tensor, chunk, [&](std::span<const std::byte> piece) { out.write(piece); });
+  }
   out.file.commit();
 }
 

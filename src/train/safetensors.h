@@ -41,6 +41,9 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
                        const std::map<std::string, std::string>& metadata = {},
                        Sha256* hash = nullptr);
 
+// The same with nowhere to write: asks for every piece of every tensor in the order of the file.
+void stream_safetensors(std::span<const TensorToWrite> tensors);
+
 struct StoredTensor {
   std::string name;
   TensorType type;

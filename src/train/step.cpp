@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 
 namespace thimble {
 namespace {
@@ -42,13 +43,28 @@ TrainingRows TrainingStep::rows_of(MicrobatchId which) const {
           .first = which.number * planned_.microbatches.rows};
 }
 
+MicrobatchId TrainingStep::own(int64_t step, int turn) const {
+  const Communicator* const ranks = planned_.backend->ranks();
+  return {step, turn * planned_.microbatches.ranks + (ranks == nullptr ? 0 : ranks->rank())};
+}
+
+int64_t TrainingStep::longest_of_turn(MicrobatchId which, int64_t rows) const {
+  const int ranks = planned_.microbatches.ranks;
+  int64_t longest = 0;
+  for (int k = 0; k < ranks; ++k) {
+    const MicrobatchId other = {which.step, which.number / ranks * ranks + k};
+    longest = std::max(longest, source_.longest(rows_of(other), rows));
+  }
+  return longest;
+}
+
 TrainingStep::Part& TrainingStep::part_of(MicrobatchId which) {
   const Microbatches& all = planned_.microbatches;
   const Bucket* const bucket = source_.bucket(which.step);
   const int64_t rows = bucket != nullptr         ? bucket->rows / all.count()
                        : which.number < all.full ? all.rows
                                                  : all.rest;
-  const int64_t length = bucket != nullptr ? bucket->length : source_.longest(rows_of(which), rows);
+  const int64_t length = bucket != nullptr ? bucket->length : longest_of_turn(which, rows);
   Part* fitting = nullptr;
   for (Part& part : parts_) {
     const VariantShape& shape = part.variant().shape;
@@ -123,7 +139,7 @@ void TrainingStep::run_microbatch(MicrobatchId which, Part& part, double rate, b
 
 // The rows of a step while the device is busy with the one before, which any failure leaves alone.
 void TrainingStep::fill_ahead(int64_t step) {
-  const MicrobatchId next = {step, 0};
+  const MicrobatchId next = own(step, 0);
   try {
     source_.prepare(step);
     fill_rows(next, part_of(next));
@@ -135,20 +151,21 @@ void TrainingStep::fill_ahead(int64_t step) {
 
 void TrainingStep::run(int64_t step, double rate, bool traced) {
   if (ahead_failed_) std::rethrow_exception(std::exchange(ahead_failed_, nullptr));
-  if (ahead_ != MicrobatchId{step, 0}) source_.prepare(step);
+  if (ahead_ != own(step, 0)) source_.prepare(step);
   for (Part& part : parts_) part.runs = 0;
   // A step of one microbatch is all its own; the sums of several begin and end with the first variant.
-  const int count = planned_.microbatches.count();
-  result_ = count == 1 ? &part_of({step, 0}) : &first();
+  const int turns = planned_.microbatches.turns();
+  result_ = turns == 1 ? &part_of(own(step, 0)) : &first();
   Trace* trace = traced ? &result_->trace : nullptr;
   feed_scalars(*result_, step, rate);
-  spoiled_ = count > 1;
+  spoiled_ = turns > 1;
   result_->program().run_phase(Phase::begin, trace);
   bool others = false;
-  for (int number = 0; number < count; ++number) {
-    Part& part = part_of({step, number});
+  for (int turn = 0; turn < turns; ++turn) {
+    const MicrobatchId which = own(step, turn);
+    Part& part = part_of(which);
     others = others || &part != result_;
-    run_microbatch({step, number}, part, rate, traced);
+    run_microbatch(which, part, rate, traced);
   }
   counted_ = filled_;
   // Its own microbatches leave them alone; those of other variants do not know where they are.

@@ -13,7 +13,7 @@
 
 namespace thimble {
 
-// A microbatch of a step.
+// A microbatch of a step, of all that its ranks have together.
 struct MicrobatchId {
   int64_t step = 0;
   int number = 0;
@@ -81,7 +81,11 @@ class TrainingStep {
 
  private:
   Part& first() { return parts_.front(); }
+  // This rank's microbatch of a turn in which every rank computes one.
+  MicrobatchId own(int64_t step, int turn) const;
   TrainingRows rows_of(MicrobatchId which) const;
+  // The longest record that any rank has in the turn: all of them run the same variant.
+  int64_t longest_of_turn(MicrobatchId which, int64_t rows) const;
   void feed_scalars(Part& part, int64_t step, double rate);
   void feed_rows(MicrobatchId which, Part& part);
   void fill_rows(MicrobatchId which, Part& part);

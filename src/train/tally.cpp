@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/agreement.h"
+
 namespace thimble {
 namespace {
 
@@ -32,6 +34,15 @@ void Tally::add(Program& program, const Model& model, double counted, double wei
     if (metric.sum.valid()) sums_[m].sum += number(program, metric.sum);
     sums_[m].count += metric.count.valid() ? number(program, metric.count) : counted;
   }
+}
+
+void Tally::add_up(Communicator& ranks) {
+  std::vector<double> numbers = {loss_, weight_};
+  for (const Sum& sum : sums_) numbers.insert(numbers.end(), {sum.sum, sum.count});
+  thimble::add_up(ranks, numbers);
+  loss_ = numbers[0];
+  weight_ = numbers[1];
+  for (size_t m = 0; m < sums_.size(); ++m) sums_[m] = {numbers[2 + 2 * m], numbers[3 + 2 * m]};
 }
 
 Figures Tally::figures() const {

@@ -11,6 +11,8 @@
 
 namespace thimble {
 
+class Communicator;
+
 struct Figure {
   std::string name;  // as Metric has it, and the next two
   std::string brief;
@@ -34,6 +36,9 @@ class Tally {
   // Adds the results of a program that has just run, of `model` (that the tally is for, or of a
   // variant of it). `counted` is what the batch's loss is a mean over; the loss counts `weight` times.
   void add(Program& program, const Model& model, double counted, double weight);
+
+  // Adds what all ranks have.
+  void add_up(Communicator& ranks);
 
   Figures figures() const;
   bool empty() const { return weight_ == 0; }

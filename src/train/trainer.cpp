@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
+#include "comm/agreement.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
+#include "train/outside_tensors.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -50,15 +54,24 @@ Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptio
     evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
   }
   start();
-  if (!options_.out.empty()) {  // when nothing else can be wrong
+  if (!options_.out.empty() && first_rank()) {  // when nothing else can be wrong
     ensure_directory(options_.out);
     remove_old_checkpoints(options_.out, recipe().keep_checkpoints);
     record_plan(options_.out, planned_);
   }
-  log_ = std::make_unique<RunLog>(options_.out, options_.tensorboard, result_.resumed_at, steps_);
+  const bool logs = first_rank();
+  log_ = std::make_unique<RunLog>(logs ? options_.out : "", logs ? options_.tensorboard : "",
+                                  result_.resumed_at, steps_);
 }
 
 Trainer::~Trainer() = default;
+
+bool Trainer::first_rank() const { return ranks() == nullptr || ranks()->rank() == 0; }
+
+bool Trainer::asked_to_stop() const {
+  const bool asked = options_.stop && options_.stop();
+  return ranks() == nullptr ? asked : any_rank(*ranks(), asked);
+}
 
 void Trainer::start() {
   set_first_values(program(), planned_.full().model, recipe().seed);
@@ -69,11 +82,16 @@ void Trainer::start() {
   if (options_.resume) {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
-    check_keys(recipe_of_checkpoint(*folder), fmt::format("the checkpoint in '{}'", *folder));
-    const Position position =
-        load_checkpoint(*folder, program(), bits_of(to_json(recipe())), options_.fingerprint);
+    const nlohmann::json begun = recipe_of_checkpoint(*folder);
+    check_keys(begun, fmt::format("the checkpoint in '{}'", *folder));
+    nlohmann::json bits = bits_of(to_json(recipe()));
+    if (begun.value("ranks", nlohmann::json(1)) != recipe().ranks.count) {
+      for (const char* key : {"microbatch", "microbatch_tokens"}) bits.erase(key);
+    }
+    const Position position = load_checkpoint(*folder, program(), bits, options_.fingerprint);
     result_.resumed_at = result_.steps = position.step;
     result_.checkpoint = *folder;
+    if (options_.saved) options_.saved(*folder);
     user_check(tally_.from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(!scaler_.dynamic() ||
@@ -179,7 +197,7 @@ void Trainer::step(int64_t step) {
     double seconds = 0;
     for (const TrainingStep::Part& part : step_->parts()) seconds += part.trace.seconds;
     const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
-    if (fastest) {
+    if (fastest && first_rank()) {
       record_trace(options_.out, *step_, step + 1);
       fastest_trace_ = seconds;
     }
@@ -196,7 +214,8 @@ void Trainer::step(int64_t step) {
 
 Figures Trainer::advance() {
   const int64_t step = result_.steps;
-  step_->end_before(step + 1);
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  step_->end_before(source_.known_ahead() ? kNever : step + 1);
   this->step(step);
   result_.steps = step + 1;
   const TrainingStep::Part& done = step_->result();
@@ -221,9 +240,14 @@ BoundVariant& Trainer::evaluator_of(const BatchSource& source, int64_t first) {
 std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* count) {
   Tally tally(planned_.full().model);
   const int64_t most = source.test_count();
+  const int others = ranks() == nullptr ? 1 : ranks()->size();
+  // Ranks take turns, but where they have to gather weights for each other.
+  const bool together =
+      others == 1 || std::ranges::any_of(evaluators_[0].model().graph.nodes,
+                                         [](const Node& node) { return node.op->collective; });
   int64_t first = 0;
-  while (first < most) {
-    if (asked_to_stop()) return std::nullopt;
+  for (int turn = 0; first < most; ++turn) {
+    if ((together || turn % others == 0) && asked_to_stop()) return std::nullopt;
     BoundVariant& evaluator = evaluator_of(source, first);
     if (first + evaluator.variant().shape.rows > most && evaluator.model().whole_batches) {
       user_check(
@@ -233,6 +257,10 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
           evaluator.model().options.name, most, evaluator.variant().shape.rows);
       break;
     }
+    if (!together && turn % others != ranks()->rank()) {
+      first += std::min(evaluator.model().rows(), most - first);
+      continue;
+    }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
     const TestRows filled = source.fill_test(evaluator.program(), evaluator.model(), first);
@@ -241,6 +269,7 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
+  if (!together) tally.add_up(*ranks());
   if (count != nullptr) *count = first;
   return tally.figures();
 }
@@ -275,6 +304,7 @@ std::string Trainer::save() {
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint =
       save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);
+  if (options_.saved) options_.saved(result_.checkpoint);
   return result_.checkpoint;
 }
 
@@ -302,8 +332,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
 
   for (int64_t step = first; step < steps_; ++step) {
     const Clock::time_point before = Clock::now();
+    const double talked = ranks() == nullptr ? 0 : ranks()->seconds();
     this->step(step);
     result_.seconds.push_back(seconds_since(before));
+    if (ranks() != nullptr) result_.communication += ranks()->seconds() - talked;
     result_.steps = step + 1;
     const Bucket* const bucket = source_.bucket(step);
     rows += bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
@@ -360,6 +392,16 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
     result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
   }
+  result_.arena_of_ranks = {result_.measured_arena};
+  if (ranks() != nullptr) {
+    result_.arena_of_ranks.clear();
+    for (const double bytes :
+         gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
+      result_.arena_of_ranks.emplace_back(static_cast<int64_t>(bytes));
+    }
+    const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
+    result_.communication = all > 0 ? result_.communication / all : 0;
+  }
   result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
@@ -372,6 +414,8 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   return result_;
 }
 
-void Trainer::export_weights(const std::string& path) { save_weights(path, program()); }
+void Trainer::export_weights(const std::string& path) {
+  save_weights(path, program(), names_outside(planned_.full().model));
+}
 
 }  // namespace thimble

@@ -21,8 +21,10 @@ namespace thimble {
 
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
-  std::string out = {};      // folder of checkpoints; empty: none
-  bool resume = false;       // continue from out's latest checkpoint, if there is one
+  std::string out = {};  // folder of checkpoints; empty: none
+  // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to divide
+  // the batch into other microbatches than it was begun with.
+  bool resume = false;
   std::string weights = {};  // a safetensors file to start from; empty: the model's own start
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
@@ -32,6 +34,8 @@ struct TrainOptions {
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
   std::string tensorboard = {};  // folder for TensorBoard's event files; empty: none
+  // Called with the folder of a checkpoint that the run can go on from, from now on.
+  std::function<void(const std::string& folder)> saved = {};
 };
 
 // What the caller shows while training runs.
@@ -61,6 +65,8 @@ struct TrainResult {
   Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
+  std::vector<Bytes> arena_of_ranks;  // the same, of every rank
+  double communication = 0;           // share of the steps' time spent with other ranks
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
   double step_ms = 0;           // median
@@ -85,8 +91,8 @@ class Trainer {
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
-  // The same piece by piece, for a caller with a loop of its own, in which nothing of the next step is
-  // fetched ahead. One step, beyond those of the run, too; its figures are its own.
+  // The same piece by piece, for a caller with a loop of its own. One step, beyond those of the run,
+  // too; its figures are its own.
   Figures advance();
   // Over the test records of `source`, which need not be the run's. Empty: asked to stop meanwhile.
   std::optional<Figures> evaluate(const BatchSource& source, int64_t* count = nullptr);
@@ -112,7 +118,10 @@ class Trainer {
   bool is_traced(int64_t step) const;
   double rate_of(int64_t step) const;
   const Recipe& recipe() const { return planned_.recipe; }
-  bool asked_to_stop() const { return options_.stop && options_.stop(); }
+  Communicator* ranks() const { return planned_.backend->ranks(); }
+  bool first_rank() const;
+  // Of several ranks all ask at the same time, and hear the same.
+  bool asked_to_stop() const;
   // Of the step just done, to the run's log; `save` follows.
   void record(const LoggedStep& done, bool tested, bool saving);
   bool test();  // false: asked to stop meanwhile, and nothing is known

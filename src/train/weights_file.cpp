@@ -7,9 +7,11 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "comm/communicator.h"
 #include "train/initialize.h"
 #include "train/onnx_values.h"
 #include "train/outside_tensors.h"
+#include "train/parts.h"
 #include "train/safetensors.h"
 
 namespace thimble {
@@ -150,6 +152,7 @@ std::string load_weights(const std::string& path, Program& program,
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign) {
   const Graph& graph = program.graph();
+  const bool here = program.ranks() == nullptr || program.ranks()->rank() == 0;
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
   for (const OutsideTensor& place : outside_tensors(graph, foreign)) {
@@ -162,8 +165,11 @@ void save_weights(const std::string& path, Program& program,
       }
       std::memcpy(out.data(), whole.data() + at, out.size());
     };
-    tensors.push_back({place.name, type, {}, fetch});
+    if (here || graph[place.tensor.value].is_part()) {
+      tensors.push_back({place.name, type, {}, fetch});
+    }
   }
+  if (!here) return stream_safetensors(tensors);
   std::map<std::string, std::string> metadata = model_metadata(graph);
   if (foreign) metadata["format"] = "pt";  // without which transformers does not read it
   write_safetensors(path, tensors, metadata);
@@ -191,9 +197,10 @@ std::string weights_sha256(Program& program) {
   const Graph& graph = program.graph();
   for (const ModelTensor& tensor : model_tensors(graph)) {
     const Value& value = graph[tensor.value];
-    const std::string label = fmt::format("{} {}\n", value.name, to_string(value.type));
+    const TensorType type = whole_type(value);
+    const std::string label = fmt::format("{} {}\n", value.name, to_string(type));
     hash.update(std::as_bytes(std::span(label)));
-    for_each_piece(value.type, [&](int64_t first, int64_t count) {
+    for_each_piece(type, [&](int64_t first, int64_t count) {
       const std::span<std::byte> bytes = piece.bytes(value.type.dtype, count);
       read_model_tensor(program, tensor, first * size_of(value.type.dtype), bytes);
       hash.update(bytes);

@@ -20,7 +20,7 @@ std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign = {});
 
 // Weights and statistics as one safetensors file, sparse weights in full; as another program has
-// them, where `foreign` is given.
+// them, where `foreign` is given. Of several ranks all call it, and the first writes.
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign = {});
 

@@ -48,16 +48,31 @@ bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec) {
   return spec.state_bits == 8 && b.type(w).elements() >= kCodeBlock;
 }
 
-BlockState add_block_state(Builder& b, ValueId w, const std::string& what) {
+void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own) {
+  if (graph[w].is_part()) {
+    graph[state].whole = graph[w].whole;
+  } else if (own != w) {
+    graph[state].whole = graph[w].type.shape;
+  }
+}
+
+BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string& what) {
   const std::string name = b.graph()[w].name + "." + what;
-  const TensorType type = b.type(w);
-  return {b.state(name, {type.shape, DType::u8}),
-          b.state(name + ".scales", {{code_blocks(type.elements())}, DType::f32})};
+  const TensorType type = b.type(own);
+  const BlockState state = {
+      b.state(name, {type.shape, DType::u8}),
+      b.state(name + ".scales", {{code_blocks(type.elements())}, DType::f32})};
+  Graph& graph = b.graph();
+  set_whole(graph, state.codes, w, own);
+  if (graph[state.codes].is_part()) {
+    graph[state.scales].whole = {code_blocks(graph[state.codes].whole.elements())};
+  }
+  return state;
 }
 
 BlockState add_fold_start(Builder& b, ValueId w, const OptimizerSpec& spec,
                           const std::string& name) {
-  const BlockState m = add_block_state(b, w, "momentum");
+  const BlockState m = add_block_state(b, w, w, "momentum");
   const auto decayed =
       b.apply("momentum_decay_8bit", {m.codes, m.scales, w},
               {{"momentum", spec.momentum}, {"weight_decay", decay_of(b.graph(), w, spec)}});

@@ -17,8 +17,11 @@ struct BlockState {
 // Whether the state of w is kept so. Weights smaller than a block would gain nothing by it.
 bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec);
 
-// State of w that begins at zero. The codes have the name that f32 state would have.
-BlockState add_block_state(Builder& b, ValueId w, const std::string& what);
+// Notes of a state like `own`, which is w or this rank's part of it, what it is a part of.
+void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own);
+
+// State like `own` that begins at zero. The codes have the name that f32 state would have.
+BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string& what);
 
 // Folding (see transform/accumulate.h): what the gradients of a step are added into, under names
 // that begin with `name`, and one gradient added to it. Its numbers are rounded anew with each

@@ -7,12 +7,13 @@
 namespace thimble {
 
 ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm,
-                        ValueId unscaling) {
+                        ValueId unscaling, const RanksSpec& in_parts) {
   ValueId squares;
   for (const ValueId gradient : gradients) {
     if (!gradient.valid()) continue;
     squares = b.accumulate("sum_of_squares", {gradient}, {}, {squares}).front();
   }
+  if (in_parts.several()) squares = add_sum_over_ranks(b, squares, in_parts);
   std::vector<ValueId> inputs = {squares};
   if (unscaling.valid()) inputs.push_back(unscaling);
   return b.op("clip_factor", std::move(inputs), {{"max_norm", max_norm}});

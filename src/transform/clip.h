@@ -11,9 +11,10 @@
 namespace thimble {
 
 // f32 [1]: what brings the gradients that are valid down to `max_norm`, at most 1. Of a scaled
-// loss, `unscaling` is what makes them gradients of the loss itself, and so does the result.
+// loss, `unscaling` is what makes them gradients of the loss itself, and so does the result. Of several
+// ranks, gradients are parts of them.
 ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm,
-                        ValueId unscaling = {});
+                        ValueId unscaling = {}, const RanksSpec& in_parts = {});
 
 // What arrives at the loss, `loss_scale`, times what brings the gradients down to `max_norm`; right
 // behind the gradients, none of which is then needed any longer. Not a number where they

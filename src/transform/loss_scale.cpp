@@ -57,7 +57,7 @@ ValueId add_loss_scale(Graph& graph, const LossScaling& scaling) {
 }
 
 Unscaling add_unscaling(Builder& b, ValueId loss_scale, std::span<const ValueId> gradients,
-                        const LossScaling& scaling) {
+                        const LossScaling& scaling, const RanksSpec& in_parts) {
   if (scaling.kind == Kind::none) return {};
   if (scaling.kind == Kind::fixed) return {b.constant(1 / scaling.start, {{1}, kScalar}), {}};
   ValueId overflow =
@@ -66,6 +66,7 @@ Unscaling add_unscaling(Builder& b, ValueId loss_scale, std::span<const ValueId>
     const auto some = gradients.subspan(first, std::min(kCountedAtOnce, gradients.size() - first));
     overflow = b.accumulate("count_nonfinite", {some.begin(), some.end()}, {}, {overflow}).front();
   }
+  if (in_parts.several()) overflow = add_sum_over_ranks(b, overflow, in_parts);
   return {b.op("gradient_factor", {loss_scale, overflow}), overflow};
 }
 

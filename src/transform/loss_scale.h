@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "transform/shard.h"
 
 namespace thimble {
 
@@ -39,7 +40,8 @@ struct Unscaling {
   ValueId overflow;  // f32 [1]: elements of gradients that are not finite; invalid: not counted
 };
 // A dynamic factor is known only when every gradient is, so that all updates wait for all of them.
+// Of several ranks, gradients are parts of them.
 Unscaling add_unscaling(Builder& b, ValueId loss_scale, std::span<const ValueId> gradients,
-                        const LossScaling& scaling);
+                        const LossScaling& scaling, const RanksSpec& in_parts = {});
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/dynamic_code.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "transform/accumulate.h"
@@ -48,10 +49,11 @@ Attrs settings_of(const UpdateRule& rule, OptimizerSpec spec, double decay) {
 class UpdateNodes {
  public:
   UpdateNodes(Builder& b, const OptimizerSpec& spec, const OptimizerInputs& scalars,
-              WeightSettings otherwise = {})
+              const RanksSpec& ranks, WeightSettings otherwise = {})
       : b_(b),
         spec_(spec),
         scalars_(scalars),
+        ranks_(ranks),
         otherwise_(std::move(otherwise)),
         rule_(running_rule(spec)) {}
 
@@ -67,20 +69,14 @@ class UpdateNodes {
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
       add_node(rule_.op, rule_, w, with_factored_state(w, g), {}, factor, settings);
-    } else if (rule_.states.size() > 0 && wants_8bit_state(b_, w, spec_)) {
-      std::vector<ValueId> inputs = {w, g};
-      for (const RuleState& state : rule_.states) {
-        const BlockState coded = add_block_state(b_, w, std::string(state.name));
-        inputs.insert(inputs.end(), {coded.codes, coded.scales});
-      }
-      add_node("update_8bit", rule_, w, std::move(inputs), {}, factor, settings);
+    } else if (ranks_.parts() &&
+               !b_.graph()[w].is_part()) {  // g is a part; what becomes of it, all get
+      const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), part_unit(spec_));
+      const ValueId part = b_.op("own_part", {w}, parts);
+      b_.graph()[part].whole = b_.shape(w);
+      b_.apply("gather_update", {w, add_with_state(w, part, g, factor, settings)}, parts);
     } else {
-      std::vector<ValueId> inputs = {w, g};
-      for (const RuleState& state : rule_.states) {
-        const DType dtype = state.like_gradient ? b_.type(g).dtype : DType::f32;
-        inputs.push_back(b_.state(name_of(w, state), {b_.shape(w), dtype}));
-      }
-      add_node("update", rule_, w, std::move(inputs), {}, factor, settings);
+      add_with_state(w, w, g, factor, settings);
     }
   }
 
@@ -100,6 +96,24 @@ class UpdateNodes {
   }
   std::string name_of(ValueId w, const RuleState& state) const {
     return fmt::format("{}.{}", b_.graph()[w].name, state.name);
+  }
+
+  // Updates `own`, which is w or this rank's part of it; returns what becomes of it.
+  ValueId add_with_state(ValueId w, ValueId own, ValueId g, ValueId factor, const Attrs& settings) {
+    const bool coded = rule_.states.size() > 0 && wants_8bit_state(b_, own, spec_);
+    std::vector<ValueId> inputs = {own, g};
+    for (const RuleState& state : rule_.states) {
+      if (coded) {
+        const BlockState blocks = add_block_state(b_, w, own, std::string(state.name));
+        inputs.insert(inputs.end(), {blocks.codes, blocks.scales});
+        continue;
+      }
+      const DType dtype = state.like_gradient ? b_.type(g).dtype : DType::f32;
+      inputs.push_back(b_.state(name_of(w, state), {b_.shape(own), dtype}));
+      set_whole(b_.graph(), inputs.back(), w, own);
+    }
+    return add_node(coded ? "update_8bit" : "update", rule_, w, std::move(inputs), {}, factor,
+                    settings);
   }
   const UpdateRule& folded_rule() const {
     return *find_update_rule(rule_of(spec_).without_momentum);
@@ -122,15 +136,18 @@ class UpdateNodes {
   }
 
   // op(tensors..., [compensation,] scalars..., behind_scalars..., [factor,] [key]).
-  void add_node(std::string_view op, const UpdateRule& rule, ValueId w, std::vector<ValueId> inputs,
-                const std::vector<ValueId>& behind_scalars, ValueId factor, Attrs attrs) {
+  ValueId add_node(std::string_view op, const UpdateRule& rule, ValueId w,
+                   std::vector<ValueId> inputs, const std::vector<ValueId>& behind_scalars,
+                   ValueId factor, Attrs attrs) {
     const bool coded = op == "update_8bit";
     if (rule.op.empty()) attrs.set("rule", std::string(rule.name));
     const DType dtype = b_.type(w).dtype;
     const bool rounds = dtype == DType::f16 || dtype == DType::bf16;
     const Rounding rounding = rounds ? spec_.rounding : Rounding::nearest;
     if (rounding == Rounding::kahan) {
-      inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(w)));
+      const ValueId own = inputs[0];
+      inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(own)));
+      set_whole(b_.graph(), inputs.back(), w, own);
       attrs.set("rounding", std::string("kahan"));
     }
     inputs.push_back(rate_);
@@ -148,12 +165,13 @@ class UpdateNodes {
     if (stochastic || (coded && rounds_at_random(rule))) {
       attrs.set("stream", b_.next_random_stream());
     }
-    b_.apply(op, std::move(inputs), std::move(attrs));
+    return b_.op(op, std::move(inputs), std::move(attrs));
   }
 
   Builder& b_;
   const OptimizerSpec& spec_;
   const OptimizerInputs& scalars_;
+  const RanksSpec& ranks_;
   const WeightSettings otherwise_;
   const UpdateRule& rule_;
   std::map<double, ValueId> rates_;        // by factor
@@ -178,13 +196,14 @@ ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
 void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const ValueId> gradients,
                std::span<const BlockState> starts, const OptimizerSpec& spec,
                bool several_microbatches, ValueId factor, OptimizerInputs& scalars) {
+  const RanksSpec whole;  // what is folded is
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!starts[i].codes.valid()) continue;
     if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
     b.set_phase(Phase::each);
     const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
     b.set_phase(several_microbatches ? Phase::end : Phase::each);
-    UpdateNodes(b, spec, scalars).add_folded(weights[i], m);
+    UpdateNodes(b, spec, scalars, whole).add_folded(weights[i], m);
   }
 }
 
@@ -203,7 +222,8 @@ std::string_view name_of(DecayOn on) { return on == DecayOn::all ? "all" : "matr
 
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec) {
   const Value& value = graph[weight];
-  const bool matrix = value.type.shape.rank() >= 2 || value.name == kSparseValues;
+  const Shape& shape = value.is_part() ? value.whole : value.type.shape;
+  const bool matrix = shape.rank() >= 2 || value.name == kSparseValues;
   return spec.decay_on == DecayOn::all || matrix ? spec.weight_decay : 0;
 }
 
@@ -218,14 +238,29 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
   return values;
 }
 
+int64_t part_unit(const OptimizerSpec& spec) {
+  // Loops over elements take some at a time; those that are left over may round otherwise. Lines of 64
+  // bytes are what they all divide, and what the arena aligns to.
+  constexpr int64_t kLine = 16;
+  return spec.state_bits == 8 ? kCodeBlock : kLine;
+}
+
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
-                            std::span<const ValueId> gradients, const OptimizerSpec& spec,
+                            std::span<const ValueId> of_rank, const OptimizerSpec& spec,
                             bool several_microbatches, ValueId loss_scale, ValueId rng,
-                            const WeightSettings& otherwise) {
+                            const WeightSettings& otherwise, const RanksSpec& ranks) {
   check_optimizer(spec, several_microbatches);
   user_check(otherwise.empty() || !spec.fold,
              "gradients that are folded into the momentum go by one rate and one decay; leave "
              "--fold out, or the groups of parameters");
+  // A whole sum over the microbatches first is one collective a step; where there is no such sum, or
+  // only a part of it is kept, every microbatch's gradient is summed over the ranks as it is made.
+  const bool at_end =
+      ranks.several() && several_microbatches && !ranks.sums_at_once() && !spec.fold;
+  std::vector<ValueId> gradients(of_rank.begin(), of_rank.end());
+  if (!at_end) {
+    gradients = reduce_gradients(graph, weights, std::move(gradients), ranks, part_unit(spec));
+  }
   Builder b(graph);
   b.set_backward(true);
   OptimizerInputs scalars;
@@ -263,11 +298,16 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     for (size_t s = 0; s < grown.size(); ++s) complete[grown[s]] = totals[s];
   }
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
-  Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling);
+  for (size_t i = 0; i < trained.size() && at_end; ++i) {
+    if (graph[trained[i]].is_part()) continue;
+    complete[i] = reduced(b, complete[i], ranks, part_unit(spec));
+  }
+  const RanksSpec in_parts = ranks.parts() ? ranks : RanksSpec{};
+  Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling, in_parts);
   if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
   scalars.overflow = unscaling.overflow;
   if (spec.clip_norm > 0 && !spec.clip_two_pass) {
-    const ValueId factor = add_clip_factor(b, complete, spec.clip_norm, unscaling.factor);
+    const ValueId factor = add_clip_factor(b, complete, spec.clip_norm, unscaling.factor, in_parts);
     if (unscaling.factor.valid()) {
       unscaling.factor = factor;
     } else {
@@ -276,7 +316,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   }
   fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
   b.set_phase(several_microbatches ? Phase::end : Phase::each);
-  UpdateNodes updates(b, spec, scalars, otherwise);
+  UpdateNodes updates(b, spec, scalars, ranks, otherwise);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (!folded[i].codes.valid()) updates.add(trained[i], complete[i], unscaling.factor);
   }

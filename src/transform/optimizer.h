@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "graph/update_rule.h"
 #include "transform/loss_scale.h"
+#include "transform/shard.h"
 
 namespace thimble {
 
@@ -96,10 +97,15 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
 // `loss_scale` is what add_loss_scale made; `rng` is the model's, where it has one: an update that
 // draws random bits makes one else. `otherwise` goes for weights that gradients are not folded into.
+// Of several ranks, gradients are summed over them, and what a rank keeps a part of is updated in parts.
 // Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
                             bool several_microbatches = false, ValueId loss_scale = {},
-                            ValueId rng = {}, const WeightSettings& otherwise = {});
+                            ValueId rng = {}, const WeightSettings& otherwise = {},
+                            const RanksSpec& ranks = {});
+
+// Elements that parts are multiples of: lines of 64 bytes in f32; blocks, where state has such.
+int64_t part_unit(const OptimizerSpec& spec);
 
 }  // namespace thimble

@@ -37,10 +37,45 @@ void expect_errors_below_a_step() {
   }
 }
 
+// Calls body(integral constant) for every width.
+template <class Body>
+void for_each_width(const Body& body) {
+  for (int bits = kLeastCodeBits; bits <= kMostCodeBits; ++bits) {
+    SCOPED_TRACE(bits);
+    with_group_code(bits, false, [&](auto width, auto) {
+      EXPECT_EQ(width, bits);
+      body(width);
+    });
+  }
+}
+
 TEST(GroupCode, ErrorsStayBelowAStep) {
-  expect_errors_below_a_step<8>();
-  expect_errors_below_a_step<4>();
-  expect_errors_below_a_step<2>();
+  for_each_width([](auto bits) { expect_errors_below_a_step<bits>(); });
+}
+
+// The last bytes are whole, and what lies behind them is neither written nor read.
+TEST(GroupCode, FillsAsManyBytesAsItsBits) {
+  for_each_width([](auto bits) {
+    for (int64_t count = 1; count <= 19; ++count) {
+      const std::vector<float> x = drawn(static_cast<size_t>(count));
+      const auto bytes = static_cast<size_t>(packed_bytes(count, bits));
+      std::vector<uint8_t> packed(bytes + 8, 0xa5);
+      const CodeRange range = encode_group<bits, kAnyNumber>(x.data(), count, packed.data(),
+                                                             [](int64_t) { return 0.5f; });
+      EXPECT_EQ(std::count(packed.begin() + static_cast<ptrdiff_t>(bytes), packed.end(), 0xa5), 8);
+      for (int64_t i = 0; i < count;
+           ++i) {  // bit by bit, as the drawing at the head of the code says
+        int level = 0;
+        for (int64_t b = 0; b < bits; ++b) {
+          const int64_t at = i * bits + b;
+          level |= (packed[static_cast<size_t>(at / 8)] >> (at % 8) & 1) << b;
+        }
+        std::vector<float> back(static_cast<size_t>(count));
+        decode_group<bits, kAnyNumber>(packed.data(), range, count, back.data());
+        EXPECT_EQ(back[static_cast<size_t>(i)], decode_level<kAnyNumber>(range, level));
+      }
+    }
+  });
 }
 
 TEST(GroupCode, IsRightOnAverage) {
@@ -95,9 +130,7 @@ void expect_zeros_kept_and_means_right() {
 }
 
 TEST(GroupCode, KeepsZerosAndIsRightOnAverage) {
-  expect_zeros_kept_and_means_right<8>();
-  expect_zeros_kept_and_means_right<4>();
-  expect_zeros_kept_and_means_right<2>();
+  for_each_width([](auto bits) { expect_zeros_kept_and_means_right<bits>(); });
 }
 
 TEST(GroupCode, KeepsZerosOfGroupsWithFewNumbers) {

@@ -6,7 +6,8 @@ usage: page_test.py THIMBLE [--shots FOLDER]
 Needs chromium, chromium-driver and python3-selenium (`make test-page` installs them). Checked in the
 light, in the dark and at a phone's width: the page draws itself, nothing is fetched, the console stays
 empty, the pointer and the keyboard find tensors by name, nothing is wider than the screen. At 10,000
-calls the time of a frame while the pointer moves is printed, and bounded with room to spare.
+calls the processor time of a frame while the pointer moves is printed, and bounded; wall time is not, since
+others may use the machine.
 """
 import argparse
 import base64
@@ -26,7 +27,7 @@ SCREENS = {  # name: width, height, colour scheme, is it a phone
     "dark": (1280, 900, "dark", False),
     "phone": (390, 844, "light", True),
 }
-SLOWEST_FRAME_MS = 100  # of a machine that others use, too; 16 is smooth
+MOST_WORK_MS = 16  # of processor time: 60 frames a second
 
 
 class Browser:
@@ -189,21 +190,29 @@ def check_theme(browser, check):
     browser.js("document.getElementById('theme').click()")
 
 
-def frame_times(browser, selector, moves=60):
-    """Milliseconds from a move of the pointer to the frame after it is drawn."""
+def work_per_frame(browser, selector, moves=60):
+    """Milliseconds of processor time that the page takes for a move of the pointer and the frame after it."""
     left, top, width, height = browser.box(selector)
-    return browser.driver.execute_async_script("""
+
+    def busy():
+        metrics = browser.call("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+    browser.call("Performance.enable", timeDomain="threadTicks")
+    before = busy()
+    browser.driver.execute_async_script("""
       const [selector, left, top, width, height, moves, done] = arguments;
       const chart = document.querySelector(selector);
-      const times = [];
       function step(i) {
-        if (i === moves) { done(times); return; }
-        const begin = performance.now();
+        if (i === moves) { done(); return; }
         chart.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, pointerType: "mouse",
           clientX: left + 80 + (width - 100) * i / moves, clientY: top + height * (0.35 + 0.5 * Math.abs(Math.sin(i))) }));
-        requestAnimationFrame(() => { const drawn = performance.now(); setTimeout(() => { times.push(performance.now() - begin); step(i + 1); }); });
+        requestAnimationFrame(() => setTimeout(() => step(i + 1)));
       }
       step(0);""", selector, left, top, width, height, moves)
+    work = 1000 * (busy() - before) / moves
+    browser.call("Performance.disable")
+    return work
 
 
 def main():
@@ -250,10 +259,9 @@ def main():
                                   return atob(d.calls.node.data).length / 4;""")
             check(calls >= 10000, f"a step of 10,000 calls at least, not {calls}")
             for chart in ["memory", "address"]:
-                times = sorted(frame_times(browser, f"#{chart}-chart"))
-                median, slow = times[len(times) // 2], times[len(times) * 95 // 100]
-                print(f"{calls:.0f} calls, {chart}: {median:.1f} ms a frame, 95 % below {slow:.1f}")
-                check(slow < SLOWEST_FRAME_MS, f"frames of the {chart} chart below {SLOWEST_FRAME_MS} ms, not {slow:.0f}")
+                work = work_per_frame(browser, f"#{chart}-chart")
+                print(f"{calls:.0f} calls, {chart}: {work:.1f} ms of processor time a frame")
+                check(work < MOST_WORK_MS, f"{chart}: a frame of {MOST_WORK_MS} ms at most, not {work:.1f}")
             check_common(browser, check, "large")
             browser.move(1, 1)
             browser.shot(shots / "report-large.png")

@@ -36,7 +36,10 @@ def random_recipe(rng):
                  ["--precision", "bf16"], ["--codec", "mask"]):
         if rng.random() < 0.25:
             words += more
-    if rng.random() < 0.2 and words[words.index("--batch") + 1] != "2":
+    rows = int(words[words.index("--batch") + 1])
+    # Of a last microbatch of one row, resnet's last stage would normalise one pixel: refused.
+    single = net.startswith("resnet") and rows % 2 == 1
+    if rng.random() < 0.2 and rows != 2 and not single:
         words += ["--microbatch", "2"]
     return words
 
@@ -52,7 +55,7 @@ def run(program, report, count=28, budgets=10, seconds=900, seed=1):
         words = random_recipe(rng)
         command = program.command(words, "plan")
         ends = []
-        for budget in (["--memory", "least"], ["--planner", "optimal"]):
+        for budget in (["--memory", "least", "--fit", "off"], ["--planner", "optimal"]):
             outcome = program.run(["plan", *words, *budget, "--json"], seconds=60)
             if not report.check(outcome.code == 0, f"{outcome.ending()}; {outcome.last_words()}",
                                 command):
@@ -64,7 +67,7 @@ def run(program, report, count=28, budgets=10, seconds=900, seed=1):
         wanted = sorted({least + (most - least) * i // (budgets - 1) for i in range(budgets)})
         slower, shas = None, {}
         for budget in wanted:
-            limited = [*words, "--memory", str(budget), "--steps", "2", "--no-eval",
+            limited = [*words, "--memory", str(budget), "--fit", "off", "--steps", "2", "--no-eval",
                        "--save-every", "0", "--out", str(program.folder / "out"), "--overwrite"]
             command = program.command(limited, "train")
             outcome = program.run(["train", *limited, "--json"], seconds=60, memory=None,

@@ -2,6 +2,7 @@
 #include <sys/mount.h>
 
 #include "base/error.h"
+#include "checkpoint_entries.h"
 #include "support/run_thimble.h"
 #include "train/safetensors.h"
 
@@ -42,6 +43,17 @@ TEST_F(BadInput, Models) {
     expect_refused({command, "resnet:1,1,1,1"}, "resnet:[3,4,6,3]");
     expect_refused({command, ""}, "no model");
     expect_refused({command}, "model");
+  }
+}
+
+TEST_F(BadInput, NormsOfOneNumber) {
+  const Words net = {"plan", "resnet:[1,1,1,1]", "--image", "32,32,3", "--hidden", "8"};
+  const char* const why = "would see one number a channel";
+  expect_refused(net + Words{"--batch", "1"}, why, "--norm group");
+  expect_refused(net + Words{"--batch", "3", "--microbatch", "2"}, why, "--microbatch");
+  for (const Words& fine : {Words{"--batch", "1", "--norm", "group"}, Words{"--batch", "2"},
+                            Words{"--batch", "4", "--microbatch", "2"}}) {
+    EXPECT_EQ(thimble_says(net + fine, {.folder = folder_.path()}).code, 0);
   }
 }
 
@@ -421,7 +433,7 @@ TEST_F(BadInput, ADiskThatFillsUp) {
   const Outcome full = thimble_says(further, {.file_limit = 65536});
   expect_mistake(full, out);
   EXPECT_EQ(std::filesystem::read_symlink(out + "/latest"), "step-00000003");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 2);
+  EXPECT_EQ(checkpoint_entries(out), 2);
   const Outcome resumed = thimble_says(further);
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.json()["resumed_at"], 3);
@@ -442,7 +454,7 @@ TEST_F(BadInput, AReallyFullDisk) {
   spill(disk / "ballast", std::string(400000, 'x'));
   const Outcome second = thimble_says(words + Words{"--steps", "6", "--resume"});
   const bool kept = std::filesystem::exists(disk / "run/latest/state.json");
-  const auto entries = std::distance(std::filesystem::directory_iterator(disk / "run"), {});
+  const int64_t entries = checkpoint_entries(disk / "run");
   std::filesystem::remove(disk / "ballast");
   const Outcome third = thimble_says(words + Words{"--steps", "6", "--resume"});
   umount(disk.path().c_str());

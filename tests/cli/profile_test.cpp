@@ -96,14 +96,15 @@ TEST(ProfileTechniques, CountWideResNetAsTheLiteratureDoes) {
 
 TEST(ProfileTechniques, RecomputeWithinTheBudgetOrAtTheirFloor) {
   const Words net = {"mlp", "--batch", "500", "--layers", "6", "--device", "null"};
-  const Outcome least = thimble_says(Words{"plan", "--json", "--memory", "least"} + net);
+  const Outcome least =
+      thimble_says(Words{"plan", "--json", "--memory", "least", "--fit", "off"} + net);
   const auto floor = least.json()["arena_bytes"].get<int64_t>();
-  const nlohmann::json enough = techniques_of(net + Words{"--memory", "5MiB"});
+  const nlohmann::json enough = techniques_of(net + Words{"--memory", "5MiB", "--fit", "off"});
   EXPECT_EQ(enough["rows"][1]["name"], "recomputation in 5.00 MiB");
   EXPECT_LE(enough["rows"][1]["arena_bytes"], 5 << 20);
   // Together with a technique it fits, alone it does not.
-  const nlohmann::json tight =
-      techniques_of(net + Words{"--precision", "bf16", "--memory", std::to_string(floor - 64)});
+  const nlohmann::json tight = techniques_of(
+      net + Words{"--precision", "bf16", "--fit", "off", "--memory", std::to_string(floor - 64)});
   EXPECT_EQ(tight["rows"][2]["name"], "recomputation, at its floor");
   EXPECT_EQ(tight["rows"][2]["arena_bytes"], floor);
   EXPECT_LT(tight["rows"][3]["arena_bytes"], floor);

@@ -12,7 +12,8 @@ namespace thimble {
 // Small nets and amounts, so that all of them can be planned.
 inline const std::map<std::string, std::vector<std::string>>& field_samples() {
   static const std::map<std::string, std::vector<std::string>> samples = {
-      {"memory", {"64MiB", "least"}},
+      {"memory", {"64MiB", "least", "auto"}},
+      {"fit", {"on"}},
       {"planner", {"drop_cheap", "log_recursive:3", "mirror"}},
       {"keep", {"*matmul*"}},
       {"recompute", {"*bias_act*"}},
@@ -25,6 +26,9 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"tf32", {"off"}},
       {"streams", {"2"}},
       {"threads", {"1", "2"}},
+      {"ranks", {"2"}},
+      {"shard", {"state", "gradients", "weights"}},
+      {"interconnect", {"25gbe", "1e-06,1e+09"}},
       {"batch", {"7", "12"}},
       {"microbatch", {"3", "4"}},
       {"tokens", {"48"}},
@@ -53,6 +57,8 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"memory-steps", {"9"}},
       {"tied", {"off"}},
       {"loss-rows", {"5"}},
+      {"carried-state", {"on"}},
+      {"truncate", {"4"}},
       {"dropout", {"0.25"}},
       {"norm", {"group", "carried"}},
       {"norm-momentum", {"0.2"}},
@@ -88,6 +94,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"data", {"generated"}},
       {"data-dir", {"some/folder"}},
       {"sequences", {"640"}},
+      {"shifted-windows", {"on"}},
       {"seed", {"9", "18446744073709551615"}},
       {"augment", {"true"}},
       {"no-flip", {"true"}},

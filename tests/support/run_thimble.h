@@ -38,13 +38,16 @@ struct RunSettings {
   std::string err = {};               // likewise, messages
   std::vector<std::string> environment = {};  // "NAME=value", in place of the test's own
   rlim_t address_limit = RLIM_INFINITY;       // bytes that it may map
+  bool measures = false;                      // kernels, by itself, where no times are known
+  std::vector<std::string> launcher = {};     // what starts it, before its name
 };
 
 // A started program. Its output goes to files, so that nothing waits for a reader.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& arguments, const RunSettings& settings = {}) {
-    std::vector<std::string> words = {THIMBLE_PROGRAM};
+    std::vector<std::string> words = settings.launcher;
+    words.push_back(THIMBLE_PROGRAM);
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -52,8 +55,10 @@ class Process {
     // The user's own measurements must not change what tests see.
     std::vector<std::string> variables = {
         "THIMBLE_CACHE=" + (settings.cache.empty() ? folder_ / "cache" : settings.cache)};
+    if (!settings.measures) variables.emplace_back("THIMBLE_CALIBRATE=off");
     for (char** variable = environ; *variable != nullptr; ++variable) {
       if (!std::string_view(*variable).starts_with("THIMBLE_CACHE=") &&
+          !std::string_view(*variable).starts_with("THIMBLE_CALIBRATE=") &&
           !is_set(settings.environment, *variable))
         variables.push_back(*variable);
     }

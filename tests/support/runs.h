@@ -59,6 +59,8 @@ struct RunSetup {
   LossScaling scaling = {};
   std::string device = "cpu";
   bool tf32 = true;
+  RanksSpec ranks = {};
+  Communicator* comm = nullptr;  // of several ranks: this one's
 };
 
 inline RunSetup mlp_run() {
@@ -103,12 +105,14 @@ class TrainingRun {
     recipe.sparsity = run.sparsity;
     recipe.device = run.device;
     recipe.on.tf32 = run.tf32;
+    recipe.ranks = run.ranks;
     recipe.on.threads = 1;  // quick on a busy machine, too; tests/cli trains with more
     recipe.data.augment = run.augment;
     recipe.seed = run.seed;
     options.put_into(recipe);
     recipe.schedule.rate = run.rate;
     planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
+    if (run.comm != nullptr) planned_->backend->join(*run.comm);
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
     const bool sequences = run.model.name.starts_with("lstm");
     data_ = open_dataset(sequences ? "sequences" : "digits",

@@ -39,4 +39,10 @@ inline bool one_stageable_type(const Signature& signature) {
          std::ranges::all_of(signature.outputs, fits);
 }
 
+// CpuKernel::make of a K that takes every signature for which kFits holds.
+template <class K, bool (*kFits)(const Signature&)>
+std::unique_ptr<Kernel> make_where(const Signature& signature) {
+  return kFits(signature) ? std::make_unique<K>(signature) : nullptr;
+}
+
 }  // namespace thimble

@@ -104,4 +104,10 @@ std::unique_ptr<Kernel> make_if_supported(Args&&... args) {
   }
 }
 
+// CpuKernel::make of such a K that takes every signature for which kFits holds.
+template <class K, bool (*kFits)(const Signature&)>
+std::unique_ptr<Kernel> make_if_supported_where(const Signature& signature) {
+  return kFits(signature) ? make_if_supported<K>(signature) : nullptr;
+}
+
 }  // namespace thimble

@@ -10,27 +10,13 @@ namespace thimble {
 
 using RowLoop = UnitLoop;
 
-class RowKernel final : public Kernel {
- public:
-  RowKernel(int64_t rows, int64_t cost, RowLoop loop) : loop_(loop), parts_(rows, cost) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int, int64_t begin, int64_t end) { loop_(args, begin, end); });
-  }
-
- private:
-  const RowLoop loop_;
-  const Parts parts_;
-};
-
 // In f32, or staged; bit i of `whole`: input i is not made of rows.
 inline std::unique_ptr<Kernel> make_row_kernel(const Signature& s, int64_t rows, int64_t cost,
                                                RowLoop loop, uint32_t whole = 0) {
   if (can_stage(s)) return std::make_unique<StagedLoop>(s, loop, rows, cost, whole);
   const auto wide = [](const TensorType& type) { return type.dtype == DType::f64; };
   if (std::ranges::any_of(s.inputs, wide) || s.outputs[0].elements() == 0) return nullptr;
-  return std::make_unique<RowKernel>(rows, cost, loop);
+  return std::make_unique<UnitKernel>(rows, cost, loop);
 }
 
 // Rows are all axes but the last of the first input.
@@ -39,6 +25,12 @@ inline std::unique_ptr<Kernel> make_rows(const Signature& s, RowLoop loop, int64
   const Shape& x = s.inputs[0].shape;
   const int64_t rows = x.elements() / std::max<int64_t>(x.back(), 1);
   return make_row_kernel(s, rows, x.back() * cost_per_element, loop, whole);
+}
+
+// The same as CpuKernel::make.
+template <RowLoop kLoop, int64_t kCostPerElement>
+std::unique_ptr<Kernel> by_rows(const Signature& s) {
+  return make_rows(s, kLoop, kCostPerElement);
 }
 
 }  // namespace thimble

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/failure.h"
 #include "backend/cuda/owned.h"
+#include "backend/cuda/ranks/device_ranks.h"
 #include "backend/roofline.h"
 #include "base/error.h"
 
@@ -120,10 +121,10 @@ class ViewKernel final : public Kernel {
 
 // What modelled times are made of, from the card's own figures: half of what f32 arithmetic and
 // memory could do at best.
-Roofline model_of(const cudaDeviceProp& card) {
+Roofline model_of(const cudaDeviceProp& card, int number) {
   int clock_khz = 0, memory_khz = 0;
-  cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0);
-  cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, 0);
+  cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, number);
+  cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, number);
   Roofline model;
   // Some virtual cards keep their clocks to themselves.
   model.flops_per_second = std::max(1e12, 128.0 * card.multiProcessorCount * clock_khz * 1e3);
@@ -136,15 +137,18 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const DeviceOptions& options)
       : streams_(static_cast<size_t>(std::clamp(options.streams, 1, kMostStreams))) {
-    check(cudaSetDevice(0), "choosing the GPU");
+    int cards = 0;
+    check(cudaGetDeviceCount(&cards), "looking for GPUs");
+    const int number = card_of_rank(cards);
+    check(cudaSetDevice(number), "choosing the GPU");
     cudaDeviceProp card{};
-    check(cudaGetDeviceProperties(&card, 0), "asking what GPU this is");
+    check(cudaGetDeviceProperties(&card, number), "asking what GPU this is");
     user_check(10 * card.major + card.minor >= kOldest,
                "the GPU here, {}, has compute capability {}.{}; {}.{} is the least that this build "
                "knows: use --device cpu",
                card.name, card.major, card.minor, kOldest / 10, kOldest % 10);
     machine_ = fmt::format("{}{}", card.name, options.tf32 ? "" : ", full f32");
-    model_ = tensor_model_ = model_of(card);
+    model_ = tensor_model_ = model_of(card, number);
     tensor_model_.flops_per_second *= kTensorCores;
     device_.multiprocessors = card.multiProcessorCount;
     device_.architecture = 10 * card.major + card.minor;
@@ -163,6 +167,12 @@ class CudaBackend final : public Backend {
     check(cudnnSetStream(device_.cudnn, device_.stream), "a stream");
     check(cublasLtCreate(&device_.cublas), "starting");
     cublas_.reset(device_.cublas);
+  }
+
+  void join(Communicator& ranks) override {
+    Backend::join(ranks);
+    ranks_ = make_device_ranks(ranks, device_);
+    device_.ranks = ranks_.get();
   }
 
   std::string_view name() const override { return "cuda"; }
@@ -198,6 +208,11 @@ class CudaBackend final : public Backend {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for its free memory");
     return Bytes(static_cast<int64_t>(total - free)) - arena;
+  }
+  std::optional<Bytes> free_memory() const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for its free memory");
+    return Bytes(static_cast<int64_t>(free));
   }
   std::unique_ptr<Memory> allocate_host(Bytes size) override {
     return std::make_unique<PinnedMemory>(size);
@@ -306,6 +321,7 @@ class CudaBackend final : public Backend {
   OwnedCudnn cudnn_;
   OwnedCublas cublas_;
   CudaDevice device_;
+  std::unique_ptr<Communicator> ranks_;  // null: this process is alone
   std::array<std::unique_ptr<EventMoment>, 2> timer_;
   std::string machine_;
   Roofline model_, tensor_model_;

@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include "comm/communicator.h"
+
 namespace thimble {
 
 constexpr int kMostStreams = 64;
@@ -18,8 +20,9 @@ struct CudaDevice {
   cudnnHandle_t cudnn = nullptr;
   cublasLtHandle_t cublas = nullptr;
   int multiprocessors = 1;
-  int architecture = 0;  // 90: compute capability 9.0
-  bool tf32 = true;      // products of f32 may round their factors to 10 bits
+  int architecture = 0;           // 90: compute capability 9.0
+  bool tf32 = true;               // products of f32 may round their factors to 10 bits
+  Communicator* ranks = nullptr;  // for bytes on the card; null: this process stands for all
 };
 
 // UserError when the device cannot go on (out of memory, lost), naming what was tried.

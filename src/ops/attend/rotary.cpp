@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 #include "ops/attend/rotary_geometry.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -51,8 +52,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {4 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape x, int64_t heads, int64_t rotated, bool inverse, int64_t offset) {
@@ -79,7 +78,7 @@ const OpDef op_rotary{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
 };

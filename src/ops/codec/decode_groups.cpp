@@ -1,6 +1,7 @@
 // decode_groups(codes u8 [bytes], ranges f32 [groups, 2]) -> x; attrs bits and zeros as of
 // encode_groups, shape (integer list), dtype (text; default f32). Its inverse, up to its rounding.
 #include "ops/codec/group_codes.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -32,8 +33,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {4 * static_cast<double>(s.outputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](const std::vector<int64_t>& shape, int64_t bytes, int64_t groups,
@@ -48,6 +47,9 @@ std::vector<Sample> samples() {
   add({5, 7}, 35, 1, 8, "f32");
   add({2, 3, 11, 13}, 429, 4, 4, "f32");
   add({5, 7, 16}, 140, 3, 2, "bf16");
+  add({5, 61}, 115, 2, 3, "f32");
+  add({3, 91}, 205, 2, 6, "f32");
+  add({2, 133}, 233, 2, 7, "f16");
   return result;
 }
 
@@ -56,10 +58,10 @@ std::vector<Sample> samples() {
 extern const OpDef op_decode_groups;
 const OpDef op_decode_groups{
     .name = "decode_groups",
-    .summary = "a tensor from 2, 4 or 8 bits a number",
+    .summary = "a tensor from 2 to 8 bits a number",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<4>,
     .samples = samples,
 };
 

@@ -1,6 +1,7 @@
 // decode_signs(bits u8 [bytes]) -> x: 1 where encode_signs found an element above zero, else 0;
 // attrs shape (integer list), dtype (text; default f32).
 #include "ops/codec/group_codes.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -23,8 +24,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {2 * static_cast<double>(s.outputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   using List = std::vector<int64_t>;
   return {{.inputs = {{{5}, DType::u8}},
@@ -43,7 +42,7 @@ const OpDef op_decode_signs{
     .summary = "ones where a tensor was above zero",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<2>,
     .samples = samples,
 };
 

@@ -1,9 +1,10 @@
 // encode_groups(x, rng i64 [3] = {seed, step, microbatch}) -> (codes u8 [bytes], ranges f32
-// [groups, 2] = {low, step}); attrs bits (2, 4, 8), zeros (1: no number is below zero, and zeros
+// [groups, 2] = {low, step}); attrs bits (2 to 8), zeros (1: no number is below zero, and zeros
 // alone become zeros; default 0), stream (Builder::next_random_stream). x in a few bits a number,
 // for decode_groups. Rounding is a function of rng: again the same bits.
 #include "base/random_stream.h"
 #include "ops/codec/group_codes.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -40,8 +41,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {30 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape x, int64_t bits, int64_t stream, int64_t zeros) {
@@ -54,6 +53,9 @@ std::vector<Sample> samples() {
     add({2, 3, 11, 13}, 4, 2, zeros);
     add({5, 7, 16}, 2, 77, zeros);
     add({1}, 2, 3, zeros);
+    add({5, 61}, 3, 4, zeros);
+    add({3, 91}, 6, 5, zeros);
+    add({2, 133}, 7, 6, zeros);
   }
   return result;
 }
@@ -63,10 +65,10 @@ std::vector<Sample> samples() {
 extern const OpDef op_encode_groups;
 const OpDef op_encode_groups{
     .name = "encode_groups",
-    .summary = "a tensor in 2, 4 or 8 bits a number, rounded stochastically",
+    .summary = "a tensor in 2 to 8 bits a number, rounded stochastically",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<30>,
     .samples = samples,
 };
 

@@ -2,6 +2,7 @@
 // in the lowest bit. All that the gradient of a relu reads of its result.
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -27,8 +28,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {2 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() { return {{.inputs = {{{5, 7}}}}, {.inputs = {{{2, 3, 4, 16}}}}}; }
 
 }  // namespace
@@ -39,7 +38,7 @@ const OpDef op_encode_signs{
     .summary = "where a tensor is above zero, in a bit a number",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<2>,
     .samples = samples,
 };
 

@@ -11,7 +11,8 @@ namespace thimble {
 
 inline int bits_of(std::string_view op, const Attrs& attrs) {
   const int64_t bits = attrs.integer("bits");
-  user_check(bits == 2 || bits == 4 || bits == 8, "[{}] knows 2, 4 and 8 bits, not {}", op, bits);
+  user_check(bits >= kLeastCodeBits && bits <= kMostCodeBits, "[{}] knows {} to {} bits, not {}",
+             op, kLeastCodeBits, kMostCodeBits, bits);
   return static_cast<int>(bits);
 }
 

@@ -25,10 +25,10 @@ void reference(const KernelArgs& args) {
     using T = typename decltype(tag)::type;
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
-    const auto share = 1 / static_cast<Accumulator<T>>(g.kernel * g.kernel);
+    const auto share = 1 / static_cast<Accumulator<T>>(g.window());
     for_each_pixel(g.y(), [&](int64_t n, int64_t oh, int64_t ow, int64_t c) {
       Accumulator<T> sum = 0;
-      for_each_in_window(g, oh, ow, [&](int64_t ih, int64_t iw, int64_t) {
+      g.for_each_seen(oh, ow, [&](int64_t ih, int64_t iw, int64_t, int64_t) {
         sum += widen(x[g.x_at(n, ih, iw, c)]);
       });
       store(y, g.y_at(n, oh, ow, c), sum * share);

@@ -16,7 +16,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PoolGeometry g =
       pool_backward_geometry("avg_pool_backward", args.inputs[0].type.shape, *args.attrs);
-  run_pool_backward(args, g, g.kernel * g.kernel, [](int64_t, int64_t) { return true; });
+  run_pool_backward(args, g, g.window(), [](int64_t, int64_t) { return true; });
 }
 
 }  // namespace

@@ -31,18 +31,19 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  const ConvGeometry geometry =
+  const ConvGeometry g =
       conv_geometry("conv2d", args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = args.inputs[0].as<T>();
     const T* w = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();
-    const ConvGeometry& g = geometry;
-    for_each_output(g, [&](int64_t n, int64_t oh, int64_t ow, int64_t o) {
+    for_each_pixel(g.y(), [&](int64_t n, int64_t oh, int64_t ow, int64_t o) {
       Accumulator<T> sum = 0;
-      for_each_tap(g, oh, ow, [&](int64_t ih, int64_t iw, int64_t kh, int64_t kw, int64_t c) {
-        sum += widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) * widen(w[g.w_at(o, kh, kw, c)]);
+      g.for_each_seen(oh, ow, [&](int64_t ih, int64_t iw, int64_t kh, int64_t kw) {
+        for (int64_t c = 0; c < g.in_per_group(); ++c) {
+          sum += widen(x[g.x_at(n, ih, iw, g.first_input(o) + c)]) * widen(w[g.w_at(o, kh, kw, c)]);
+        }
       });
       store(y, g.y_at(n, oh, ow, o), sum, args.adds_into(0));
     });

@@ -40,31 +40,18 @@ void reference(const KernelArgs& args) {
     const T* w = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dx = args.outputs[0].as<T>();
-    const auto gather = [&](int64_t n, int64_t ih, int64_t iw, int64_t c) {
+    for_each_pixel(g.x(), [&](int64_t n, int64_t ih, int64_t iw, int64_t c) {
       const int64_t group = c / g.in_per_group();
       Accumulator<T> sum = 0;
-      for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
-        const int64_t down = ih + g.pad_h - kh * g.dilation_h;
-        if (down < 0 || down % g.stride_h != 0 || down / g.stride_h >= g.out_h) continue;
-        for (int64_t kw = 0; kw < g.kernel_w; ++kw) {
-          const int64_t right = iw + g.pad_w - kw * g.dilation_w;
-          if (right < 0 || right % g.stride_w != 0 || right / g.stride_w >= g.out_w) continue;
-          for (int64_t k = 0; k < g.out_per_group(); ++k) {
-            const int64_t o = group * g.out_per_group() + k;
-            sum += widen(w[g.w_at(o, kh, kw, c % g.in_per_group())]) *
-                   widen(dy[g.y_at(n, down / g.stride_h, right / g.stride_w, o)]);
-          }
+      g.for_each_seeing(ih, iw, [&](int64_t oh, int64_t ow, int64_t kh, int64_t kw) {
+        for (int64_t k = 0; k < g.out_per_group(); ++k) {
+          const int64_t o = group * g.out_per_group() + k;
+          sum +=
+              widen(w[g.w_at(o, kh, kw, c % g.in_per_group())]) * widen(dy[g.y_at(n, oh, ow, o)]);
         }
-      }
+      });
       store(dx, g.x_at(n, ih, iw, c), sum, args.adds_into(0));
-    };
-    for (int64_t n = 0; n < g.batch; ++n) {
-      for (int64_t ih = 0; ih < g.in_h; ++ih) {
-        for (int64_t iw = 0; iw < g.in_w; ++iw) {
-          for (int64_t c = 0; c < g.in_c; ++c) gather(n, ih, iw, c);
-        }
-      }
-    }
+    });
   });
 }
 

@@ -29,12 +29,7 @@ ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w,
              g.groups);
   user_check(within(1, g.kernel_h, g.kernel_w), "[{}] a kernel of {}x{} is none", op, g.kernel_h,
              g.kernel_w);
-  const int64_t span_h = g.in_h + 2 * g.pad_h - g.dilation_h * (g.kernel_h - 1) - 1;
-  const int64_t span_w = g.in_w + 2 * g.pad_w - g.dilation_w * (g.kernel_w - 1) - 1;
-  user_check(span_h >= 0 && span_w >= 0, "[{}] kernel {}x{} is larger than the padded image {}", op,
-             g.kernel_h, g.kernel_w, to_string(x));
-  g.out_h = span_h / g.stride_h + 1;
-  g.out_w = span_w / g.stride_w + 1;
+  g.fit(op, "kernel", x);
   return g;
 }
 

@@ -5,15 +5,12 @@
 
 #include <array>
 
-#include "graph/op.h"
+#include "ops/convolve/windows.h"
 
 namespace thimble {
 
-struct ConvGeometry {
-  int64_t batch, in_h, in_w, in_c;
-  int64_t out_h, out_w, out_c;
-  int64_t kernel_h, kernel_w;
-  int64_t stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
+struct ConvGeometry : Windows {
+  int64_t batch, in_c, out_c, groups;
 
   int64_t in_per_group() const { return in_c / groups; }
   int64_t out_per_group() const { return out_c / groups; }
@@ -41,33 +38,6 @@ struct ConvGeometry {
 // for both axes unless stride_w, pad_w or dilation_w say otherwise of the second, and groups (1).
 // Throws UserError naming `op` when x and w do not fit each other.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w, const Attrs& attrs);
-
-// Calls body(n, oh, ow, o) for every output element.
-template <class Body>
-void for_each_output(const ConvGeometry& g, Body&& body) {
-  for (int64_t n = 0; n < g.batch; ++n) {
-    for (int64_t oh = 0; oh < g.out_h; ++oh) {
-      for (int64_t ow = 0; ow < g.out_w; ++ow) {
-        for (int64_t o = 0; o < g.out_c; ++o) body(n, oh, ow, o);
-      }
-    }
-  }
-}
-
-// Calls body(ih, iw, kh, kw, c) for every weight that output (oh, ow) reads inside the image; c
-// counts inside the group.
-template <class Body>
-void for_each_tap(const ConvGeometry& g, int64_t oh, int64_t ow, Body&& body) {
-  for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
-    const int64_t ih = oh * g.stride_h - g.pad_h + kh * g.dilation_h;
-    if (ih < 0 || ih >= g.in_h) continue;
-    for (int64_t kw = 0; kw < g.kernel_w; ++kw) {
-      const int64_t iw = ow * g.stride_w - g.pad_w + kw * g.dilation_w;
-      if (iw < 0 || iw >= g.in_w) continue;
-      for (int64_t c = 0; c < g.in_per_group(); ++c) body(ih, iw, kh, kw, c);
-    }
-  }
-}
 
 // What a gradient of conv2d is checked on: {w, dy} -> dx, or {x, dy} -> dw.
 std::vector<Sample> conv_backward_samples(bool of_data);

@@ -5,7 +5,7 @@
 namespace thimble {
 
 extern const OpDef op_dynamic_conv;
-const OpDef op_dynamic_conv = time_conv_op(
-    "dynamic_conv", "a convolution over time whose kernels every position computes", false);
+const OpDef op_dynamic_conv =
+    time_conv_op("a convolution over time whose kernels every position computes", false);
 
 }  // namespace thimble

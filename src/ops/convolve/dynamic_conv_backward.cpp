@@ -5,7 +5,6 @@
 namespace thimble {
 
 extern const OpDef op_dynamic_conv_backward;
-const OpDef op_dynamic_conv_backward =
-    time_conv_backward_op("dynamic_conv_backward", "gradient of dynamic_conv", false);
+const OpDef op_dynamic_conv_backward = time_conv_backward_op("gradient of dynamic_conv", false);
 
 }  // namespace thimble

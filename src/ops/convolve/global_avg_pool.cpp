@@ -1,6 +1,7 @@
 // global_avg_pool(x [N,H,W,C]) -> y [N,C]: the mean over the image.
 #include "graph/builder.h"
 #include "ops/shape/strided.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -37,8 +38,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {count_of(s.inputs[0]), 0}; }
-
 std::vector<Sample> samples() {
   return {
       {.inputs = {{{2, 8, 8, 16}}}, .differentiate = {0}},
@@ -55,7 +54,7 @@ const OpDef op_global_avg_pool{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<1>,
     .samples = samples,
     .recompute = Recompute::cheap,
 };

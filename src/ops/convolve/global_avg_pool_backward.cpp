@@ -1,5 +1,6 @@
 // global_avg_pool_backward(dy [N,C]) -> dx [N,H,W,C]; attrs h, w.
 #include "ops/shape/strided.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -33,8 +34,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {count_of(s.outputs[0]), 0}; }
-
 std::vector<Sample> samples() {
   const Attrs square = {{"h", int64_t{8}}, {"w", int64_t{8}}};
   return {
@@ -52,7 +51,7 @@ const OpDef op_global_avg_pool_backward{
     .summary = "gradient of global_avg_pool",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<1>,
     .samples = samples,
     .recompute = Recompute::cheap,
     .accumulates = 1,

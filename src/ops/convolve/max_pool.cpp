@@ -13,8 +13,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   check_inputs("max_pool", inputs, 1);
   check_floating("max_pool", inputs[0]);
   const PoolGeometry g = pool_geometry("max_pool", inputs[0].shape, attrs);
-  user_check(g.kernel <= 15, "[max_pool] kernel {} is beyond 15: its index would not fit a byte",
-             g.kernel);
+  user_check(g.kernel_h <= 15, "[max_pool] kernel {} is beyond 15: its index would not fit a byte",
+             g.kernel_h);
   return {{g.y(), inputs[0].dtype}, {g.y(), DType::u8}};
 }
 
@@ -35,11 +35,11 @@ void reference(const KernelArgs& args) {
     for_each_pixel(g.y(), [&](int64_t n, int64_t oh, int64_t ow, int64_t c) {
       Accumulator<T> best = 0;
       int64_t place = -1;
-      for_each_in_window(g, oh, ow, [&](int64_t ih, int64_t iw, int64_t position) {
+      g.for_each_seen(oh, ow, [&](int64_t ih, int64_t iw, int64_t kh, int64_t kw) {
         const Accumulator<T> value = widen(x[g.x_at(n, ih, iw, c)]);
         if (place >= 0 && !(value > best) && !std::isnan(value)) return;
         best = value;
-        place = position;
+        place = g.place(kh, kw);
       });
       store(y, g.y_at(n, oh, ow, c), best);
       index[g.y_at(n, oh, ow, c)] = static_cast<uint8_t>(place);

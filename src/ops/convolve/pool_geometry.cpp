@@ -4,23 +4,24 @@
 
 namespace thimble {
 
-PoolGeometry pool_geometry(std::string_view op, const Shape& x, const Attrs& attrs) {
-  user_check(x.rank() == 4, "[{}] wants images [N,H,W,C], got {}", op, to_string(x));
+PoolGeometry pool_geometry(const Shape& x, const Shape& y, const Attrs& attrs) {
   PoolGeometry g{};
   g.batch = x[0], g.in_h = x[1], g.in_w = x[2], g.channels = x[3];
-  g.kernel = attrs.integer("kernel");
-  g.stride = attrs.integer("stride", g.kernel);
-  g.pad = attrs.integer("pad", 0);
-  user_check(g.kernel >= 1 && g.stride >= 1 && g.pad >= 0,
+  g.out_h = y[1], g.out_w = y[2];
+  g.kernel_h = g.kernel_w = attrs.integer("kernel");
+  g.stride_h = g.stride_w = attrs.integer("stride", g.kernel_h);
+  g.pad_h = g.pad_w = attrs.integer("pad", 0);
+  return g;
+}
+
+PoolGeometry pool_geometry(std::string_view op, const Shape& x, const Attrs& attrs) {
+  user_check(x.rank() == 4, "[{}] wants images [N,H,W,C], got {}", op, to_string(x));
+  PoolGeometry g = pool_geometry(x, x, attrs);
+  user_check(g.kernel_h >= 1 && g.stride_h >= 1 && g.pad_h >= 0,
              "[{}] kernel, stride or pad out of range", op);
-  user_check(2 * g.pad <= g.kernel, "[{}] pad {} is more than half of kernel {}", op, g.pad,
-             g.kernel);
-  const int64_t span_h = g.in_h + 2 * g.pad - g.kernel;
-  const int64_t span_w = g.in_w + 2 * g.pad - g.kernel;
-  user_check(span_h >= 0 && span_w >= 0, "[{}] window {}x{} is larger than the padded image {}", op,
-             g.kernel, g.kernel, to_string(x));
-  g.out_h = span_h / g.stride + 1;
-  g.out_w = span_w / g.stride + 1;
+  user_check(2 * g.pad_h <= g.kernel_h, "[{}] pad {} is more than half of kernel {}", op, g.pad_h,
+             g.kernel_h);
+  g.fit(op, "window", x);
   return g;
 }
 

@@ -96,26 +96,26 @@ std::vector<Sample> samples_of(bool shared) {
   return result;
 }
 
-// Shape rules, gradient, plain kernels and samples of both ops.
 template <bool kShared>
 struct TimeConvOp {
   static constexpr std::string_view kName = kShared ? "light_conv" : "dynamic_conv";
-  static constexpr std::string_view kBackward =
-      kShared ? "light_conv_backward" : "dynamic_conv_backward";
-
   static std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs);
   static void gradient(GradientBuilder& g);
   static void reference(const KernelArgs& args);
   static Bytes reference_workspace(const Signature& signature);
   static Work work(const Signature& signature);
   static std::vector<Sample> samples() { return samples_of(kShared); }
+};
 
-  static std::vector<TensorType> infer_backward(std::span<const TensorType> inputs,
-                                                const Attrs& attrs);
-  static void reference_backward(const KernelArgs& args);
-  static Bytes reference_backward_workspace(const Signature& signature);
-  static Work work_backward(const Signature& signature);
-  static std::vector<Sample> samples_backward();
+template <bool kShared>
+struct TimeConvBackwardOp {
+  static constexpr std::string_view kName =
+      kShared ? "light_conv_backward" : "dynamic_conv_backward";
+  static std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs);
+  static void reference(const KernelArgs& args);
+  static Bytes reference_workspace(const Signature& signature);
+  static Work work(const Signature& signature);
+  static std::vector<Sample> samples();
 };
 
 template <bool kShared>
@@ -130,7 +130,8 @@ void TimeConvOp<kShared>::gradient(GradientBuilder& g) {
   if (!g.wants(0) && !g.wants(1)) return;
   std::vector<ValueId> inputs = {g.input(0), g.input(1), g.upstream()};
   for (size_t i = 2; i < g.node().inputs.size(); ++i) inputs.push_back(g.input(i));
-  const std::vector<ValueId> d = g.build().apply(kBackward, std::move(inputs), g.attrs());
+  const std::vector<ValueId> d =
+      g.build().apply(TimeConvBackwardOp<kShared>::kName, std::move(inputs), g.attrs());
   for (const size_t i : {size_t{0}, size_t{1}}) {
     if (g.wants(i)) g.give(i, d[i]);
   }
@@ -179,17 +180,17 @@ Work TimeConvOp<kShared>::work(const Signature& s) {
 }
 
 template <bool kShared>
-std::vector<TensorType> TimeConvOp<kShared>::infer_backward(std::span<const TensorType> inputs,
-                                                            const Attrs& attrs) {
-  check_time_conv(kBackward, inputs, 3, kShared, attrs);
-  check_type(kBackward, "gradient", inputs[2], inputs[0]);
+std::vector<TensorType> TimeConvBackwardOp<kShared>::infer(std::span<const TensorType> inputs,
+                                                           const Attrs& attrs) {
+  check_time_conv(kName, inputs, 3, kShared, attrs);
+  check_type(kName, "gradient", inputs[2], inputs[0]);
   return {inputs[0], inputs[1]};
 }
 
 // Row by row: its softmaxed kernels; the gradients of taps, of one kernel, or of all where all
 // positions share them; then dx, for which every tap is visited from the position that it reads.
 template <bool kShared>
-void TimeConvOp<kShared>::reference_backward(const KernelArgs& args) {
+void TimeConvBackwardOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);
   const TimeConvExtras extras(conv, args.inputs, 3);
   with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
@@ -248,19 +249,19 @@ void TimeConvOp<kShared>::reference_backward(const KernelArgs& args) {
 }
 
 template <bool kShared>
-Bytes TimeConvOp<kShared>::reference_backward_workspace(const Signature& s) {
+Bytes TimeConvBackwardOp<kShared>::reference_workspace(const Signature& s) {
   const TimeConv conv(s.inputs[0].shape, kShared, s.attrs);
   const int64_t kernels = kShared ? conv.heads : conv.steps * conv.heads;
   return reals(s, 2 * kernels * conv.kernel).bytes();
 }
 
 template <bool kShared>
-Work TimeConvOp<kShared>::work_backward(const Signature& s) {
+Work TimeConvBackwardOp<kShared>::work(const Signature& s) {
   return {2 * TimeConv(s.inputs[0].shape, kShared, s.attrs).flops(), 0};
 }
 
 template <bool kShared>
-std::vector<Sample> TimeConvOp<kShared>::samples_backward() {
+std::vector<Sample> TimeConvBackwardOp<kShared>::samples() {
   std::vector<Sample> result = samples_of(kShared);
   for (Sample& sample : result) {
     sample.inputs.insert(sample.inputs.begin() + 2, sample.inputs[0]);
@@ -274,13 +275,11 @@ std::vector<Sample> TimeConvOp<kShared>::samples_backward() {
   return result;
 }
 
-template <bool kShared>
-OpDef forward_record(std::string_view name, std::string_view summary) {
-  using Op = TimeConvOp<kShared>;
-  return {.name = name,
+template <class Op>
+OpDef record(std::string_view summary) {
+  return {.name = Op::kName,
           .summary = summary,
           .infer = Op::infer,
-          .gradient = Op::gradient,
           .reference = Op::reference,
           .reference_workspace = Op::reference_workspace,
           .work = Op::work,
@@ -288,28 +287,26 @@ OpDef forward_record(std::string_view name, std::string_view summary) {
 }
 
 template <bool kShared>
-OpDef backward_record(std::string_view name, std::string_view summary) {
-  using Op = TimeConvOp<kShared>;
-  return {.name = name,
-          .summary = summary,
-          .infer = Op::infer_backward,
-          .reference = Op::reference_backward,
-          .reference_workspace = Op::reference_backward_workspace,
-          .work = Op::work_backward,
-          .samples = Op::samples_backward,
-          .reading = [](const Attrs&,
-                        size_t input) { return input == 1 ? Reading::curved : Reading::linear; },
-          .accumulates = 3};
+OpDef forward(std::string_view summary) {
+  OpDef op = record<TimeConvOp<kShared>>(summary);
+  op.gradient = TimeConvOp<kShared>::gradient;
+  return op;
 }
 
 }  // namespace
 
-OpDef time_conv_op(std::string_view name, std::string_view summary, bool shared) {
-  return shared ? forward_record<true>(name, summary) : forward_record<false>(name, summary);
+OpDef time_conv_op(std::string_view summary, bool shared) {
+  return shared ? forward<true>(summary) : forward<false>(summary);
 }
 
-OpDef time_conv_backward_op(std::string_view name, std::string_view summary, bool shared) {
-  return shared ? backward_record<true>(name, summary) : backward_record<false>(name, summary);
+OpDef time_conv_backward_op(std::string_view summary, bool shared) {
+  OpDef op = shared ? record<TimeConvBackwardOp<true>>(summary)
+                    : record<TimeConvBackwardOp<false>>(summary);
+  op.reading = [](const Attrs&, size_t input) {
+    return input == 1 ? Reading::curved : Reading::linear;
+  };
+  op.accumulates = 3;
+  return op;
 }
 
 }  // namespace thimble

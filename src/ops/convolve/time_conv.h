@@ -7,7 +7,7 @@
 namespace thimble {
 
 // The record of an op, or of its gradient, that goes by this name.
-OpDef time_conv_op(std::string_view name, std::string_view summary, bool shared);
-OpDef time_conv_backward_op(std::string_view name, std::string_view summary, bool shared);
+OpDef time_conv_op(std::string_view summary, bool shared);
+OpDef time_conv_backward_op(std::string_view summary, bool shared);
 
 }  // namespace thimble

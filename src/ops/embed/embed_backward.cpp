@@ -2,6 +2,7 @@
 // embed. A row of the table gets the sum over its tokens, in their order, rounded once.
 #include "ops/embed/row_lookup.h"
 #include "ops/reference.h"
+#include "ops/samples.h"
 
 namespace thimble {
 namespace {
@@ -58,11 +59,7 @@ std::vector<Sample> samples() {
   add(5, {2, 9, 32}, {{"pad", int64_t{1}}, {"scale", 5.65685}});
   add(300, {200, 64}, {{"scale", 8.0}});  // many rows that no token has
   add(3, {700, 16}, {}, -1);              // many tokens of a row
-  result.push_back(result[1]);
-  result.back().accumulate = 1;
-  result.push_back(result[2]);
-  result.back().accumulate = 1;
-  return result;
+  return and_added(and_added(std::move(result), 1, 1), 1, 2);
 }
 
 }  // namespace

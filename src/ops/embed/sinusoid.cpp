@@ -6,6 +6,7 @@
 
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -36,8 +37,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {20.0 * static_cast<double>(s.outputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   const auto sample = [](Shape tokens, int64_t width, int64_t pad) {
     return Sample{.inputs = {{tokens, DType::i32}},
@@ -55,7 +54,7 @@ const OpDef op_sinusoid{
     .summary = "sinusoidal positions of tokens",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<20>,
     .samples = samples,
 };
 

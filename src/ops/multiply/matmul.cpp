@@ -4,6 +4,7 @@
 #include "ops/checks.h"
 #include "ops/multiply/matmul_geometry.h"
 #include "ops/reference.h"
+#include "ops/samples.h"
 
 namespace thimble {
 namespace {
@@ -89,9 +90,7 @@ std::vector<Sample> samples() {
   add({2, 3, 5}, {5, 4}, false, false);
   add({2, 3, 2, 5}, {4, 5}, false, true);
   add({1, 1}, {1, 1}, false, false);
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
 }
 
 }  // namespace

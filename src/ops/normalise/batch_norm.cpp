@@ -1,10 +1,12 @@
 // batch_norm(x [...,C], mean [C], var [C], gamma [C], beta [C]) -> y like x:
 //   y = act(gamma * (x - mean) / sqrt(var + epsilon) + beta)
 // attrs epsilon (1e-5), act (none or relu), training (1: mean and var are batch_norm_stats(x), and
-// the gradient goes through them; 0: they are constants).
+// the gradient goes through them; 0: they are constants), ranks (1; else mean and var are of all ranks'
+// x, and so is the gradient).
 #include "graph/builder.h"
 #include "ops/normalise/batch_norm_channel.h"
 #include "ops/pointwise/activation.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -16,8 +18,43 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   return {inputs[0]};
 }
 
+// Through statistics that all ranks have in common: what a rank alone would make of constants, less an
+// affine function of x, whose two numbers a channel come from the sums of all ranks.
+//   dx = gamma rstd (d - mean(d) - normalized(x) mean(d normalized(x)))
+void gradient_over_ranks(GradientBuilder& g, int64_t ranks) {
+  Builder& b = g.build();
+  const TensorType x = b.type(g.input(0));
+  const int64_t channels = x.shape.back();
+  const Attrs constants = {{"epsilon", g.attrs().real("epsilon", 1e-5)}, {"training", int64_t{0}}};
+  Attrs masked = constants;
+  masked.set("act", std::string(g.attrs().text("act", "none")));
+  const std::vector<ValueId> d = b.apply(
+      "batch_norm_backward",
+      {g.input(0), g.input(1), g.input(2), g.input(3), g.input(4), g.upstream()}, masked);
+  if (g.wants(3)) g.give(3, d[1]);
+  if (g.wants(4)) g.give(4, d[2]);
+  if (!g.wants(0)) return;
+  const TensorType row = {{1, channels}, DType::f32}, channel = {{channels}, DType::f32};
+  const ValueId zero = b.constant(0, channel);
+  const ValueId rate = b.op(
+      "reshape", {b.op("batch_norm", {b.constant(1, row), zero, g.input(2), g.input(3), zero},
+                       constants)},
+      {{"shape", std::vector<int64_t>{channels}}});  // gamma rstd
+  const double count = static_cast<double>(x.elements() / channels * ranks);
+  const auto share = [&](ValueId sum) {
+    const ValueId all = b.op("all_reduce", {sum}, {{"ranks", ranks}});
+    return b.op("scale", {b.op("mul", {all, rate})}, {{"factor", 1 / count}});
+  };
+  const ValueId slope = share(d[1]), shift = share(d[2]);
+  const ValueId through =
+      b.op("batch_norm", {g.input(0), g.input(1), g.input(2), slope, shift}, constants);
+  g.give(0, b.op("sub", {d[0], through}));
+}
+
 // Reads x and never y: the mask of a relu is computed again.
 void gradient(GradientBuilder& g) {
+  const int64_t ranks = g.attrs().integer("ranks", 1);
+  if (ranks > 1) return gradient_over_ranks(g, ranks);
   const std::vector<ValueId> d = g.build().apply(
       "batch_norm_backward",
       {g.input(0), g.input(1), g.input(2), g.input(3), g.input(4), g.upstream()}, g.attrs());
@@ -43,8 +80,6 @@ void reference(const KernelArgs& args) {
     }
   });
 }
-
-Work work(const Signature& s) { return work_per_element(s, 4); }
 
 template <bool kRelu>
 ValueId normalize_with_own_statistics(Builder& build, std::span<const ValueId> in) {
@@ -82,7 +117,7 @@ const OpDef op_batch_norm{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("batch_norm", attrs); },

@@ -2,6 +2,7 @@
 // the last, in the statistics dtype. It has no gradient of its own: batch_norm's is the whole one.
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -38,8 +39,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 4); }
-
 std::vector<Sample> samples() {
   return {
       {.inputs = {{{5, 7}}}},
@@ -56,7 +55,7 @@ const OpDef op_batch_norm_stats{
     .summary = "mean and biased variance per channel",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .mixes_rows = true,
 };

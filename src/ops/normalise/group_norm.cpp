@@ -4,6 +4,7 @@
 // gradient, in the statistics dtype.
 #include "graph/builder.h"
 #include "ops/normalise/group_norm_geometry.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -39,8 +40,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 8); }
-
 // y alone: the saved extras have no gradient.
 template <size_t kCase>
 ValueId normalized(Builder& build, std::span<const ValueId> in) {
@@ -70,7 +69,7 @@ const OpDef op_group_norm{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<8>,
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("group_norm", attrs); },

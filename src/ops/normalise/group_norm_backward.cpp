@@ -1,6 +1,8 @@
 // group_norm_backward(x [N,H,W,C], mean [N,groups], rstd [N,groups], gamma [C], beta [C], dy)
 // -> (dx, dgamma, dbeta); attrs of group_norm.
 #include "ops/normalise/group_norm_geometry.h"
+#include "ops/samples.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -29,8 +31,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 16); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const GroupNormCase& c : group_norm_cases()) {
@@ -39,9 +39,7 @@ std::vector<Sample> samples() {
                       .attrs = c.attrs(),
                       .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}}});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 7;
-  return result;
+  return and_added(std::move(result), 7);
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ const OpDef op_group_norm_backward{
     .summary = "gradient of group_norm",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<16>,
     .samples = samples,
     .in_place = {{0, 5}},
     .reading = norm_reading,

@@ -4,6 +4,7 @@
 #include "graph/builder.h"
 #include "ops/normalise/group_statistics.h"
 #include "ops/reduce/last_axis.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -39,8 +40,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 8); }
-
 // y alone: the saved extras have no gradient.
 ValueId normalized(Builder& build, std::span<const ValueId> in) {
   return build.op("layer_norm", {in.begin(), in.end()});
@@ -67,7 +66,7 @@ const OpDef op_layer_norm{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<8>,
     .samples = samples,
     .in_place = {{0, 0}},
 };

@@ -1,6 +1,7 @@
 // layer_norm_backward(x [...,C], mean [rows], rstd [rows], gamma [C], dy) -> (dx, dgamma, dbeta).
 #include "ops/normalise/group_statistics.h"
 #include "ops/reduce/last_axis.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -28,8 +29,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 14); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape x, uint32_t accumulate) {
@@ -54,7 +53,7 @@ const OpDef op_layer_norm_backward{
     .summary = "gradient of layer_norm",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<14>,
     .samples = samples,
     .in_place = {{0, 4}},
     .reading = norm_reading,

@@ -5,6 +5,7 @@
 
 #include "graph/builder.h"
 #include "ops/reduce/last_axis.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -48,8 +49,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 5); }
-
 // y alone: the saved extra has no gradient.
 ValueId normalized(Builder& build, std::span<const ValueId> in) {
   return build.op("rms_norm", {in.begin(), in.end()});
@@ -72,7 +71,7 @@ const OpDef op_rms_norm{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<5>,
     .samples = samples,
     .in_place = {{0, 0}},
 };

@@ -1,5 +1,6 @@
 // rms_norm_backward(x [...,C], rstd [rows], gamma [C], dy) -> (dx, dgamma).
 #include "ops/reduce/last_axis.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -48,8 +49,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 10); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape x, uint32_t accumulate) {
@@ -73,7 +72,7 @@ const OpDef op_rms_norm_backward{
     .summary = "gradient of rms_norm",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<10>,
     .samples = samples,
     .in_place = {{0, 3}},
     .reading = [](const Attrs&,

@@ -4,6 +4,7 @@
 #include "ops/pointwise/activation.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -43,8 +44,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 2); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const char* act : {"none", "relu", "sigmoid", "tanh", "leaky_relu"}) {
@@ -68,7 +67,7 @@ const OpDef op_bias_act{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<2>,
     .samples = samples,
     .in_place = {{0, 0}},
     .nonnegative =

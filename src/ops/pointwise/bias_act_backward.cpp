@@ -3,6 +3,7 @@
 #include "ops/pointwise/activation.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -39,8 +40,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 3); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const char* act : {"relu", "sigmoid", "tanh", "leaky_relu"}) {
@@ -60,7 +59,7 @@ const OpDef op_bias_act_backward{
     .summary = "gradient of bias_act, from its result",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<3>,
     .samples = samples,
     .in_place = {{0, 0}},
     .reading =

@@ -1,5 +1,7 @@
 #include "ops/pointwise/binary.h"
 
+#include "ops/samples.h"
+
 namespace thimble {
 
 std::vector<TensorType> infer_binary(std::string_view op, std::span<const TensorType> inputs) {
@@ -46,9 +48,7 @@ std::vector<Sample> binary_samples() {
   for (const auto& [a, b] : cases) {
     result.push_back({.inputs = {{a}, {b}}, .differentiate = {0, 1}});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
 }
 
 }  // namespace thimble

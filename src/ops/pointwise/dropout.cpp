@@ -6,6 +6,7 @@
 #include "ops/checks.h"
 #include "ops/pointwise/dropout_mask.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -44,11 +45,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) {
-  // About 100 integer operations make four random words.
-  return {25 * static_cast<double>(s.inputs[0].elements()), 0};
-}
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape x, double p, int64_t stream) {
@@ -72,7 +68,7 @@ const OpDef op_dropout{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<25>,  // about 100 integer operations make four random words
     .samples = samples,
     .in_place = {{0, 0}},
 };

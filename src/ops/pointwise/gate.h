@@ -59,6 +59,16 @@ inline Gate gelu_of(std::string_view op, const Attrs& attrs) {
   return Gate::gelu_tanh;
 }
 
+inline Gate silu_of(std::string_view, const Attrs&) { return Gate::silu; }
+
+// What samples(attrs) gives for both gelus.
+template <class Samples>
+std::vector<Sample> of_both_gelus(const Samples& samples) {
+  std::vector<Sample> result = samples({});
+  for (Sample& sample : samples({{"approximate", "tanh"}})) result.push_back(std::move(sample));
+  return result;
+}
+
 // Which gate the attribute `act` names.
 inline Gate gate_of(std::string_view op, const Attrs& attrs) {
   const std::string_view name = attrs.text("act", "sigmoid");
@@ -69,6 +79,36 @@ inline Gate gate_of(std::string_view op, const Attrs& attrs) {
   return Gate::gelu_tanh;
 }
 
+// What fast kernels share of gates that are a sigmoid s of something, in float: slopes at x, and of
+// what gelu's approximation is, as (1 + tanh(u)) / 2 = sigmoid(2u).
+[[gnu::always_inline]] constexpr float sigmoid_slope(float s) { return s * (1 - s); }
+[[gnu::always_inline]] constexpr float silu_slope(float x, float s) {
+  return s * (1 + x * (1 - s));
+}
+inline constexpr float kSigmoidScale = 2 * static_cast<float>(kGeluScale);
+inline constexpr float kSigmoidCube = static_cast<float>(kGeluCube);
+[[gnu::always_inline]] constexpr float gelu_tanh_argument(float x) {
+  return kSigmoidScale * (x + kSigmoidCube * x * x * x);
+}
+[[gnu::always_inline]] constexpr float gelu_tanh_slope(float x, float s) {
+  return s + x * s * (1 - s) * (kSigmoidScale * (1 + 3 * kSigmoidCube * x * x));
+}
+
+// Calls body(gate) with what `Gates` has for it: Sigmoid, Silu, Gelu, GeluTanh.
+template <class Gates, class Body>
+[[gnu::always_inline]] inline decltype(auto) with_gate(Gate gate, const Body& body) {
+  switch (gate) {
+    case Gate::sigmoid:
+      return body(typename Gates::Sigmoid{});
+    case Gate::silu:
+      return body(typename Gates::Silu{});
+    case Gate::gelu:
+      return body(typename Gates::Gelu{});
+    default:
+      return body(typename Gates::GeluTanh{});
+  }
+}
+
 // The gradient of an op of one tensor that reads the argument.
 inline void give_argument_gradient(GradientBuilder& g, std::string_view backward) {
   if (!g.upstream().valid() || !g.wants(0)) return;
@@ -77,6 +117,54 @@ inline void give_argument_gradient(GradientBuilder& g, std::string_view backward
 
 inline Reading argument_reading(const Attrs&, size_t input) {
   return input == 0 ? Reading::curved : Reading::linear;
+}
+
+// The whole record of y = gate(x), of the gate that kGateOf(op, attrs) names; its gradient is the op
+// NAME_backward.
+template <FixedName kName, int kFlopsPerElement, auto kGateOf>
+OpDef gate_op(std::string_view summary, std::vector<Sample> (*samples)()) {
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer =
+              [](std::span<const TensorType> inputs, const Attrs& attrs) {
+                kGateOf(kName.view(), attrs);
+                return infer_unary(kName.view(), inputs);
+              },
+          .gradient =
+              [](GradientBuilder& g) {
+                give_argument_gradient(g, std::string(kName.view()) + "_backward");
+              },
+          .reference =
+              [](const KernelArgs& args) {
+                const Gate gate = kGateOf(kName.view(), *args.attrs);
+                run_unary(args, [gate](auto x) { return gate_value(gate, x); });
+              },
+          .work = flops_per_output<kFlopsPerElement>,
+          .samples = samples,
+          .in_place = {{0, 0}}};
+}
+
+// That of its gradient dx = dy * gate'(x).
+template <FixedName kName, int kFlopsPerElement, auto kGateOf>
+OpDef gate_backward_op(std::string_view summary, std::vector<Sample> (*samples)()) {
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer =
+              [](std::span<const TensorType> inputs, const Attrs& attrs) {
+                kGateOf(kName.view(), attrs);
+                return infer_unary_backward(kName.view(), inputs);
+              },
+          .reference =
+              [](const KernelArgs& args) {
+                const Gate gate = kGateOf(kName.view(), *args.attrs);
+                run_unary_backward(args,
+                                   [gate](auto x, auto dy) { return dy * gate_slope(gate, x); });
+              },
+          .work = flops_per_output<kFlopsPerElement>,
+          .samples = samples,
+          .in_place = {{0, 1}, {0, 0}},
+          .reading = argument_reading,
+          .accumulates = 1};
 }
 
 }  // namespace thimble

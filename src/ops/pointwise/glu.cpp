@@ -2,6 +2,7 @@
 // gelu, gelu_tanh.
 #include "ops/pointwise/gate.h"
 #include "ops/pointwise/glu_halves.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -31,8 +32,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {14 * count_of(s.outputs[0]), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const GluCase& c : glu_cases()) {
@@ -50,7 +49,7 @@ const OpDef op_glu{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<14>,
     .samples = samples,
 };
 

@@ -1,6 +1,8 @@
 // glu_backward(x [...,2C], dy [...,C]) -> dx [...,2C]; attrs of glu.
 #include "ops/pointwise/gate.h"
 #include "ops/pointwise/glu_halves.h"
+#include "ops/samples.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -32,16 +34,12 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {30 * count_of(s.inputs[1]), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const GluCase& c : glu_cases()) {
     result.push_back({.inputs = {{c.x}, half_of("glu", {c.x})}, .attrs = c.attrs()});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ const OpDef op_glu_backward{
     .summary = "gradient of glu",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<15>,
     .samples = samples,
     .in_place = {{0, 0}},
     .reading = argument_reading,

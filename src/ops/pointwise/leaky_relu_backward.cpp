@@ -1,6 +1,7 @@
 // leaky_relu_backward(y, dy) -> dx = y > 0 ? dy : slope * dy; attr slope (default 0.01). The sign
 // of y is that of x.
 #include "ops/pointwise/unary.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -29,7 +30,7 @@ const OpDef op_leaky_relu_backward{
     .summary = "gradient of leaky_relu",
     .infer = infer,
     .reference = reference,
-    .work = unary_work<1>,
+    .work = flops_per_output<1>,
     .samples = samples,
     .recompute = Recompute::cheap,
     .in_place = {{0, 1}, {0, 0}},

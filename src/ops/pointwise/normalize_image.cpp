@@ -1,6 +1,7 @@
 // normalize_image(x u8 [N,H,W,C], mean f32 [C], inv_std f32 [C]) -> y = (x - mean) * inv_std, in
 // units of x (0 to 255); attr dtype (text; default f32). Data stay bytes until they are used.
 #include "ops/shape/strided.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -34,8 +35,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {2 * count_of(s.outputs[0]), 0}; }
-
 std::vector<Sample> samples() {
   const std::vector<Fill> fills = {
       {Fill::Kind::bytes}, {Fill::Kind::uniform, 100, 140}, {Fill::Kind::uniform, 0.01, 0.02}};
@@ -55,7 +54,7 @@ const OpDef op_normalize_image{
     .summary = "bytes to numbers, shifted and scaled per channel",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_output<2>,
     .samples = samples,
     .recompute = Recompute::cheap,
 };

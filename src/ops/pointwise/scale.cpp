@@ -1,5 +1,6 @@
 // scale(x) -> y = factor * x; attr factor.
 #include "ops/pointwise/unary.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -28,7 +29,7 @@ const OpDef op_scale{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = unary_work<1>,
+    .work = flops_per_output<1>,
     .samples = samples,
     .recompute = Recompute::cheap,
     .in_place = {{0, 0}},

@@ -1,6 +1,7 @@
 // scale_by(x, factor f32 [1]) -> factor * x: as scale, with a factor that the step computes.
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -23,8 +24,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   return {{.inputs = {{{5, 7}}, {{1}}}},
           {.inputs = {{{2, 3, 4, 65}}, {{1}}}},
@@ -39,7 +38,7 @@ const OpDef op_scale_by{
     .summary = "product with a number that the step computes",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<1>,
     .samples = samples,
     .in_place = {{0, 0}},
     .accumulates = 1,

@@ -8,6 +8,7 @@
 #include "ops/fixed_name.h"
 #include "ops/samples.h"
 #include "ops/shape/strided.h"
+#include "ops/work.h"
 
 namespace thimble {
 
@@ -57,12 +58,6 @@ void run_unary_backward(const KernelArgs& args, Map map) {
   });
 }
 
-// An exponential counts as ten operations.
-template <int kFlopsPerElement>
-Work unary_work(const Signature& s) {
-  return {kFlopsPerElement * count_of(s.outputs[0]), 0};
-}
-
 inline std::vector<Sample> unary_samples(const Attrs& attrs = {}) {
   std::vector<Sample> result;
   for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{37}, Shape{3, 64}}) {
@@ -92,7 +87,7 @@ OpDef unary_op(std::string_view summary, Map) {
                 give_unary_gradient(g, std::string(kName.view()) + "_backward");
               },
           .reference = [](const KernelArgs& args) { run_unary(args, Map()); },
-          .work = unary_work<kFlopsPerElement>,
+          .work = flops_per_output<kFlopsPerElement>,
           .samples = [] { return unary_samples(); },
           .in_place = {{0, 0}}};
 }
@@ -107,7 +102,7 @@ OpDef unary_backward_op(std::string_view summary, std::vector<Sample> (*samples)
       .infer = [](std::span<const TensorType> inputs,
                   const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
       .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
-      .work = unary_work<kFlopsPerElement>,
+      .work = flops_per_output<kFlopsPerElement>,
       .samples = samples,
       .in_place = {{0, 1}, {0, 0}},
       .reading = [](const Attrs&, size_t input) { return input == 0 ? kReading : Reading::linear; },

@@ -1,6 +1,7 @@
 // lstm_cell_backward(x, h, c, w_x, w_h, gates, c', dh', dc')
 //   -> (dh, dc, dw_x, dw_h, dbias [, dx]); attr needs_dx (1: the last output exists).
 #include "ops/recurrent/lstm_step.h"
+#include "ops/samples.h"
 
 namespace thimble {
 namespace {
@@ -98,11 +99,8 @@ std::vector<Sample> samples() {
   }
   result.push_back(result.front());
   result.back().attrs.set("needs_dx", int64_t{0});
-  result.push_back(result.front());
-  result.back().accumulate = 0x1c;  // weights and bias, as in a later step of a sequence
-  result.push_back(result.front());
-  result.back().accumulate = 0x3f;
-  return result;
+  // Weights and bias, as in a later step of a sequence; and all.
+  return and_added(and_added(std::move(result), 0x1c), 0x3f);
 }
 
 }  // namespace

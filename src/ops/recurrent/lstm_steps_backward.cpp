@@ -4,6 +4,7 @@
 // The gradients of the gates are rounded to the dtype of the weights, for products with them; what
 // goes from step to step is not.
 #include "ops/recurrent/lstm_step.h"
+#include "ops/samples.h"
 
 namespace thimble {
 namespace {
@@ -157,9 +158,7 @@ std::vector<Sample> samples() {
   vary(0, false, 0x1c);  // weights and bias, as in a later run of a sequence
   vary(1, true, 0x1c);
   vary(1, true, 0x3f);
-  result.push_back(result[3]);  // of one step
-  result.back().accumulate = 0x3f;
-  return result;
+  return and_added(std::move(result), 0x3f, 3);  // of one step
 }
 
 }  // namespace

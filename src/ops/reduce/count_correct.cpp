@@ -3,6 +3,7 @@
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -31,8 +32,6 @@ void reference(const KernelArgs& args) {
   store(args.outputs[0].as<float>(), 0, static_cast<float>(correct), args.adds_into(0));
 }
 
-Work work(const Signature& s) { return work_per_element(s, 1); }
-
 std::vector<Sample> samples() {
   const std::vector<Fill> fills = {{}, {Fill::Kind::labels, 0, 3}};
   return {
@@ -49,7 +48,7 @@ const OpDef op_count_correct{
     .summary = "number of rows whose largest logit is at their label",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<1>,
     .samples = samples,
     .accumulates = 1,
 };

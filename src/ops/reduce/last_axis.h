@@ -44,9 +44,4 @@ inline void check_scales(std::string_view op, std::string_view what, const Tenso
   check_type(op, what, got, channels_of(x, statistics_dtype(x.dtype)));
 }
 
-// Work of an op that does `flops` operations per element of its first input.
-inline Work work_per_element(const Signature& signature, double flops) {
-  return {flops * static_cast<double>(signature.inputs[0].elements()), 0};
-}
-
 }  // namespace thimble

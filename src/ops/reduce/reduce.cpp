@@ -6,6 +6,7 @@
 
 #include "graph/builder.h"
 #include "ops/shape/strided.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -102,8 +103,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {count_of(s.inputs[0]), 0}; }
-
 std::vector<Sample> samples() {
   const auto over = [](std::vector<int64_t> axes, const char* kind, int64_t keep_dims) {
     return Attrs{{"axes", std::move(axes)}, {"kind", kind}, {"keep_dims", keep_dims}};
@@ -129,7 +128,7 @@ const OpDef op_reduce{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<1>,
     .samples = samples,
     .recompute = Recompute::cheap,
     .accumulates = 1,

@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -45,8 +46,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 5); }
-
 std::vector<Sample> samples() {
   return {
       {.inputs = {{{5, 7}}}, .differentiate = {0}},
@@ -66,7 +65,7 @@ const OpDef op_softmax{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<5>,
     .samples = samples,
     .in_place = {{0, 0}},
 };

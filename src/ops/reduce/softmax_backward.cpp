@@ -4,6 +4,7 @@
 
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -38,8 +39,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 4); }
-
 std::vector<Sample> samples() {
   const Fill share = {Fill::Kind::uniform, 0, 1};
   return {
@@ -59,7 +58,7 @@ const OpDef op_softmax_backward{
     .summary = "gradient of softmax, from its result",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
     .reading = [](const Attrs&,

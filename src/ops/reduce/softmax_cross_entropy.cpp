@@ -12,6 +12,8 @@
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/samples.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -63,8 +65,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 5); }
-
 struct Case {
   int64_t rows, classes;
   double lowest_label, smoothing;
@@ -92,9 +92,7 @@ std::vector<Sample> samples() {
                       .differentiate = {0},
                       .build = builds[i]});
   }
-  result.push_back(result.front());
-  result.back().accumulate = 1;
-  return result;
+  return and_added(std::move(result));
 }
 
 }  // namespace
@@ -106,7 +104,7 @@ const OpDef op_softmax_cross_entropy{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<5>,
     .samples = samples,
     .accumulates = 1,
 };

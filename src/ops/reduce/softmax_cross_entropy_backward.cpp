@@ -6,6 +6,7 @@
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -42,8 +43,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return work_per_element(s, 4); }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
@@ -67,7 +66,7 @@ const OpDef op_softmax_cross_entropy_backward{
     .summary = "gradient of softmax_cross_entropy",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
     .reading = [](const Attrs&,

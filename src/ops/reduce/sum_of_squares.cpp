@@ -2,6 +2,7 @@
 // norm.
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -24,8 +25,6 @@ void reference(const KernelArgs& args) {
   store(args.outputs[0].as<float>(), 0, static_cast<float>(sum), args.adds_into(0));
 }
 
-Work work(const Signature& s) { return {2 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   return {
       {.inputs = {{{5, 7}}}}, {.inputs = {{{2, 3, 4, 65}}}}, {.inputs = {{{37}}}, .accumulate = 1}};
@@ -39,7 +38,7 @@ const OpDef op_sum_of_squares{
     .summary = "the squared norm of a tensor",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<2>,
     .samples = samples,
     .accumulates = 1,
 };

@@ -1,5 +1,6 @@
 // slice(x) -> y: the part [begin, end) of one axis, any dtype; attrs axis, begin, end.
 #include "graph/builder.h"
+#include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -25,18 +26,17 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  const Shape& shape = args.inputs[0].type.shape;
-  const int axis = axis_of("slice", *args.attrs, shape);
-  const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
-  const int64_t part = args.outputs[0].type.shape[axis] * inner;
-  const int64_t begin = args.attrs->integer("begin") * inner;
+  const AxisPart rows =
+      axis_part(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
   with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
-    for (int64_t o = 0; o < outer; ++o) {
-      const T* from = x + o * shape[axis] * inner + begin;
-      for (int64_t i = 0; i < part; ++i) move_element(y, o * part + i, from[i], args.adds_into(0));
+    for (int64_t o = 0; o < rows.outer; ++o) {
+      const T* from = x + o * rows.whole + rows.begin;
+      for (int64_t i = 0; i < rows.part; ++i) {
+        move_element(y, o * rows.part + i, from[i], args.adds_into(0));
+      }
     }
   });
 }

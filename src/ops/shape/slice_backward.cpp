@@ -1,6 +1,7 @@
 // slice_backward(dy) -> dx: dy at [begin, begin + its extent) of an axis of `extent`, zeros
 // elsewhere; attrs axis, begin, extent. Added into, it touches the part only.
 #include "graph/builder.h"
+#include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -27,22 +28,20 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  const Shape& shape = args.outputs[0].type.shape;
-  const int axis = axis_of("slice_backward", *args.attrs, shape);
-  const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
-  const int64_t whole = shape[axis] * inner;
-  const int64_t part = args.inputs[0].type.shape[axis] * inner;
-  const int64_t begin = args.attrs->integer("begin") * inner;
+  const AxisPart rows =
+      axis_part(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
   with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* dy = args.inputs[0].as<T>();
     T* dx = args.outputs[0].as<T>();
     if (!args.adds_into(0)) {
-      for (int64_t i = 0; i < outer * whole; ++i) dx[i] = T{};
+      for (int64_t i = 0; i < rows.outer * rows.whole; ++i) dx[i] = T{};
     }
-    for (int64_t o = 0; o < outer; ++o) {
-      T* to = dx + o * whole + begin;
-      for (int64_t i = 0; i < part; ++i) move_element(to, i, dy[o * part + i], args.adds_into(0));
+    for (int64_t o = 0; o < rows.outer; ++o) {
+      T* to = dx + o * rows.whole + rows.begin;
+      for (int64_t i = 0; i < rows.part; ++i) {
+        move_element(to, i, dy[o * rows.part + i], args.adds_into(0));
+      }
     }
   });
 }

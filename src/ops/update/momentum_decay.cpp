@@ -2,6 +2,7 @@
 // What heavy-ball SGD does to its momentum before the gradients: they are then added into m', and
 // w moves along it. No tensor holds a gradient (transform/optimizer.h).
 #include "ops/update/update.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -22,8 +23,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {3 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   return {
       {.inputs = {{{5, 7}}, {{5, 7}}}, .attrs = {{"momentum", 0.9}}},
@@ -40,7 +39,7 @@ const OpDef op_momentum_decay{
     .summary = "what heavy-ball SGD keeps of its momentum, and the pull of weight decay",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<3>,
     .samples = samples,
     .recompute = Recompute::never,
     .updates = {{0, 0}},

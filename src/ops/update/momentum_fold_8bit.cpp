@@ -3,6 +3,7 @@
 // attrs stream (Builder::next_random_stream), scaled (ops/update/update.h).
 // Adds the gradient of a microbatch into a momentum in one byte a number (ops/update/block_fold.h).
 #include "ops/update/block_fold.h"
+#include "ops/work.h"
 
 namespace thimble {
 namespace {
@@ -33,8 +34,6 @@ void reference(const KernelArgs& args) {
   });
 }
 
-Work work(const Signature& s) { return {50 * static_cast<double>(s.inputs[0].elements()), 0}; }
-
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   const auto add = [&](Shape g, int64_t blocks, int64_t stream) {
@@ -60,7 +59,7 @@ const OpDef op_momentum_fold_8bit{
     .summary = "adds a gradient into a momentum in 8 bits",
     .infer = infer,
     .reference = reference,
-    .work = work,
+    .work = flops_per_input<50>,
     .samples = samples,
     .recompute = Recompute::never,
     .updates = {{0, 0}, {1, 1}},

@@ -9,6 +9,7 @@
 // lse is the log-sum-exp of each row. All but h, weight and targets have the statistics dtype. The
 // gradient makes the logits again, so that it can give all of these itself, to the same bits.
 #include "graph/builder.h"
+#include "ops/samples.h"
 #include "ops/vocabulary/vocabulary.h"
 
 namespace thimble {
@@ -70,9 +71,7 @@ std::vector<Sample> samples() {
     result.back().differentiate = {0, 1};
     result.back().build = builds[i];
   }
-  result.push_back(result[1]);
-  result.back().accumulate = 0b1101;
-  return result;
+  return and_added(std::move(result), 0b1101, 1);
 }
 
 }  // namespace

@@ -4,21 +4,12 @@
 #include "plan/packer.h"
 
 namespace thimble {
-namespace {
-
-Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
-  return pack_by_parts(buffers, good_enough, [](const Part& part, int64_t) {
-    return place_in_order(part, order_by_lifetime(part)).offsets;
-  });
-}
-
-}  // namespace
 
 extern const Packer packer_greedy_by_lifetime;
 const Packer packer_greedy_by_lifetime{
     .name = "greedy_by_lifetime",
     .summary = "long-lived buffers first, each at the lowest free offset",
-    .pack = pack,
+    .pack = pack_in_order<order_by_lifetime>,
 };
 
 }  // namespace thimble

@@ -3,21 +3,12 @@
 #include "plan/packer.h"
 
 namespace thimble {
-namespace {
-
-Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
-  return pack_by_parts(buffers, good_enough, [](const Part& part, int64_t) {
-    return place_in_order(part, order_by_size(part)).offsets;
-  });
-}
-
-}  // namespace
 
 extern const Packer packer_greedy_by_size;
 const Packer packer_greedy_by_size{
     .name = "greedy_by_size",
     .summary = "large buffers first, each at the lowest free offset",
-    .pack = pack,
+    .pack = pack_in_order<order_by_size>,
 };
 
 }  // namespace thimble

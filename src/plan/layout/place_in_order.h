@@ -29,4 +29,12 @@ std::vector<int> order_by_lifetime(const Part& part);
 // Size times lifetime: between the two.
 std::vector<int> order_by_area(const Part& part);
 
+// Packer::pack that tries kOrder alone.
+template <std::vector<int> (*kOrder)(const Part& part)>
+Layout pack_in_order(std::span<const BufferUse> buffers, Bytes good_enough) {
+  return pack_by_parts(buffers, good_enough, [](const Part& part, int64_t) {
+    return place_in_order(part, kOrder(part)).offsets;
+  });
+}
+
 }  // namespace thimble

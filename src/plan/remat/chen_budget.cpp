@@ -49,16 +49,12 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
   return schedules;
 }
 
-Schedule schedule(const PlanRequest& request) {
-  return choose_schedule(request, candidates(request));
-}
-
 }  // namespace
 
 extern const Policy policy_chen_budget;
 const Policy policy_chen_budget{.name = "chen_budget",
                                 .summary = "the budgeted segments of Chen et al. 2016, searched",
-                                .schedule = schedule,
+                                .schedule = choose_among<candidates>,
                                 .candidates = candidates};
 
 }  // namespace thimble

@@ -49,10 +49,6 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
   return schedules;
 }
 
-Schedule schedule(const PlanRequest& request) {
-  return choose_schedule(request, candidates(request));
-}
-
 }  // namespace
 
 extern const Policy policy_mirror;
@@ -60,7 +56,7 @@ const Policy policy_mirror{
     .name = "mirror",
     .summary =
         "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated",
-    .schedule = schedule,
+    .schedule = choose_among<candidates>,
     .candidates = candidates};
 
 }  // namespace thimble

@@ -26,16 +26,12 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
   return schedules;
 }
 
-Schedule schedule(const PlanRequest& request) {
-  return choose_schedule(request, candidates(request));
-}
-
 }  // namespace
 
 extern const Policy policy_sqrt_segments;
 const Policy policy_sqrt_segments{.name = "sqrt_segments",
                                   .summary = "about sqrt(n) segments, only their inputs kept",
-                                  .schedule = schedule,
+                                  .schedule = choose_among<candidates>,
                                   .candidates = candidates};
 
 }  // namespace thimble

@@ -18,5 +18,10 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
 // Of several schedules the one with the smallest arena; with a budget, the one with the least
 // predicted time among those that fit, or else the smallest.
 Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules);
+// The same as Policy::schedule.
+template <std::vector<Schedule> (*kCandidates)(const PlanRequest& request)>
+Schedule choose_among(const PlanRequest& request) {
+  return choose_schedule(request, kCandidates(request));
+}
 
 }  // namespace thimble

@@ -27,6 +27,7 @@ void list_fields(Recipe& recipe, Fields& fields, const ReadByModel& reads,
                .flag = false}});
   list_memory(recipe, fields);
   list_device(recipe, fields);
+  list_ranks(recipe, fields);
   list_model(recipe, fields, reads, list_own);
   list_optimizer(recipe, fields);
   list_precision(recipe, fields);

@@ -14,6 +14,7 @@ inline constexpr double kMostReal = 1e30;  // well inside what 32 bits hold
 
 void list_memory(Recipe& recipe, Fields& fields);
 void list_device(Recipe& recipe, Fields& fields);
+void list_ranks(Recipe& recipe, Fields& fields);
 void list_model(Recipe& recipe, Fields& fields, const ReadByModel& reads,
                 const std::function<void(Fields&)>& list_own);
 void list_optimizer(Recipe& recipe, Fields& fields);

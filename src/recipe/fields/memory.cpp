@@ -19,10 +19,11 @@ void list_memory(Recipe& recipe, Fields& fields) {
   std::optional<Bytes>& memory = recipe.memory;
   Fields budget;
   budget.group("Memory");
-  budget.budget("memory", memory, kLeastMemory,
-                {.help = "Budget of the arena: 64MiB, 1.5GB, ..., or least",
+  budget.budget("memory", memory, {{"least", kLeastMemory}, {"auto", kAutomaticMemory}},
+                {.help = "Budget of the arena: 64MiB, 1.5GB, ..., least or auto",
                  .more = "budget of the arena: `64MiB` (1024s), `6.5MB` (1000s) or plain bytes; "
-                         "`least`: as little as the planner can do with",
+                         "`least`: as little as can be done with; `auto`: what the machine has "
+                         "left, see [fit](fit.md#as-much-as-there-is)",
                  .usual = "none",
                  .technique = "recomputation"});
   const Field plain = std::move(std::move(budget).take().front());
@@ -30,6 +31,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
               [plain, &recipe](const json& value) {
                 plain.set(value);
                 recipe.planner = recipe.memory ? "optimal" : "keep_all";
+                recipe.fit = recipe.memory.has_value();
               },
               plain.about()});
   fields.spelt(
@@ -37,6 +39,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
       [&recipe](const std::string& name) {
         choose_policy(name);
         recipe.planner = name;
+        recipe.fit = false;
       },
       {.help = "How to meet it, from `thimble list planners`",
        .more = "`keep_all`, `drop_cheap`, `sqrt_segments`, `chen_budget`, `mirror`, "
@@ -45,6 +48,13 @@ void list_memory(Recipe& recipe, Fields& fields) {
                "`sharing` (= `keep_all`), which compute everything once",
        .usual = "optimal; without --memory: keep_all",
        .technique = "recomputation"});
+  fields.on_off("fit", recipe.fit,
+                {.help = "The budget chooses microbatches, precision, codecs, ..., too",
+                 .more = "whether `--memory` chooses techniques as far as `--allow` lets it, see "
+                         "[fit](fit.md); `off`: recomputation alone, by `--planner`",
+                 .usual = "on with --memory, unless --planner or --codec auto says how",
+                 .idle = recipe.memory ? "" : "without --memory",
+                 .recorded = false});
   fields.texts("keep", recipe.marks.keep,
                {.help = "Results always kept, by node name (shell pattern)",
                 .more = "results that every planner must keep, by node name (`'*bn2*'`); may be "
@@ -68,6 +78,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 {.help = "What may become of the numbers: exact, equivalent or approximate",
                  .more = "what a step may do to the numbers, see [tiers](#tiers-and-microbatches); "
                          "beyond it, exit 2",
+                 .usual = "approximate; of what --fit chooses: equivalent",
                  .placeholder = "TIER"});
   CodecSpec& codec = recipe.codec;
   fields.spelt(

@@ -46,18 +46,14 @@ class MemoryChart extends StepChart {
     });
   }
 
-  // Every other tensor a tone lighter, where it is high enough to be seen.
+  // Every other tensor a tone lighter, where it is high enough to be seen. What keeps its place from
+  // slot to slot is filled once.
   drawTensors(context, frame, slots) {
-    context.fillStyle = colour("tone");
-    this.fillStays(context, frame, slots, 1.2, (stay) => stay % 2 === 1);
-  }
-
-  // What keeps its place from slot to slot is filled once.
-  fillStays(context, frame, slots, least, wanted) {
     const open = new Map();  // stay -> its rectangle so far
-    const fill = ({ left, right, top, bottom }) => context.fillRect(left, top, right - left, Math.max(least, bottom - top));
+    const fill = ({ left, right, top, bottom }) => context.fillRect(left, top, right - left, bottom - top);
+    context.fillStyle = colour("tone");
     this.eachSlot(slots, (slot, stay, low, high) => {
-      if (!wanted(stay)) return;
+      if (stay % 2 === 0) return;
       const top = frame.y(high), bottom = frame.y(low);
       const run = open.get(stay);
       if (run && run.right === slot.left && Math.abs(run.top - top) < 0.01 && Math.abs(run.bottom - bottom) < 0.01) {
@@ -65,7 +61,7 @@ class MemoryChart extends StepChart {
         return;
       }
       if (run) fill(run);
-      if (bottom - top >= least || least < 1) open.set(stay, { left: slot.left, right: slot.right, top, bottom });
+      if (bottom - top >= 1.2) open.set(stay, { left: slot.left, right: slot.right, top, bottom });
       else open.delete(stay);
     });
     open.forEach(fill);
@@ -111,14 +107,50 @@ class MemoryChart extends StepChart {
     return live[Math.max(0, Math.min(live.length - 1, at + direction))];
   }
 
+  // By slot: the bytes that the stay lies upon.
+  heightsOf(stay, slots) {
+    const { first, last } = this.step.stays;
+    const { kind, byStack } = this.step;
+    const slotFrom = (call) => {  // the first that is not before the call
+      let low = 0, high = slots.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (slots[middle].call < call) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    const heights = new Float64Array(slots.length + 1);
+    for (let other = 0; other < stay; ++other) {
+      if (kind[other] !== kind[stay] || last[other] < first[stay] || first[other] > last[stay]) continue;
+      heights[slotFrom(first[other])] += this.step.bytesOf(other);
+      heights[slotFrom(last[other] + 1)] -= this.step.bytesOf(other);
+    }
+    for (let i = 1; i < heights.length; ++i) heights[i] += heights[i - 1];
+    slots.forEach((slot, i) => { for (let at = 0; at < kind[stay]; ++at) heights[i] += byStack[at][slot.call]; });
+    return heights;
+  }
+
   drawLook(context, frame) {
     const { step, view } = this;
     if (view.stay < 0) return;
     const { first, last } = step.stays;
     const slots = slotsOf(step, frame, 500).filter((slot) => slot.call >= first[view.stay] && slot.call <= last[view.stay]);
+    const heights = this.heightsOf(view.stay, slots);
+    const size = step.bytesOf(view.stay);
     context.fillStyle = colour("ink");
     context.globalAlpha = 0.55;
-    this.fillStays(context, frame, slots, 0.99, (stay) => stay === view.stay);
+    context.beginPath();
+    slots.forEach((slot, i) => {
+      context.lineTo(slot.left, frame.y(heights[i] + size));
+      context.lineTo(slot.right, frame.y(heights[i] + size));
+    });
+    for (let i = slots.length; i-- > 0;) {
+      const y = Math.max(frame.y(heights[i]), frame.y(heights[i] + size) + 1.5);
+      context.lineTo(slots[i].right, y);
+      context.lineTo(slots[i].left, y);
+    }
+    context.fill();
     context.globalAlpha = 1;
   }
 

@@ -5,8 +5,6 @@
 
 namespace thimble {
 
-inline constexpr double group_code_error(int bits) { return 1.0 / ((1 << bits) - 1); }
-
 template <int kBits>
 std::vector<ValueId> encode_groups(CodecBuilder& builder, ValueId value, bool zeros) {
   Builder& build = builder.build;
@@ -21,6 +19,17 @@ ValueId decode_groups(Builder& build, const std::vector<ValueId>& code, const Te
                       bool zeros) {
   return build.op("decode_groups", code,
                   decoded(type).set("bits", int64_t{kBits}).set("zeros", int64_t{zeros}));
+}
+
+template <int kBits>
+constexpr CodecDef group_codec(std::string_view name) {
+  return {.name = name,
+          .summary = "groups of 256 share a range; rounded stochastically",
+          .bits = kBits,
+          .error = 1.0 / ((1 << kBits) - 1),
+          .stochastic = true,
+          .encode = encode_groups<kBits>,
+          .decode = decode_groups<kBits>};
 }
 
 }  // namespace thimble

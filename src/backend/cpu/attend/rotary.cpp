@@ -68,13 +68,9 @@ class Rotary final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return one_stageable_type(s) ? std::make_unique<Rotary>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_rotary;
-const CpuKernel cpu_rotary{"rotary", make};
+const CpuKernel cpu_rotary{"rotary", make_where<Rotary, one_stageable_type>};
 
 }  // namespace thimble

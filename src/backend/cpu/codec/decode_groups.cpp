@@ -24,7 +24,7 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 std::unique_ptr<Kernel> make(const Signature& s) {
   const int64_t elements = s.outputs[0].elements();
   const bool fits = s.outputs[0].dtype == DType::f32 && elements > 0;
-  return fits ? std::make_unique<RowKernel>(code_groups(elements), kCodeGroup, loop) : nullptr;
+  return fits ? std::make_unique<UnitKernel>(code_groups(elements), kCodeGroup, loop) : nullptr;
 }
 
 }  // namespace

@@ -5,16 +5,17 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  const Pooling g = pooling_of(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
-  const float share = 1 / static_cast<float>(g.kernel * g.kernel);
+  const PoolGeometry g =
+      pool_geometry(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
+  const float share = 1 / static_cast<float>(g.window());
   for (int64_t row = begin; row < end; ++row) {
     const float* image =
         args.inputs[0].as<const float>() + row / g.out_h * g.in_h * g.in_w * g.channels;
     for (int64_t ow = 0; ow < g.out_w; ++ow) {
       float* __restrict y = args.outputs[0].as<float>() + (row * g.out_w + ow) * g.channels;
       std::fill(y, y + g.channels, 0.0f);
-      for_each_seen(g, row % g.out_h, ow, [&](int64_t input, int64_t) {
-        const float* __restrict x = image + input;
+      g.for_each_seen(row % g.out_h, ow, [&](int64_t ih, int64_t iw, int64_t, int64_t) {
+        const float* __restrict x = image + g.x_at(0, ih, iw, 0);
         for (int64_t c = 0; c < g.channels; ++c) y[c] += x[c];
       });
       for (int64_t c = 0; c < g.channels; ++c) y[c] *= share;

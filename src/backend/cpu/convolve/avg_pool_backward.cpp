@@ -5,16 +5,17 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  const Pooling g = pooling_of(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
-  const float share = 1 / static_cast<float>(g.kernel * g.kernel);
+  const PoolGeometry g =
+      pool_geometry(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
+  const float share = 1 / static_cast<float>(g.window());
   for (int64_t row = begin; row < end; ++row) {
     const float* gradients =
         args.inputs[0].as<const float>() + row / g.in_h * g.out_h * g.out_w * g.channels;
     for (int64_t iw = 0; iw < g.in_w; ++iw) {
       float* __restrict dx = args.outputs[0].as<float>() + (row * g.in_w + iw) * g.channels;
       if (!args.adds_into(0)) std::fill(dx, dx + g.channels, 0.0f);
-      for_each_seeing(g, row % g.in_h, iw, [&](int64_t output, int64_t) {
-        const float* __restrict dy = gradients + output;
+      g.for_each_seeing(row % g.in_h, iw, [&](int64_t oh, int64_t ow, int64_t, int64_t) {
+        const float* __restrict dy = gradients + g.y_at(0, oh, ow, 0);
         for (int64_t c = 0; c < g.channels; ++c) dx[c] += share * dy[c];
       });
     }

@@ -85,13 +85,10 @@ class Conv2dBackwardWeights final : public Kernel {
   int64_t packed_at_ = 0, sum_at_ = 0, scratch_at_ = 0;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return one_stageable_type(s) ? make_if_supported<Conv2dBackwardWeights>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_conv2d_backward_weights;
-const CpuKernel cpu_conv2d_backward_weights{"conv2d_backward_weights", make};
+const CpuKernel cpu_conv2d_backward_weights{
+    "conv2d_backward_weights", make_if_supported_where<Conv2dBackwardWeights, one_stageable_type>};
 
 }  // namespace thimble

@@ -5,7 +5,8 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  const Pooling g = pooling_of(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
+  const PoolGeometry g =
+      pool_geometry(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
   for (int64_t row = begin; row < end; ++row) {
     const float* image =
         args.inputs[0].as<const float>() + row / g.out_h * g.in_h * g.in_w * g.channels;
@@ -14,9 +15,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       float* __restrict y = args.outputs[0].as<float>() + at;
       uint8_t* __restrict index = args.outputs[1].as<uint8_t>() + at;
       bool first = true;
-      for_each_seen(g, row % g.out_h, ow, [&](int64_t input, int64_t position) {
-        const float* __restrict x = image + input;
-        const auto place = static_cast<uint8_t>(position);
+      g.for_each_seen(row % g.out_h, ow, [&](int64_t ih, int64_t iw, int64_t kh, int64_t kw) {
+        const float* __restrict x = image + g.x_at(0, ih, iw, 0);
+        const auto place = static_cast<uint8_t>(g.place(kh, kw));
         for (int64_t c = 0; c < g.channels; ++c) {
           const bool wins = first || x[c] > y[c] || x[c] != x[c];
           y[c] = wins ? x[c] : y[c];

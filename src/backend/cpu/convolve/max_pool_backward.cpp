@@ -5,7 +5,8 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  const Pooling g = pooling_of(args.outputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  const PoolGeometry g =
+      pool_geometry(args.outputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t image = row / g.in_h * g.out_h * g.out_w * g.channels;
     const uint8_t* indices = args.inputs[0].as<const uint8_t>() + image;
@@ -13,10 +14,11 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
     for (int64_t iw = 0; iw < g.in_w; ++iw) {
       float* __restrict dx = args.outputs[0].as<float>() + (row * g.in_w + iw) * g.channels;
       if (!args.adds_into(0)) std::fill(dx, dx + g.channels, 0.0f);
-      for_each_seeing(g, row % g.in_h, iw, [&](int64_t output, int64_t position) {
-        const uint8_t* __restrict index = indices + output;
-        const float* __restrict dy = gradients + output;
-        for (int64_t c = 0; c < g.channels; ++c) dx[c] += index[c] == position ? dy[c] : 0;
+      g.for_each_seeing(row % g.in_h, iw, [&](int64_t oh, int64_t ow, int64_t kh, int64_t kw) {
+        const uint8_t* __restrict index = indices + g.y_at(0, oh, ow, 0);
+        const float* __restrict dy = gradients + g.y_at(0, oh, ow, 0);
+        const int64_t place = g.place(kh, kw);
+        for (int64_t c = 0; c < g.channels; ++c) dx[c] += index[c] == place ? dy[c] : 0;
       });
     }
   }

@@ -76,13 +76,9 @@ class BatchNorm final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return normalisable(s) ? std::make_unique<BatchNorm>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_batch_norm;
-const CpuKernel cpu_batch_norm{"batch_norm", make};
+const CpuKernel cpu_batch_norm{"batch_norm", make_where<BatchNorm, normalisable>};
 
 }  // namespace thimble

@@ -196,13 +196,10 @@ class BatchNormBackward final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return normalisable(s) ? std::make_unique<BatchNormBackward>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_batch_norm_backward;
-const CpuKernel cpu_batch_norm_backward{"batch_norm_backward", make};
+const CpuKernel cpu_batch_norm_backward{"batch_norm_backward",
+                                        make_where<BatchNormBackward, normalisable>};
 
 }  // namespace thimble

@@ -110,13 +110,9 @@ class GroupNorm final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<GroupNorm>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_group_norm;
-const CpuKernel cpu_group_norm{"group_norm", make};
+const CpuKernel cpu_group_norm{"group_norm", make_where<GroupNorm, all_f32>};
 
 }  // namespace thimble

@@ -127,13 +127,10 @@ class GroupNormBackward final : public Kernel {
   const ChannelSums sums_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? std::make_unique<GroupNormBackward>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_group_norm_backward;
-const CpuKernel cpu_group_norm_backward{"group_norm_backward", make};
+const CpuKernel cpu_group_norm_backward{"group_norm_backward",
+                                        make_where<GroupNormBackward, all_f32>};
 
 }  // namespace thimble

@@ -28,11 +28,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_rows(s, loop, 4); }
-
 }  // namespace
 
 extern const CpuKernel cpu_layer_norm;
-const CpuKernel cpu_layer_norm{"layer_norm", make};
+const CpuKernel cpu_layer_norm{"layer_norm", by_rows<loop, 4>};
 
 }  // namespace thimble

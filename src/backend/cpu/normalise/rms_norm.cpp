@@ -23,11 +23,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_rows(s, loop, 3); }
-
 }  // namespace
 
 extern const CpuKernel cpu_rms_norm;
-const CpuKernel cpu_rms_norm{"rms_norm", make};
+const CpuKernel cpu_rms_norm{"rms_norm", by_rows<loop, 3>};
 
 }  // namespace thimble

@@ -46,13 +46,10 @@ class BiasActBackward final : public Kernel {
   const ColumnSums sums_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return one_stageable_type(s) ? std::make_unique<BiasActBackward>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_bias_act_backward;
-const CpuKernel cpu_bias_act_backward{"bias_act_backward", make};
+const CpuKernel cpu_bias_act_backward{"bias_act_backward",
+                                      make_where<BiasActBackward, one_stageable_type>};
 
 }  // namespace thimble

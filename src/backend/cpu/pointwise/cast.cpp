@@ -17,7 +17,9 @@ THIMBLE_FOR_EACH_ISA void pass_on(const KernelArgs& args, int64_t begin, int64_t
 
 std::unique_ptr<Kernel> make(const Signature& s) {
   if (s.inputs[0].dtype == DType::u8 && s.outputs[0].dtype == DType::f32) {
-    return s.outputs[0].elements() > 0 ? std::make_unique<Elementwise>(s, widen_bytes, 1) : nullptr;
+    return s.outputs[0].elements() > 0
+               ? std::make_unique<UnitKernel>(s.outputs[0].elements(), 1, widen_bytes)
+               : nullptr;
   }
   return is_floating(s.inputs[0].dtype) ? make_elementwise(s, pass_on) : nullptr;
 }

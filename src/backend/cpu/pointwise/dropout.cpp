@@ -30,7 +30,7 @@ std::unique_ptr<Kernel> make(const Signature& s) {
     return std::make_unique<StagedLoop>(s, loop, elements / kRandomGroup, cost);
   }
   if (s.inputs[0].dtype != DType::f32 || elements == 0 || s.accumulate != 0) return nullptr;
-  return std::make_unique<RowKernel>((elements + kRandomGroup - 1) / kRandomGroup, cost, loop);
+  return std::make_unique<UnitKernel>((elements + kRandomGroup - 1) / kRandomGroup, cost, loop);
 }
 
 }  // namespace

@@ -10,22 +10,6 @@ namespace thimble {
 // Elements [begin, end) of the outputs.
 using RangeLoop = UnitLoop;
 
-class Elementwise final : public Kernel {
- public:
-  // cost: operations or bytes per element, roughly.
-  Elementwise(const Signature& s, RangeLoop loop, int64_t cost)
-      : loop_(loop), parts_(s.outputs[0].elements(), cost) {
-    name = "own";
-  }
-  void run(const KernelArgs& args) override {
-    parts_.run([&](int, int64_t begin, int64_t end) { loop_(args, begin, end); });
-  }
-
- private:
-  const RangeLoop loop_;
-  const Parts parts_;
-};
-
 // In f32, or staged. Inputs of another number of elements than the result are scalars and the like.
 inline std::unique_ptr<Kernel> make_elementwise(const Signature& s, RangeLoop loop,
                                                 int64_t cost = 1) {
@@ -35,7 +19,12 @@ inline std::unique_ptr<Kernel> make_elementwise(const Signature& s, RangeLoop lo
     if (s.inputs[i].elements() != elements) whole |= 1u << i;
   }
   if (can_stage(s)) return std::make_unique<StagedLoop>(s, loop, elements, cost, whole);
-  return all_f32(s) ? std::make_unique<Elementwise>(s, loop, cost) : nullptr;
+  return all_f32(s) ? std::make_unique<UnitKernel>(elements, cost, loop) : nullptr;
+}
+// The same as CpuKernel::make.
+template <RangeLoop kLoop, int64_t kCost = 1>
+std::unique_ptr<Kernel> elementwise(const Signature& s) {
+  return make_elementwise(s, kLoop, kCost);
 }
 
 // y[i] = map(i), or added. What map reads may lie at y, element upon element.

@@ -9,11 +9,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_range(args.outputs[0].as<float>(), begin, end, false, [=](int64_t) { return value; });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
-
 }  // namespace
 
 extern const CpuKernel cpu_fill;
-const CpuKernel cpu_fill{"fill", make};
+const CpuKernel cpu_fill{"fill", elementwise<loop>};
 
 }  // namespace thimble

@@ -6,17 +6,15 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  with_gate(
+  with_gate<CpuGates>(
       gelu_of("gelu_backward", *args.attrs), [&](auto gate) __attribute__((always_inline)) {
         map_pairs(args, begin, end, [=](float x, float dy) { return dy * gate.slope(x); });
       });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 14); }
-
 }  // namespace
 
 extern const CpuKernel cpu_gelu_backward;
-const CpuKernel cpu_gelu_backward{"gelu_backward", make};
+const CpuKernel cpu_gelu_backward{"gelu_backward", elementwise<loop, 14>};
 
 }  // namespace thimble

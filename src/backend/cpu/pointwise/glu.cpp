@@ -8,7 +8,7 @@ namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
   const int64_t columns = args.outputs[0].type.shape.back();
-  with_gate(
+  with_gate<CpuGates>(
       gate_of("glu", *args.attrs), [&](auto gate) __attribute__((always_inline)) {
         for (int64_t r = begin; r < end; ++r) {
           const float* a = args.inputs[0].as<const float>() + r * 2 * columns;
@@ -19,11 +19,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_rows(s, loop, 8); }
-
 }  // namespace
 
 extern const CpuKernel cpu_glu;
-const CpuKernel cpu_glu{"glu", make};
+const CpuKernel cpu_glu{"glu", by_rows<loop, 8>};
 
 }  // namespace thimble

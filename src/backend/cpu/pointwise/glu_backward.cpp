@@ -9,7 +9,7 @@ namespace {
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
   const int64_t columns = args.inputs[1].type.shape.back();
   const bool add = args.adds_into(0);
-  with_gate(
+  with_gate<CpuGates>(
       gate_of("glu_backward", *args.attrs), [&](auto gate) __attribute__((always_inline)) {
         for (int64_t r = begin; r < end; ++r) {
           const float* a = args.inputs[0].as<const float>() + r * 2 * columns;
@@ -28,11 +28,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_rows(s, loop, 16); }
-
 }  // namespace
 
 extern const CpuKernel cpu_glu_backward;
-const CpuKernel cpu_glu_backward{"glu_backward", make};
+const CpuKernel cpu_glu_backward{"glu_backward", by_rows<loop, 16>};
 
 }  // namespace thimble

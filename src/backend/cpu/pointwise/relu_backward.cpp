@@ -8,11 +8,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_pairs(args, begin, end, [](float y, float dy) { return y > 0 ? dy : 0; });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
-
 }  // namespace
 
 extern const CpuKernel cpu_relu_backward;
-const CpuKernel cpu_relu_backward{"relu_backward", make};
+const CpuKernel cpu_relu_backward{"relu_backward", elementwise<loop>};
 
 }  // namespace thimble

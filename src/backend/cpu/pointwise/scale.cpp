@@ -9,11 +9,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_unary(args, begin, end, [=](float x) { return factor * x; });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
-
 }  // namespace
 
 extern const CpuKernel cpu_scale;
-const CpuKernel cpu_scale{"scale", make};
+const CpuKernel cpu_scale{"scale", elementwise<loop>};
 
 }  // namespace thimble

@@ -9,11 +9,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_unary(args, begin, end, [](float x) { return vector_sigmoid(x); });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 8); }
-
 }  // namespace
 
 extern const CpuKernel cpu_sigmoid;
-const CpuKernel cpu_sigmoid{"sigmoid", make};
+const CpuKernel cpu_sigmoid{"sigmoid", elementwise<loop, 8>};
 
 }  // namespace thimble

@@ -6,14 +6,12 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  map_pairs(args, begin, end, [](float x, float dy) { return dy * SiluGate::slope(x); });
+  map_pairs(args, begin, end, [](float x, float dy) { return dy * CpuGates::Silu::slope(x); });
 }
-
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 10); }
 
 }  // namespace
 
 extern const CpuKernel cpu_silu_backward;
-const CpuKernel cpu_silu_backward{"silu_backward", make};
+const CpuKernel cpu_silu_backward{"silu_backward", elementwise<loop, 10>};
 
 }  // namespace thimble

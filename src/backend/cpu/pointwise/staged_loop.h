@@ -13,6 +13,22 @@ namespace thimble {
 // Units [begin, end) of a kernel's work: elements, rows, images.
 using UnitLoop = void (*)(const KernelArgs& args, int64_t begin, int64_t end);
 
+// Runs such a loop as it is, a range on every thread.
+class UnitKernel final : public Kernel {
+ public:
+  // cost: operations or bytes of a unit, roughly.
+  UnitKernel(int64_t units, int64_t cost, UnitLoop loop) : loop_(loop), parts_(units, cost) {
+    name = "own";
+  }
+  void run(const KernelArgs& args) override {
+    parts_.run([&](int, int64_t begin, int64_t end) { loop_(args, begin, end); });
+  }
+
+ private:
+  const UnitLoop loop_;
+  const Parts parts_;
+};
+
 // Brings `count` results of one output from `room` to where they belong, from element `first` on,
 // in place of rounding them to nearest. Outputs come in order.
 using Finish = void (*)(const KernelArgs& args, size_t output, const float* room, int64_t first,

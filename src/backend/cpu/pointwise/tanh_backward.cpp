@@ -8,11 +8,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_pairs(args, begin, end, [](float y, float dy) { return dy * (1 - y * y); });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
-
 }  // namespace
 
 extern const CpuKernel cpu_tanh_backward;
-const CpuKernel cpu_tanh_backward{"tanh_backward", make};
+const CpuKernel cpu_tanh_backward{"tanh_backward", elementwise<loop>};
 
 }  // namespace thimble

@@ -42,13 +42,9 @@ class LstmCell final : public Kernel {
   Product from_x_, from_h_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_if_supported<LstmCell>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_lstm_cell;
-const CpuKernel cpu_lstm_cell{"lstm_cell", make};
+const CpuKernel cpu_lstm_cell{"lstm_cell", make_if_supported_where<LstmCell, all_f32>};
 
 }  // namespace thimble

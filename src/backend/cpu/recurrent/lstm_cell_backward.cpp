@@ -64,13 +64,10 @@ class LstmCellBackward final : public Kernel {
   int64_t d_gates_at_ = 0, scratch_at_ = 0;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_if_supported<LstmCellBackward>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_lstm_cell_backward;
-const CpuKernel cpu_lstm_cell_backward{"lstm_cell_backward", make};
+const CpuKernel cpu_lstm_cell_backward{"lstm_cell_backward",
+                                       make_if_supported_where<LstmCellBackward, all_f32>};
 
 }  // namespace thimble

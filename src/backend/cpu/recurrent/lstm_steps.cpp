@@ -55,13 +55,9 @@ class LstmSteps final : public Kernel {
   Product from_x_, from_h_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_if_supported<LstmSteps>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_lstm_steps;
-const CpuKernel cpu_lstm_steps{"lstm_steps", make};
+const CpuKernel cpu_lstm_steps{"lstm_steps", make_if_supported_where<LstmSteps, all_f32>};
 
 }  // namespace thimble

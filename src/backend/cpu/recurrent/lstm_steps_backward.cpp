@@ -104,13 +104,10 @@ class LstmStepsBackward final : public Kernel {
   int64_t d_gates_at_ = 0, all_h_at_ = 0, dh_at_ = 0, dc_at_ = 0, scratch_at_ = 0;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_if_supported<LstmStepsBackward>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_lstm_steps_backward;
-const CpuKernel cpu_lstm_steps_backward{"lstm_steps_backward", make};
+const CpuKernel cpu_lstm_steps_backward{"lstm_steps_backward",
+                                        make_if_supported_where<LstmStepsBackward, all_f32>};
 
 }  // namespace thimble

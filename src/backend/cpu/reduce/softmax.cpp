@@ -26,11 +26,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_rows(s, loop, 8); }
-
 }  // namespace
 
 extern const CpuKernel cpu_softmax;
-const CpuKernel cpu_softmax{"softmax", make};
+const CpuKernel cpu_softmax{"softmax", by_rows<loop, 8>};
 
 }  // namespace thimble

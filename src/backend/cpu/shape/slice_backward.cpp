@@ -2,15 +2,8 @@
 #include "backend/cpu/shape/slice_rows.h"
 
 namespace thimble {
-namespace {
-
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return can_copy(s) ? std::make_unique<SliceRows>(s, true) : nullptr;
-}
-
-}  // namespace
 
 extern const CpuKernel cpu_slice_backward;
-const CpuKernel cpu_slice_backward{"slice_backward", make};
+const CpuKernel cpu_slice_backward{"slice_backward", make_where<SliceRows<true>, can_copy>};
 
 }  // namespace thimble

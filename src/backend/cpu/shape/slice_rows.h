@@ -2,38 +2,36 @@
 #pragma once
 
 #include "backend/cpu/shape/copy_rows.h"
+#include "ops/shape/axis_part.h"
 
 namespace thimble {
 
+// kBack: the part is the input, and there are zeros around it where nothing is added into.
+template <bool kBack>
 class SliceRows final : public Kernel {
  public:
-  // `back`: the part is the input, and there are zeros around it where nothing is added into.
-  SliceRows(const Signature& s, bool back) : size_(size_of(s.outputs[0].dtype)), back_(back) {
+  explicit SliceRows(const Signature& s) : size_(size_of(s.outputs[0].dtype)) {
     name = "own";
-    const Shape& whole = back ? s.outputs[0].shape : s.inputs[0].shape;
-    const Shape& part = back ? s.inputs[0].shape : s.outputs[0].shape;
-    const auto axis = static_cast<int>(s.attrs.integer("axis"));
-    const int64_t inner = whole.product(axis + 1, whole.rank());
-    const int64_t of_part = part[axis] * inner, of_whole = whole[axis] * inner;
-    rows_ = {whole.product(0, axis), of_part, back ? of_part : of_whole, back ? of_whole : of_part};
-    begin_ = s.attrs.integer("begin") * inner * size_;
+    const Shape &x = s.inputs[0].shape, &y = s.outputs[0].shape;
+    const AxisPart rows = axis_part(kBack ? y : x, kBack ? x : y, s.attrs);
+    rows_ = {rows.outer, rows.part, kBack ? rows.part : rows.whole, kBack ? rows.whole : rows.part};
+    begin_ = rows.begin * size_;
   }
 
   void run(const KernelArgs& args) override {
     const bool add = args.adds_into(0);
     const auto* from = args.inputs[0].as<const std::byte>();
     auto* to = args.outputs[0].as<std::byte>();
-    if (back_ && !add) {
+    if (kBack && !add) {
       Parts(rows_.outer * rows_.to_pitch * size_, 1).run([&](int, int64_t begin, int64_t end) {
         std::memset(to + begin, 0, static_cast<size_t>(end - begin));
       });
     }
-    copy_rows(rows_, size_, back_ ? from : from + begin_, back_ ? to + begin_ : to, add);
+    copy_rows(rows_, size_, kBack ? from : from + begin_, kBack ? to + begin_ : to, add);
   }
 
  private:
   const int64_t size_;  // of an element
-  const bool back_;
   CopyRows rows_{};
   int64_t begin_ = 0;  // bytes
 };

@@ -111,13 +111,9 @@ class GatherFold final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return fits_blocks(s) ? std::make_unique<GatherFold>(s) : nullptr;
-}
-
 }  // namespace
 
 extern const CpuKernel cpu_gather_fold_8bit;
-const CpuKernel cpu_gather_fold_8bit{"gather_fold_8bit", make};
+const CpuKernel cpu_gather_fold_8bit{"gather_fold_8bit", make_where<GatherFold, fits_blocks>};
 
 }  // namespace thimble

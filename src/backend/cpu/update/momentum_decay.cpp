@@ -10,11 +10,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   map_pairs(args, begin, end, [=](float m, float w) { return momentum * m + decay * w; });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop); }
-
 }  // namespace
 
 extern const CpuKernel cpu_momentum_decay;
-const CpuKernel cpu_momentum_decay{"momentum_decay", make};
+const CpuKernel cpu_momentum_decay{"momentum_decay", elementwise<loop>};
 
 }  // namespace thimble

@@ -42,6 +42,23 @@ struct WarpRow {
       for (int e = 0; e < kEach; ++e) x[p][e] = has(p) ? widen(packs[p].at[e]) : 0;
     }
   }
+  // Calls body(p, of_channels [kEach]) for every pack of the lane, with the numbers of `channels` that
+  // belong to its columns.
+  template <class Body>
+  __device__ void for_each_pack(const float* channels, const Body& body) const {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (!has(p)) continue;
+      float of_channels[kEach];
+#pragma unroll
+      for (int e = 0; e < kEach; e += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(channels + column(p) + e);
+        of_channels[e] = four.x, of_channels[e + 1] = four.y;
+        of_channels[e + 2] = four.z, of_channels[e + 3] = four.w;
+      }
+      body(p, of_channels);
+    }
+  }
   // Calls body(p, e, column) for every element of the lane.
   template <class Body>
   __device__ void for_each(const Body& body) const {
@@ -88,10 +105,17 @@ __global__ void __launch_bounds__(kNormThreads)
     }
     own.for_each([&](int p, int e, int) { sum += (in[p][e] - center) * (in[p][e] - center); });
     const float inverse = rsqrtf(sum_of_warp(sum) / static_cast<float>(columns) + epsilon);
-    own.store(y + row * columns, false, [&](int p, int e, int c) {
-      const float scaled = (in[p][e] - center) * inverse * gamma[c];
-      return kCentred ? scaled + beta[c] : scaled;
+    own.for_each_pack(gamma, [&](int p, const auto& scale) {
+#pragma unroll
+      for (int e = 0; e < own.kEach; ++e) in[p][e] = (in[p][e] - center) * inverse * scale[e];
     });
+    if constexpr (kCentred) {
+      own.for_each_pack(beta, [&](int p, const auto& shift) {
+#pragma unroll
+        for (int e = 0; e < own.kEach; ++e) in[p][e] += shift[e];
+      });
+    }
+    own.store(y + row * columns, false, [&](int p, int e, int) { return in[p][e]; });
     if (own.lane == 0) {
       if constexpr (kCentred) mean[row] = center;
       rstd[row] = inverse;
@@ -116,13 +140,16 @@ __global__ void __launch_bounds__(kNormThreads)
     own.load(dy + row * columns, gradient);
     const float center = kCentred ? mean[row] : 0, inverse = rstd[row];
     float sum = 0, sum_normalized = 0;
-    own.for_each([&](int p, int e, int c) {
-      in[p][e] = (in[p][e] - center) * inverse;
-      dgamma[p][e] += gradient[p][e] * in[p][e];
-      if constexpr (kCentred) dbeta[p][e] += gradient[p][e];
-      gradient[p][e] *= gamma[c];
-      sum += gradient[p][e];
-      sum_normalized += gradient[p][e] * in[p][e];
+    own.for_each_pack(gamma, [&](int p, const auto& scale) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        in[p][e] = (in[p][e] - center) * inverse;
+        dgamma[p][e] += gradient[p][e] * in[p][e];
+        if constexpr (kCentred) dbeta[p][e] += gradient[p][e];
+        gradient[p][e] *= scale[e];
+        sum += gradient[p][e];
+        sum_normalized += gradient[p][e] * in[p][e];
+      }
     });
     const float mean_d = kCentred ? sum_of_warp(sum) * share : 0;
     const float mean_d_normalized = sum_of_warp(sum_normalized) * share;
@@ -130,33 +157,53 @@ __global__ void __launch_bounds__(kNormThreads)
       return inverse * (gradient[p][e] - mean_d - in[p][e] * mean_d_normalized);
     });
   }
-  // One warp after the other adds its sums: the order is always the same.
-  extern __shared__ float sums[];  // [2, columns]
-  for (int warp = 0; warp < kNormWarps; ++warp) {
-    if (static_cast<int>(threadIdx.x) / 32 == warp) {
-      own.for_each([&](int p, int e, int c) {
-        sums[c] = (warp == 0 ? 0 : sums[c]) + dgamma[p][e];
-        if constexpr (kCentred) {
-          sums[columns + c] = (warp == 0 ? 0 : sums[columns + c]) + dbeta[p][e];
-        }
-      });
+  // Packs by packs, the sums of all warps are added up in their order. Elements of a pack lie apart, so
+  // that the lanes of a warp write to neighbours.
+  __shared__ float of_warps[kNormWarps][32 * kEach];
+  const int wanted = kCentred ? 2 * columns : columns, warp = static_cast<int>(threadIdx.x) / 32;
+  float* const to = partial + int64_t{blockIdx.x} * wanted;
+  const auto fold = [&](const float(&sums)[kEach], int first_column, float* at) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) of_warps[warp][32 * e + own.lane] = sums[e];
+    __syncthreads();
+    const int c = static_cast<int>(threadIdx.x);
+    if (c < 32 * kEach && first_column + c < columns) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < kNormWarps; ++w) sum += of_warps[w][c % kEach * 32 + c / kEach];
+      at[first_column + c] = sum;
     }
     __syncthreads();
-  }
-  const int wanted = kCentred ? 2 * columns : columns;
-  for (int c = static_cast<int>(threadIdx.x); c < wanted; c += kNormThreads) {
-    partial[int64_t{blockIdx.x} * wanted + c] = sums[c];
+  };
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    fold(dgamma[p], 32 * kEach * p, to);
+    if constexpr (kCentred) fold(dbeta[p], 32 * kEach * p, to + columns);
   }
 }
 
-// Adds up what the blocks found; columns [0, count) go to `first`, those behind to `second`.
-__global__ inline void fold_norm_sums(const float* partial, int blocks, int wanted, int count,
-                                      float* first, float* second, bool add_first,
-                                      bool add_second) {
-  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (c >= wanted) return;
+constexpr int kFoldColumns = 32, kFoldGroups = 32;
+
+// Adds up what the blocks found; columns [0, count) go to `first`, those behind to `second`. A group
+// of threads takes every 32nd block, then the groups are added up in order.
+__global__ inline void __launch_bounds__(kFoldColumns* kFoldGroups)
+    fold_norm_sums(const float* partial, int blocks, int wanted, int count, float* first,
+                   float* second, bool add_first, bool add_second) {
+  __shared__ double sums[kFoldGroups][kFoldColumns];
+  const int lane = static_cast<int>(threadIdx.x) % kFoldColumns;
+  const int group = static_cast<int>(threadIdx.x) / kFoldColumns;
+  const int c = static_cast<int>(blockIdx.x) * kFoldColumns + lane;
   double sum = 0;
-  for (int b = 0; b < blocks; ++b) sum += static_cast<double>(partial[int64_t{b} * wanted + c]);
+  if (c < wanted) {
+#pragma unroll 4
+    for (int b = group; b < blocks; b += kFoldGroups) {
+      sum += static_cast<double>(partial[int64_t{b} * wanted + c]);
+    }
+  }
+  sums[group][lane] = sum;
+  __syncthreads();
+  if (group != 0 || c >= wanted) return;
+  for (int g = 1; g < kFoldGroups; ++g) sum += sums[g][lane];
   if (c < count) {
     store(first + c, static_cast<float>(sum), add_first);
   } else {
@@ -221,19 +268,17 @@ std::unique_ptr<Kernel> make_row_norm_gradients(const Signature& s, CudaDevice& 
     float* const partial = reinterpret_cast<float*>(args.workspace);
     with_norm_packs(args.inputs[0].type, [&](auto tag, auto packs) {
       using T = typename decltype(tag)::type;
-      row_norm_gradients<T, packs.value, kCentred>
-          <<<blocks, kNormThreads, static_cast<size_t>(wanted) * sizeof(float), device.stream>>>(
-              args.inputs[0].as<T>(), args.inputs.back().as<T>(),
-              args.inputs[statistics + 1].as<float>(),
-              kCentred ? args.inputs[1].as<float>() : nullptr, args.inputs[statistics].as<float>(),
-              args.outputs[0].as<T>(), partial, rows, columns, args.adds_into(0));
+      row_norm_gradients<T, packs.value, kCentred><<<blocks, kNormThreads, 0, device.stream>>>(
+          args.inputs[0].as<T>(), args.inputs.back().as<T>(),
+          args.inputs[statistics + 1].as<float>(), kCentred ? args.inputs[1].as<float>() : nullptr,
+          args.inputs[statistics].as<float>(), args.outputs[0].as<T>(), partial, rows, columns,
+          args.adds_into(0));
     });
-    constexpr int kThreads = 128;
-    fold_norm_sums<<<static_cast<unsigned>((wanted + kThreads - 1) / kThreads), kThreads, 0,
-                     device.stream>>>(partial, static_cast<int>(blocks), wanted, columns,
-                                      args.outputs[1].as<float>(),
-                                      kCentred ? args.outputs[2].as<float>() : nullptr,
-                                      args.adds_into(1), kCentred && args.adds_into(2));
+    fold_norm_sums<<<static_cast<unsigned>((wanted + kFoldColumns - 1) / kFoldColumns),
+                     kFoldColumns * kFoldGroups, 0, device.stream>>>(
+        partial, static_cast<int>(blocks), wanted, columns, args.outputs[1].as<float>(),
+        kCentred ? args.outputs[2].as<float>() : nullptr, args.adds_into(1),
+        kCentred && args.adds_into(2));
     check_launch("the gradient of a normalisation of rows");
   };
   return own_kernel(launch, Bytes(int64_t{blocks} * wanted * static_cast<int64_t>(sizeof(float))));

@@ -11,10 +11,11 @@ struct Statistics {
   const void *mean, *var, *batch_mean, *batch_var;
   void *new_mean, *new_var;
   int64_t count;
+  int batches;  // one behind the other
   float towards_var;
 };
 
-constexpr size_t kMost = 56;  // what the arguments of one launch hold
+constexpr size_t kMost = 48;  // what the arguments of one launch hold
 
 struct JoinedStatistics {
   Statistics at[kMost];
@@ -27,11 +28,17 @@ __global__ void move_statistics(const __grid_constant__ JoinedStatistics all, fl
   const Statistics& s = all.at[blockIdx.y];
   const int64_t c = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   if (c >= s.count) return;
-  const auto of = [&](const void* data) { return widen(static_cast<const T*>(data)[c]); };
-  const float mean = keep * of(s.mean) + towards_mean * of(s.batch_mean);
-  const float var = keep * of(s.var) + s.towards_var * of(s.batch_var);
-  static_cast<T*>(s.new_mean)[c] = narrow<T>(mean);
-  static_cast<T*>(s.new_var)[c] = narrow<T>(var);
+  const auto of = [](const void* data, int64_t at) {
+    return widen(static_cast<const T*>(data)[at]);
+  };
+  T mean = static_cast<const T*>(s.mean)[c], var = static_cast<const T*>(s.var)[c];
+  for (int k = 0; k < s.batches; ++k) {
+    const int64_t at = k * s.count + c;
+    mean = narrow<T>(keep * widen(mean) + towards_mean * of(s.batch_mean, at));
+    var = narrow<T>(keep * widen(var) + s.towards_var * of(s.batch_var, at));
+  }
+  static_cast<T*>(s.new_mean)[c] = mean;
+  static_cast<T*>(s.new_var)[c] = var;
 }
 
 class RunningStats final : public JoinableKernel {
@@ -72,10 +79,16 @@ class RunningStats final : public JoinableKernel {
  private:
   Statistics statistics_of(const KernelArgs& args) const {
     const double samples = static_cast<double>(args.attrs->integer("count"));
-    return {args.inputs[0].data,        args.inputs[1].data,
-            args.inputs[2].data,        args.inputs[3].data,
-            args.outputs[0].data,       args.outputs[1].data,
-            args.outputs[0].elements(), static_cast<float>(momentum_ * (samples / (samples - 1)))};
+    const int64_t channels = args.outputs[0].elements();
+    return {args.inputs[0].data,
+            args.inputs[1].data,
+            args.inputs[2].data,
+            args.inputs[3].data,
+            args.outputs[0].data,
+            args.outputs[1].data,
+            channels,
+            static_cast<int>(args.inputs[2].elements() / std::max<int64_t>(1, channels)),
+            static_cast<float>(momentum_ * (samples / (samples - 1)))};
   }
 
   CudaDevice& device_;

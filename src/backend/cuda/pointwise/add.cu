@@ -8,13 +8,9 @@ struct Add {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_binary(s, device, Add{});
-}
-
 }  // namespace
 
 extern const CudaKernel cuda_add;
-const CudaKernel cuda_add{"add", make};
+const CudaKernel cuda_add = binary_kernel<Add>("add");
 
 }  // namespace thimble

@@ -92,4 +92,11 @@ std::unique_ptr<Kernel> make_binary(const Signature& s, CudaDevice& device, Comb
   });
 }
 
+// The record of an op that is Combine of two elements.
+template <class Combine>
+constexpr CudaKernel binary_kernel(std::string_view op) {
+  return {op,
+          [](const Signature& s, CudaDevice& device) { return make_binary(s, device, Combine{}); }};
+}
+
 }  // namespace thimble

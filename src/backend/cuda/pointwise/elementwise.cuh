@@ -101,4 +101,12 @@ std::unique_ptr<Kernel> make_elementwise(const Signature& s, CudaDevice& device,
       [&device, map](const KernelArgs& args) { run_elementwise<kInputs>(args, device, map); });
 }
 
+// The record of an op that is Map of kInputs elements, whatever its attributes.
+template <int kInputs, class Map>
+constexpr CudaKernel elementwise_kernel(std::string_view op) {
+  return {op, [](const Signature& s, CudaDevice& device) {
+            return make_elementwise<kInputs>(s, device, Map{});
+          }};
+}
+
 }  // namespace thimble

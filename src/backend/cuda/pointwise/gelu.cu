@@ -6,7 +6,7 @@ namespace thimble {
 namespace {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return with_gate(gelu_of("gelu", s.attrs), [&](auto gate) {
+  return with_gate<DeviceGates>(gelu_of("gelu", s.attrs), [&](auto gate) {
     return make_elementwise<1>(s, device, GateValue<decltype(gate)>{gate});
   });
 }

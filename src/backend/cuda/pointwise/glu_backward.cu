@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
     if (count == 0) return;
     with_device_type(args.outputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      with_gate(gate, [&](auto g) {
+      with_gate<DeviceGates>(gate, [&](auto g) {
         half_gradients<<<blocks_for(count, device), kBlockThreads, 0, device.stream>>>(
             args.inputs[0].as<T>(), args.inputs[1].as<T>(), args.outputs[0].as<T>(), count,
             static_cast<int>(args.inputs[1].type.shape.back()), args.adds_into(0), g);

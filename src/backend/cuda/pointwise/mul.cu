@@ -8,13 +8,9 @@ struct Mul {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_binary(s, device, Mul{});
-}
-
 }  // namespace
 
 extern const CudaKernel cuda_mul;
-const CudaKernel cuda_mul{"mul", make};
+const CudaKernel cuda_mul = binary_kernel<Mul>("mul");
 
 }  // namespace thimble

@@ -8,13 +8,9 @@ struct SigmoidBackward {
   __device__ float operator()(float y, float dy) const { return dy * y * (1 - y); }
 };
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_elementwise<2>(s, device, SigmoidBackward{});
-}
-
 }  // namespace
 
 extern const CudaKernel cuda_sigmoid_backward;
-const CudaKernel cuda_sigmoid_backward{"sigmoid_backward", make};
+const CudaKernel cuda_sigmoid_backward = elementwise_kernel<2, SigmoidBackward>("sigmoid_backward");
 
 }  // namespace thimble

@@ -3,15 +3,9 @@
 #include "backend/cuda/pointwise/gates.cuh"
 
 namespace thimble {
-namespace {
-
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_elementwise<2>(s, device, GateGradient<SiluGate>{});
-}
-
-}  // namespace
 
 extern const CudaKernel cuda_silu_backward;
-const CudaKernel cuda_silu_backward{"silu_backward", make};
+const CudaKernel cuda_silu_backward =
+    elementwise_kernel<2, GateGradient<DeviceGates::Silu>>("silu_backward");
 
 }  // namespace thimble

@@ -8,13 +8,9 @@ struct Sub {
   __device__ float operator()(float a, float b) const { return a - b; }
 };
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_binary(s, device, Sub{});
-}
-
 }  // namespace
 
 extern const CudaKernel cuda_sub;
-const CudaKernel cuda_sub{"sub", make};
+const CudaKernel cuda_sub = binary_kernel<Sub>("sub");
 
 }  // namespace thimble

@@ -8,13 +8,9 @@ struct TanhBackward {
   __device__ float operator()(float y, float dy) const { return dy * (1 - y * y); }
 };
 
-std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  return make_elementwise<2>(s, device, TanhBackward{});
-}
-
 }  // namespace
 
 extern const CudaKernel cuda_tanh_backward;
-const CudaKernel cuda_tanh_backward{"tanh_backward", make};
+const CudaKernel cuda_tanh_backward = elementwise_kernel<2, TanhBackward>("tanh_backward");
 
 }  // namespace thimble

@@ -1,10 +1,9 @@
 // Parts of rows, as slices and their like move them. Bits that only move do so in the widest units
 // that divide every row and offset; sums are of numbers.
-//
-//   row  |<- begin ->|<- part ->|......|     `whole` bytes to the next row
 #pragma once
 
 #include "backend/cuda/pointwise/elementwise.cuh"
+#include "ops/shape/axis_part.h"
 
 namespace thimble {
 
@@ -52,23 +51,16 @@ int64_t widest_unit(Counts... bytes) {
   return unit;
 }
 
-// What a part of one axis is, in bytes of a row. `unit` divides them all.
-struct AxisPart {
-  int64_t outer, whole, part, begin, unit;
-};
+// A part of one axis in bytes. `unit` divides them all.
+struct BytePart : AxisPart {
+  int64_t unit;
 
-// Attrs axis and begin say where in `whole` the part is.
-inline AxisPart axis_part(const TensorType& whole, const TensorType& part, const Attrs& attrs) {
-  const auto axis = static_cast<int>(attrs.integer("axis"));
-  const int64_t inner = whole.shape.product(axis + 1, whole.shape.rank()) * size_of(whole.dtype);
-  AxisPart result = {};
-  result.outer = whole.shape.product(0, axis);
-  result.whole = whole.shape[axis] * inner;
-  result.part = part.shape[axis] * inner;
-  result.begin = attrs.integer("begin") * inner;
-  result.unit = widest_unit(result.whole, result.part, result.begin);
-  return result;
-}
+  BytePart(const TensorType& whole_type, const TensorType& part_type, const Attrs& attrs)
+      : AxisPart(axis_part(whole_type.shape, part_type.shape, attrs)) {
+    for (int64_t* count : {&whole, &part, &begin}) *count *= size_of(whole_type.dtype);
+    unit = widest_unit(whole, part, begin);
+  }
+};
 
 // Calls body(TypeTag<Unit>{}, bytes of a unit), where every place and length in bytes is a multiple
 // of `step`. REQUIRES, to add: can_move().

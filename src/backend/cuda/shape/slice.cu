@@ -16,7 +16,7 @@ __global__ void take_rows(const Unit* from, Unit* to, int64_t length, int64_t wh
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   if (!can_move(s)) return nullptr;
-  const AxisPart bytes = axis_part(s.inputs[0], s.outputs[0], s.attrs);
+  const BytePart bytes(s.inputs[0], s.outputs[0], s.attrs);
   const bool add = (s.accumulate & 1u) != 0;
   return own_kernel([&device, bytes, add](const KernelArgs& args) {
     const DType dtype = args.outputs[0].type.dtype;

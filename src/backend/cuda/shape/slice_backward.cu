@@ -28,7 +28,7 @@ __global__ void add_rows(const Unit* from, Unit* to, int64_t length, int64_t who
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   if (!on_device(s.outputs[0].dtype)) return nullptr;
-  const AxisPart bytes = axis_part(s.outputs[0], s.inputs[0], s.attrs);
+  const BytePart bytes(s.outputs[0], s.inputs[0], s.attrs);
   const bool add = (s.accumulate & 1u) != 0;
   return own_kernel([&device, bytes, add](const KernelArgs& args) {
     const DType dtype = args.outputs[0].type.dtype;

@@ -1,6 +1,6 @@
 // What vocabulary_loss and its gradient share on the device: the logits of a chunk of rows by one
-// product of cuBLASLt's, in f32; then what these say (vocabulary_rows.cuh). Sums of all rows are added
-// up at the end, in one order.
+// product of cuBLASLt's, in f32; then what these say (vocabulary_rows.cuh). Chunks are multiples of
+// eight rows. Sums of all rows are added up at the end, in one order.
 //
 //   scratch  | logits f32 [rows_at_once,pitch], then their gradients | sums of rows | products'
 #pragma once
@@ -63,12 +63,13 @@ class VocabularyChunks {
   VocabularyChunks(const Signature& s, CudaDevice& device)
       : device_(device),
         dtype_(s.inputs[0].dtype),
-        v_(s.inputs[0].shape, s.inputs[1].shape, s.attrs),
+        v_(in_even_chunks({s.inputs[0].shape, s.inputs[1].shape, s.attrs})),
         pitch_((v_.classes + kPitchUnit - 1) / kPitchUnit * kPitchUnit),
         to_logits_(
             device, v_,
             [&](int64_t rows) {
-              ProductShape shape = {.m = rows, .n = v_.classes, .k = v_.width, .transpose_b = true};
+              ProductShape shape = {
+                  .m = rows, .n = even_classes(), .k = v_.width, .transpose_b = true};
               shape.alignment = row_alignment();
               shape.pitch_y = pitch_;
               return shape;
@@ -82,6 +83,15 @@ class VocabularyChunks {
   }
 
   const Vocabulary& vocabulary() const { return v_; }
+  // Those that products are made with; others are left over.
+  int64_t even_classes() const { return even_part(v_.classes); }
+  bool has_left_over() const { return even_classes() < v_.classes; }
+  template <class T>
+  LeftOver<T> left_over(const KernelArgs& args) const {
+    const int64_t first = even_classes();
+    return {static_cast<int>(first), static_cast<int>(v_.classes - first),
+            static_cast<int>(v_.width), args.inputs[1].as<const T>() + first * v_.width};
+  }
   int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
   // Chunks begin at multiples of their rows.
   int64_t row_alignment() const {
@@ -110,12 +120,15 @@ class VocabularyChunks {
     const auto launch = [&](auto tag, auto with, auto threads) {
       using T = typename decltype(tag)::type;
       measure_rows<T, with.value, threads.value><<<count, threads.value, 0, device_.stream>>>(
-          rows_, logits, args.inputs[2].as<int32_t>() + begin,
-          lse == nullptr ? nullptr : lse + begin, to, args.inputs[3].as<float>(), upstream);
+          rows_, left_over<T>(args), args.inputs[0].as<const T>() + begin * v_.width, logits,
+          args.inputs[2].as<int32_t>() + begin, lse == nullptr ? nullptr : lse + begin, to,
+          args.inputs[3].as<float>(), upstream);
     };
     with_row_threads(v_.classes, [&](auto threads) {
-      if (upstream == nullptr) return launch(TypeTag<float>{}, std::false_type{}, threads);
-      with_device_type(dtype_, [&](auto tag) { launch(tag, std::true_type{}, threads); });
+      with_device_type(dtype_, [&](auto tag) {
+        if (upstream == nullptr) return launch(tag, std::false_type{}, threads);
+        launch(tag, std::true_type{}, threads);
+      });
     });
   }
 
@@ -133,6 +146,11 @@ class VocabularyChunks {
  private:
   // Rows of logits begin where products like them to.
   static constexpr int64_t kPitchUnit = 16;
+
+  static Vocabulary in_even_chunks(Vocabulary v) {
+    v.at_once = std::min((v.at_once + kEvenUnit - 1) / kEvenUnit * kEvenUnit, v.rows);
+    return v;
+  }
 
   Bytes logit_bytes() const {
     return align_up(Bytes(v_.at_once * pitch_ * int64_t{sizeof(float)}));

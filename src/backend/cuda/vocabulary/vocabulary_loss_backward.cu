@@ -8,11 +8,13 @@ namespace {
 class VocabularyLossBackward final : public Kernel {
  public:
   VocabularyLossBackward(const Signature& s, CudaDevice& device)
-      : chunks_(s, device),
+      : device_(device),
+        chunks_(s, device),
         row_bytes_(chunks_.vocabulary().width * size_of(s.inputs[0].dtype)),
         to_h_(
             device, chunks_.vocabulary(), [&](int64_t rows) { return h_shape(rows); },
-            s.inputs[0].dtype, s.inputs[0].dtype, (s.accumulate & 1u) != 0),
+            s.inputs[0].dtype, s.inputs[0].dtype,
+            (s.accumulate & 1u) != 0 || chunks_.has_left_over()),
         first_to_weight_(weight_product(s, device, (s.accumulate & 2u) != 0)) {
     workspace = std::max({chunks_.product_scratch(), to_h_.scratch(), first_to_weight_.scratch()});
     if (chunks_.count() > 1) {
@@ -33,6 +35,7 @@ class VocabularyLossBackward final : public Kernel {
       chunks_.run(args, i, lse, takes_over, args.inputs[4].as<float>(), scratch);
       (i == 0 ? first_to_weight_ : *to_weight_)
           .run(rows, d, args.inputs[0].as<std::byte>() + at, args.outputs[1].data, scratch);
+      if (chunks_.has_left_over()) multiply_left_over(args, i);
       // From here on dh may overwrite the rows.
       to_h_.run(rows, d, args.inputs[1].data, args.outputs[0].as<std::byte>() + at, scratch);
     }
@@ -40,9 +43,29 @@ class VocabularyLossBackward final : public Kernel {
   }
 
  private:
+  // What the even classes' products of a chunk do not have: of dh, those are added to it.
+  void multiply_left_over(const KernelArgs& args, int64_t chunk) const {
+    const Vocabulary& v = chunks_.vocabulary();
+    const int64_t rows = chunks_.rows(chunk), pitch = chunks_.gradient_pitch();
+    with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const LeftOver<T> classes = chunks_.left_over<T>(args);
+      const T* const d = reinterpret_cast<const T*>(args.workspace);
+      const int64_t at = chunks_.first(chunk) * v.width;
+      const dim3 grid(static_cast<unsigned>((v.width + kLeftOverColumns - 1) / kLeftOverColumns),
+                      static_cast<unsigned>(classes.count));
+      left_over_weights<<<grid, kLeftOverColumns * kLeftOverGroups, 0, device_.stream>>>(
+          classes, d, pitch, args.inputs[0].as<const T>() + at, static_cast<int>(rows),
+          args.outputs[1].as<T>() + classes.first * v.width, chunk > 0 || args.adds_into(1));
+      left_over_rows<<<blocks_for(rows * v.width, device_), kBlockThreads, 0, device_.stream>>>(
+          classes, d, pitch, rows, args.outputs[0].as<T>() + at, args.adds_into(0));
+    });
+    check_launch("a loss over a vocabulary");
+  }
+
   ProductShape h_shape(int64_t rows) const {
     const Vocabulary& v = chunks_.vocabulary();
-    ProductShape shape = {.m = rows, .n = v.width, .k = v.classes};
+    ProductShape shape = {.m = rows, .n = v.width, .k = chunks_.even_classes()};
     shape.alignment = chunks_.row_alignment();
     shape.pitch_a = chunks_.gradient_pitch();
     return shape;
@@ -50,7 +73,8 @@ class VocabularyLossBackward final : public Kernel {
   ChunkProduct weight_product(const Signature& s, CudaDevice& device, bool add) const {
     const auto shape_of = [&](int64_t rows) {
       const Vocabulary& v = chunks_.vocabulary();
-      ProductShape shape = {.m = v.classes, .n = v.width, .k = rows, .transpose_a = true};
+      ProductShape shape = {
+          .m = chunks_.even_classes(), .n = v.width, .k = rows, .transpose_a = true};
       shape.alignment = chunks_.row_alignment();
       shape.pitch_a = chunks_.gradient_pitch();
       return shape;
@@ -58,6 +82,7 @@ class VocabularyLossBackward final : public Kernel {
     return {device, chunks_.vocabulary(), shape_of, s.inputs[0].dtype, s.inputs[0].dtype, add};
   }
 
+  CudaDevice& device_;
   const VocabularyChunks chunks_;
   const int64_t row_bytes_;  // of h
   const ChunkProduct to_h_;

@@ -5,8 +5,7 @@
 //   its gradients     | 0 | 1 | 2 | 3 | ... in 16 bits         | left over
 #pragma once
 
-#include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/numbers.cuh"
+#include "backend/cuda/vocabulary/left_over.cuh"
 
 namespace thimble {
 
@@ -114,15 +113,17 @@ struct LogitTile {
   }
 };
 
-// A block per row. `lse` and `sums` may be null. T is the type of gradients; without them, none is
-// written.
+// A block per row, of which the logits of the classes that are left over are made here, from its row
+// of h. `lse` and `sums` may be null. T is the type of h and, where these are written, of gradients.
 template <class T, bool kGradients, int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    measure_rows(VocabularyRows v, float* logits, const int32_t* targets, float* lse,
-                 VocabularyRowSums* sums, const float* normalizer, const float* upstream) {
+    measure_rows(VocabularyRows v, LeftOver<T> left_over, const T* h, float* logits,
+                 const int32_t* targets, float* lse, VocabularyRowSums* sums,
+                 const float* normalizer, const float* upstream) {
   using Tile = LogitTile<kThreads, 4>;
   const int64_t r = blockIdx.x;
   float* const row = logits + r * v.pitch;
+  add_left_over<T, kThreads>(left_over, h + r * left_over.width, row);
   const int32_t target = targets[r];
   const bool counts = target != v.ignored && target >= 0 && target < v.classes;
   const float logit = counts ? row[target] : 0;

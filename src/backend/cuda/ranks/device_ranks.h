@@ -1,0 +1,22 @@
+// Ranks whose bytes are on cards: the same seam as between processes (comm/communicator.h), with
+// addresses of the device, in the order of the device's stream. What is queued so can be recorded.
+#pragma once
+
+#include <memory>
+
+#include "backend/cuda/device.h"
+#include "comm/communicator.h"
+
+namespace thimble {
+
+// Over NCCL where every rank has a card of its own and NCCL is there; else through the memory of the
+// host. `ranks` are the processes. Called by all of them.
+std::unique_ptr<Communicator> make_device_ranks(Communicator& ranks, CudaDevice& device);
+
+// One process that stands for `size` ranks, as Self does.
+std::unique_ptr<Communicator> make_device_self(int size, CudaDevice& device);
+
+// The card of this process among those of its machine: ranks of a machine take them in turn.
+int card_of_rank(int cards);
+
+}  // namespace thimble

@@ -1,0 +1,16 @@
+// gather_update: this rank's part to its place, then parts to all.
+#include "backend/cuda/ranks/collective.cuh"
+
+namespace thimble {
+namespace {
+
+std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
+  return gather_kernel(s, 1, device);
+}
+
+}  // namespace
+
+extern const CudaKernel cuda_gather_update;
+const CudaKernel cuda_gather_update{"gather_update", make};
+
+}  // namespace thimble

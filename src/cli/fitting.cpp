@@ -1,0 +1,85 @@
+#include "cli/fitting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/console.h"
+#include "fit/first_times.h"
+#include "fit/memory_limit.h"
+
+namespace thimble {
+namespace {
+
+void say_choices(const FitReport& fit, const PlannedTraining& training) {
+  say("fit: {} in {} ({}); as typed, everything kept: {}, {:.1f} ms\n",
+      training.full().model.options.name, to_string(*training.recipe.memory),
+      name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
+  for (const TechniqueShare& share : fit.shares) {
+    const bool saves = share.saved >= Bytes();
+    say("  {:<48}{} {:>9}, {:+.1f} ms  ({}; {})\n", share.what, saves ? "saves" : "takes",
+        to_string(saves ? share.saved : Bytes() - share.saved), share.ms_paid, share.tier,
+        share.flags);
+  }
+  if (fit.shares.empty()) say("  nothing has to be done for it\n");
+}
+
+void report(const DoesNotFit& fault, bool json) {
+  if (json) {
+    nlohmann::json tiers = nlohmann::json::object();
+    for (const TierFloor& floor : fault.floors) {
+      tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
+                                                 {"flags", floor.flags}};
+    }
+    print_json({{"infeasible", true},
+                {"min_bytes", fault.min_bytes.count},
+                {"why", fault.why},
+                {"allow", name_of(fault.allow)},
+                {"tiers", tiers},
+                {"unlock", fault.unlock}});
+  }
+  say("thimble: {}\n", why_not(fault));
+  for (const TierFloor& floor : fault.floors) {
+    say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
+        floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
+  }
+  if (!fault.unlock.empty()) say("  to go further down: {}\n", fmt::join(fault.unlock, "; "));
+  say("  or give more --memory\n");
+}
+
+}  // namespace
+
+Recipe with_budget_in_bytes(Recipe recipe) {
+  if (recipe.memory != kAutomaticMemory) return recipe;
+  const MemoryLimit limit = memory_limit(*make_backend(recipe.device, recipe.on));
+  say("--memory auto: {} ({} bytes): {} is {}, of which {} stay free\n", to_string(limit.budget),
+      limit.budget.count, limit.from, to_string(limit.available), to_string(limit.margin));
+  recipe.memory = limit.budget;
+  return recipe;
+}
+
+std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json,
+                                          Measuring measuring) {
+  const Recipe recipe = with_budget_in_bytes(resolved.recipe);
+  const bool fitted_too = is_fitted(recipe, resolved.said);
+  if (fitted_too || measuring == Measuring::always) {
+    if (const auto first = measure_first_times(recipe)) {
+      say("measured {} kernels in {:.1f} s, for times one can believe (kept in {}; `--costs "
+          "modelled` leaves it out)\n",
+          first->kernels, first->seconds, first->file);
+    }
+  }
+  auto planned = plan_within_budget(recipe, resolved.said);
+  if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
+    report(*fault, json);
+    return std::nullopt;
+  }
+  if (const auto* const infeasible = std::get_if<Infeasible>(&planned)) {
+    report(recipe, *infeasible, json);
+    return std::nullopt;
+  }
+  auto& ready = std::get<PlannedByBudget>(planned);
+  if (!json && ready.fit) say_choices(*ready.fit, ready.training);
+  return std::move(ready);
+}
+
+}  // namespace thimble

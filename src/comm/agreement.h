@@ -1,0 +1,23 @@
+// Small things that ranks tell each other between steps: yes or no, numbers, texts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace thimble {
+
+// What every rank has, by rank.
+std::vector<double> gathered(Communicator& ranks, double own);
+// Whether any rank says so.
+bool any_rank(Communicator& ranks, bool own);
+// Sums of all ranks' numbers, in the order of the ranks. REQUIRES: as many on each.
+void add_up(Communicator& ranks, std::vector<double>& numbers);
+
+// Rank 0's text, on every rank.
+std::string text_of_first(Communicator& ranks, std::string text);
+// Every rank's text, by rank.
+std::vector<std::string> gathered(Communicator& ranks, const std::string& own);
+
+}  // namespace thimble

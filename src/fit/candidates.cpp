@@ -1,0 +1,191 @@
+#include "fit/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace thimble {
+namespace {
+
+// Kinds of harm; what is worse within one is a little more.
+constexpr double kMask = 1, kEquivalent = 2, kSixteenBits = 3, kState = 4, kCodec = 5,
+                 kStatistics = 6, kSparsity = 7;
+
+bool mixes_rows(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
+}
+
+// Batch statistics of fewer rows than this are hardly those of a batch.
+constexpr int64_t kLeastStatistics = 4;
+
+std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
+  std::vector<Change> all;
+  const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
+    const bool few = amount * 8 < of;
+    all.push_back({.technique = "microbatch",
+                   .settings = {{field, amount}},
+                   .what = fmt::format("microbatches of {} {}{}", amount, unit,
+                                       mixes ? ", each with statistics of its own" : ""),
+                   .tier = mixes ? Tier::approximate : Tier::equivalent,
+                   .harm = mixes ? kStatistics + (few ? 0.5 : 0) : kEquivalent});
+  };
+  const int64_t least = mixes ? kLeastStatistics : 1;
+  if (typed.tokens > 0) {
+    // A row at least, of the longest records.
+    ModelOptions model = typed.model;
+    complete_model(model);
+    int64_t longest = model.length;
+    for (const int64_t length : typed.lengths) longest = std::max(longest, length);
+    for (int64_t count = 2; typed.tokens / count >= least * std::max<int64_t>(1, longest);
+         count *= 2) {
+      add("microbatch-tokens", typed.tokens / count, typed.tokens, "tokens");
+    }
+    return all;
+  }
+  const Microbatches whole = microbatches_of(typed);
+  for (const int64_t rows : rows_to_try(whole.batch, least)) {
+    add("microbatch", rows, whole.batch, rows == 1 ? "row" : "rows");
+  }
+  return all;
+}
+
+std::vector<Change> precisions() {
+  const auto make = [](Settings settings, const char* what, double harm) {
+    return Change{"precision", std::move(settings), what, Tier::approximate, harm};
+  };
+  return {make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
+          make({{"precision", "fp16"}, {"rounding", "stochastic"}},
+               "fp16, rounded stochastically, the loss scaled", kSixteenBits),
+          make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
+               3 * kSixteenBits)};
+}
+
+std::vector<Change> codecs(const Graph& graph, Tier allow) {
+  std::vector<Change> all;
+  CodecSpec any;
+  any.codec = sign_codec();
+  const auto encodable = find_encodable(graph, any);
+  if (std::ranges::any_of(encodable, &Encodable::signs)) {
+    all.push_back(
+        {"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact, kMask});
+  }
+  if (allow < Tier::approximate || encodable.empty()) return all;
+  for (const auto& [name, worse] :
+       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", 0.3}, {"int2", 0.6}}) {
+    all.push_back({"codec",
+                   {{"codec", name}},
+                   fmt::format("activations kept as {}", name),
+                   Tier::approximate,
+                   kCodec + worse});
+  }
+  return all;
+}
+
+std::vector<Change> densities() {
+  std::vector<Change> all;
+  double harm = kSparsity;
+  for (const double density : {0.5, 0.3, 0.1}) {
+    all.push_back({"sparsity",
+                   {{"density", density}},
+                   fmt::format("{:g} of the weights", density),
+                   Tier::approximate,
+                   harm});
+    harm += 0.3;
+  }
+  return all;
+}
+
+std::string spelt(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+std::string flags_of(const Settings& settings) {
+  std::string flags;
+  for (const auto& [name, value] : settings) {
+    if (value == false) continue;
+    flags += fmt::format("{}--{}", flags.empty() ? "" : " ", name);
+    if (value != true) flags += " " + spelt(value);
+  }
+  return flags;
+}
+
+std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
+  constexpr double kNear = 1.25, kFar = 2.5;  // ratios of neighbours
+  std::vector<int64_t> rows;
+  int64_t last = batch;
+  const auto add = [&](int64_t next) {
+    rows.push_back(next);
+    last = next;
+  };
+  const auto ratio = [&](int64_t next) {
+    return static_cast<double>(last) / static_cast<double>(next);
+  };
+  while (last > least) {
+    // The next divisor, not too near; half of the last where that is far.
+    int64_t next = 0;
+    for (int64_t count = batch / last + 1; count <= batch && next == 0; ++count) {
+      if (batch % count == 0 && ratio(batch / count) >= kNear) next = batch / count;
+      if (ratio(std::max<int64_t>(1, batch / count)) > kFar) break;
+    }
+    if (next == 0) next = (last + 1) / 2;
+    if (next < least) break;
+    add(next);
+  }
+  return rows;
+}
+
+Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph) {
+  Recipe copy = typed;
+  std::set<std::string_view> pinned;
+  for_each_field(copy, [&](const Field& field) {
+    if (said.contains(field.name())) pinned.insert(field.about().technique);
+  });
+  const OptimizerSpec& optimizer = typed.optimizer;
+  const UpdateRule& rule = rule_of(optimizer);
+  Choices choices;
+  const auto offer = [&](std::string_view technique, std::vector<Change> changes) {
+    std::erase_if(changes, [&](const Change& change) { return change.tier > allow; });
+    if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
+  };
+  offer("codec", codecs(graph, allow));
+  if (rule.folds && optimizer.momentum > 0 && !optimizer.fold) {
+    offer("fold", {{"fold",
+                    {{"fold", true}},
+                    "gradients folded into the momentum",
+                    Tier::equivalent,
+                    kEquivalent}});
+  }
+  if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
+  offer("precision", precisions());
+  offer("state",
+        {{"state", {{"state-bits", 8}}, "optimizer state in 8 bits", Tier::approximate, kState}});
+  offer("sparsity", densities());
+  return choices;
+}
+
+Candidate changed(const Recipe& typed, std::vector<Change> changes) {
+  std::ranges::stable_sort(changes, {}, &Change::harm);
+  const auto has = [&](std::string_view technique) {
+    return std::ranges::any_of(changes,
+                               [&](const Change& change) { return change.technique == technique; });
+  };
+  Candidate candidate = {std::move(changes), typed, 0};
+  Settings settings;
+  for (Change& change : candidate.changes) {
+    // State in 8 bits cannot move with nonzeros.
+    if (change.technique == "sparsity" && has("state")) {
+      change.settings["sparsity"] = "static";
+      change.what += ", which stay where they are";
+    }
+    settings.insert(change.settings.begin(), change.settings.end());
+    candidate.harm = std::max(candidate.harm, change.harm);
+  }
+  configure(candidate.recipe, settings);
+  check(candidate.recipe);
+  return candidate;
+}
+
+}  // namespace thimble

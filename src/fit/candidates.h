@@ -1,0 +1,48 @@
+// The recipes that a budget chooses from: what was asked for, changed by techniques of which nothing was
+// said. They depend on the recipe, on what was said and on the tier, never on the budget.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/settings.h"
+
+namespace thimble {
+
+// One technique as it would be typed.
+struct Change {
+  std::string_view technique;  // About::technique of its fields
+  Settings settings;
+  std::string what;  // "microbatches of 10 rows"
+  Tier tier = Tier::exact;
+  double harm = 0;
+};
+// "--precision bf16 --rounding stochastic"
+std::string flags_of(const Settings& settings);
+
+// Less harm is more faithful, and the worst change counts. What is exact comes first, then what is
+// equivalent, then, of what is approximate, in this order: 16 bits (with master weights, or rounded
+// stochastically), 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an
+// eighth of the batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1).
+struct Candidate {
+  std::vector<Change> changes;  // less harm first
+  Recipe recipe;
+  double harm = 0;
+  bool recomputes = true;  // false: only the plan that computes everything once is looked at
+};
+
+// What is there to choose from of each technique, beside leaving it alone.
+using Choices = std::vector<std::vector<Change>>;
+// `graph` is the step of `typed`. Techniques with a field in `said` are left as they are.
+Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph);
+
+// The recipe with the changes, which are of different techniques. UserError where they do not go
+// together.
+Candidate changed(const Recipe& typed, std::vector<Change> changes);
+
+// Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
+// wide. The whole batch is not among them.
+std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
+
+}  // namespace thimble

@@ -1,0 +1,144 @@
+#include "fit/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "fit/shortlist.h"
+#include "plan/make_plan.h"
+
+namespace thimble {
+namespace {
+
+Tier tier_of_search(const Recipe& typed, const Settings& said) {
+  return said.contains("allow") ? typed.allow : Tier::equivalent;
+}
+
+// The recipe with its budget, as it would be typed: where nothing is computed again, it says so.
+Recipe recipe_of(const FitSearch::Pick& pick, Bytes budget) {
+  Recipe recipe = pick.step->candidate().recipe;
+  recipe.memory = budget;
+  const bool once = pick.arena == pick.step->once().arena;
+  if (once && recipe.planner == "optimal") recipe.planner = "keep_all";
+  recipe.fit = false;
+  return recipe;
+}
+
+Settings all_changes(const Candidate& candidate) {
+  Settings settings;
+  for (const Change& change : candidate.changes) {
+    settings.insert(change.settings.begin(), change.settings.end());
+  }
+  return settings;
+}
+
+// What was chosen, as it would be typed.
+std::string typed_out(const Recipe& recipe, const Candidate& candidate) {
+  Settings settings = all_changes(candidate);
+  settings["memory"] = recipe.memory->count;
+  settings["planner"] = recipe.planner;
+  return flags_of(settings);
+}
+
+}  // namespace
+
+Fit::Fit(const Recipe& typed, const Settings& said)
+    : typed_(typed),
+      said_(said),
+      allow_(tier_of_search(typed, said)),
+      backend_(make_backend(typed.device, typed.on)) {
+  check(typed_);
+  typed_.fit = false;
+  typed_.memory.reset();
+  if (!said_.contains("planner")) typed_.planner = "optimal";
+  searches_.resize(3);
+}
+
+Fit::Fit(const Recipe& typed) : Fit(typed, settings_of(typed)) {}
+
+FitSearch& Fit::search(Tier tier) {
+  std::unique_ptr<FitSearch>& search = searches_[static_cast<size_t>(tier)];
+  if (!search) {
+    auto plain = std::make_unique<FitStep>(Candidate{{}, typed_, 0}, *backend_, 1);
+    allowed_tier(typed_, plain->graph(), typed_.codec);
+    const Choices choices = choices_for(typed_, said_, tier, plain->graph());
+    search = std::make_unique<FitSearch>(steps_worth_trying(std::move(plain), choices, *backend_));
+  }
+  return *search;
+}
+
+std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
+  const auto start = std::chrono::steady_clock::now();
+  FitSearch& steps = search(allow_);
+  const Bytes asked = budget;
+  if (budget == kLeastMemory) budget = steps.smallest().arena;
+  while (const auto pick = steps.within(budget)) {
+    const Recipe recipe = recipe_of(*pick, budget);
+    const Schedule schedule = pick->step->schedule_of(*pick);
+    std::optional<PlannedTraining> training;
+    try {
+      auto planned = plan_training(recipe, &schedule);
+      if (auto* const ready = std::get_if<PlannedTraining>(&planned)) training = std::move(*ready);
+    } catch (const UserError&) {  // a smaller last microbatch that does not fit
+    }
+    if (!training) {
+      if (steps.steps().size() == 1) break;
+      steps.leave_out(*pick->step);
+      if (asked == kLeastMemory) budget = steps.smallest().arena;
+      continue;
+    }
+    FitReport report = {.allow = allow_,
+                        .shares = shares_of(typed_, *pick, plain(), *backend_),
+                        .flags = typed_out(recipe, pick->step->candidate()),
+                        .plain_arena = plain().once().arena,
+                        .plain_ms = plain().once().seconds * 1e3};
+    for (const auto& step : steps.steps()) {
+      ++report.tried;
+      report.planned += step->was_planned() ? 1 : 0;
+    }
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    training->plan_seconds = report.seconds;
+    return Fitted{std::move(*training), std::move(report)};
+  }
+  return does_not_fit(budget);
+}
+
+DoesNotFit Fit::does_not_fit(Bytes budget) {
+  DoesNotFit fault = {.budget = budget, .allow = allow_};
+  const FitSearch::Pick smallest = this->smallest(allow_);
+  fault.min_bytes = smallest.arena;
+  const PlanRequest& request = smallest.step->request();
+  fault.why = infeasible(request, lay_out(request, smallest.step->schedule_of(smallest))).why;
+  for (const Tier tier : {Tier::exact, Tier::equivalent, Tier::approximate}) {
+    const FitSearch::Pick least = tier == allow_ ? smallest : this->smallest(tier);
+    fault.floors.push_back({tier, least.arena, flags_of(all_changes(least.step->candidate()))});
+    if (tier > allow_ && least.arena < fault.min_bytes) {
+      fault.unlock.push_back(fmt::format("--allow {} goes down to {} ({} bytes)", name_of(tier),
+                                         to_string(least.arena), least.arena.count));
+    }
+  }
+  const OptimizerSpec& optimizer = typed_.optimizer;
+  if (rule_of(optimizer).momentum && !rule_of(optimizer).folds && optimizer.momentum > 0) {
+    fault.unlock.push_back("--optimizer sgd folds gradients into its momentum");
+  }
+  const Graph& graph = plain().graph();
+  const bool mixes =
+      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
+  Recipe copy = typed_;
+  if (mixes && allow_ != Tier::exact && find_field(fields_of(copy), "norm") != nullptr) {
+    fault.unlock.push_back("--norm group makes microbatches equivalent");
+  }
+  return fault;
+}
+
+bool is_fitted(const Recipe& recipe, const Settings& said) {
+  if (!recipe.fit || !recipe.memory) return false;
+  user_check(!recipe.codec.automatic || !said.contains("fit"),
+             "--fit chooses codecs itself; leave --codec auto out, or choose --fit off");
+  return !recipe.codec.automatic;
+}
+
+}  // namespace thimble

@@ -1,0 +1,21 @@
+// The other way round: the largest batch, length, depth or width that a budget has room for.
+#pragma once
+
+#include "fit/fit.h"
+
+namespace thimble {
+
+struct Largest {
+  std::string field;  // that was found: "batch"
+  int64_t value = 0;
+  Recipe recipe;  // with it
+  Settings said;  // likewise
+};
+
+// `what` is batch, length, layers or width (of models that call it hidden: that). What fits, at the
+// recipe's tier, is asked of fit; of a batch, that all of it is computed at once. UserError where the
+// model has no such field or not even 1 fits.
+Largest find_largest(const Recipe& typed, const Settings& said, const std::string& what,
+                     Bytes budget);
+
+}  // namespace thimble

@@ -1,0 +1,25 @@
+// What `--memory auto` stands for: what the device has left, less a margin.
+#pragma once
+
+#include <string>
+
+#include "backend/backend.h"
+
+namespace thimble {
+
+// On the CPU beside the arena: the program, its libraries, a checkpoint being written.
+inline constexpr Bytes kBesideArena{int64_t{64} << 20};
+// On a GPU, where the context is there already: the libraries' code and recorded steps.
+inline constexpr Bytes kBesideArenaOnDevice{int64_t{768} << 20};
+
+struct MemoryLimit {
+  Bytes budget;
+  Bytes available;
+  Bytes margin;
+  std::string from;  // what says so
+};
+// A sixteenth of what there is stays free, on top. UserError where nobody can say, where a container has
+// no limit of its own, or where nothing is left. `root` as for available_memory().
+MemoryLimit memory_limit(const Backend& backend, const std::string& root = "");
+
+}  // namespace thimble

@@ -1,0 +1,233 @@
+#include "fit/shortlist.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "plan/make_plan.h"
+
+namespace thimble {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// What a step costs, in parts that techniques change by factors of their own.
+struct Parts {
+  double seconds = 0;
+  double persistent = 0, carried = 0;
+  double activations = 0;  // beside those, everything kept
+  double working = 0;      // likewise, for the largest call
+
+  static constexpr std::array<double Parts::*, 4> kFactors = {&Parts::seconds, &Parts::persistent,
+                                                              &Parts::activations, &Parts::working};
+};
+
+Parts parts_of(const FitStep& step) {
+  const auto number = [](Bytes bytes) { return static_cast<double>(bytes.count); };
+  const double stays = number(step.persistent() + step.carried());
+  return {.seconds = step.once().seconds,
+          .persistent = number(step.persistent()),
+          .carried = number(step.carried()),
+          .activations = std::max(1.0, number(step.once().arena) - stays),
+          .working = std::max(1.0, number(step.least_arena()) - stays)};
+}
+
+// A combination: of each technique a choice, 0 being none.
+using Combination = std::vector<size_t>;
+
+class Shortlist {
+ public:
+  Shortlist(std::unique_ptr<FitStep> plain, const Choices& choices, Backend& backend)
+      : typed_(plain->candidate().recipe),
+        choices_(choices),
+        backend_(backend),
+        share_(plain->costs().share),
+        plain_(parts_of(*plain)) {
+    steps_.push_back(std::move(plain));
+  }
+
+  std::vector<std::unique_ptr<FitStep>> run() {
+    build_singles();
+    Combination none(choices_.size(), 0);
+    std::vector<Combination> all;
+    combine(none, 0, all);
+    constexpr size_t kAllOfThem = 40;
+    if (all.size() > kAllOfThem) keep_promising(all);
+    for (const Combination& combination : all) build(combination);
+    return std::move(steps_);
+  }
+
+ private:
+  // Null where techniques do not go together.
+  FitStep* build(const Combination& combination) {
+    const auto [at, fresh] = built_.try_emplace(combination, nullptr);
+    std::vector<Change> changes;
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] > 0) changes.push_back(choices_[t][combination[t] - 1]);
+    }
+    if (changes.empty()) return steps_.front().get();
+    if (!fresh) return at->second;
+    try {
+      Candidate candidate = changed(typed_, changes);
+      candidate.recomputes = changes.size() == 1 || recompute_.empty() ||
+                             std::ranges::find(recompute_, combination) != recompute_.end();
+      steps_.push_back(std::make_unique<FitStep>(std::move(candidate), backend_, share_));
+      at->second = steps_.back().get();
+    } catch (const UserError&) {  // says why, to whoever types it
+    }
+    return at->second;
+  }
+
+  void build_singles() {
+    for (size_t t = 0; t < choices_.size(); ++t) {
+      singles_.emplace_back();
+      for (size_t c = 1; c <= choices_[t].size(); ++c) {
+        Combination combination(choices_.size(), 0);
+        combination[t] = c;
+        const FitStep* const step = build(combination);
+        singles_.back().push_back(step != nullptr ? std::optional(parts_of(*step)) : std::nullopt);
+      }
+    }
+  }
+
+  void combine(Combination& combination, size_t technique, std::vector<Combination>& all) {
+    if (technique == choices_.size()) {
+      all.push_back(combination);
+      return;
+    }
+    for (size_t c = 0; c <= choices_[technique].size(); ++c) {
+      // By itself it may not go: 8-bit state, where nonzeros would have to move.
+      combination[technique] = c;
+      if (c == 0 || singles_[technique][c - 1]) combine(combination, technique + 1, all);
+    }
+    combination[technique] = 0;
+  }
+
+  Parts estimate(const Combination& combination) const {
+    Parts parts = plain_;
+    double carried = plain_.carried;
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] == 0) continue;
+      const Parts& single = *singles_[t][combination[t] - 1];
+      for (double Parts::*part : Parts::kFactors) parts.*part *= single.*part / plain_.*part;
+      carried = std::max(carried, single.carried);
+    }
+    const bool folds = changes(combination, "fold");
+    parts.carried = folds ? 0 : carried * parts.persistent / plain_.persistent;
+    return parts;
+  }
+
+  bool changes(const Combination& combination, std::string_view technique) const {
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] > 0 && choices_[t].front().technique == technique) return true;
+    }
+    return false;
+  }
+
+  double harm(const Combination& combination) const {
+    double worst = 0;
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] > 0) worst = std::max(worst, choices_[t][combination[t] - 1].harm);
+    }
+    return worst;
+  }
+
+  static double floor_of(const Parts& parts) {
+    constexpr double kCalls = 1.5;  // of the largest, by experience
+    return parts.persistent + parts.carried + std::min(parts.activations, kCalls * parts.working);
+  }
+  static double seconds_within(const Parts& parts, double budget) {
+    const double once = parts.persistent + parts.carried + parts.activations;
+    return budget >= once ? parts.seconds : kNever;
+  }
+
+  bool goes_together(const Combination& combination) const {
+    std::vector<Change> changes;
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] > 0) changes.push_back(choices_[t][combination[t] - 1]);
+    }
+    try {
+      changed(typed_, std::move(changes));
+      return true;
+    } catch (const UserError&) {
+      return false;
+    }
+  }
+
+  // Leaves those that look fastest for some budget, those of little harm first where it is close, and
+  // the smallest, which alone may compute things again: where so much can be combined, there is a plan
+  // without it for every budget but the smallest.
+  void keep_promising(std::vector<Combination>& all) {
+    struct Entry {
+      Combination combination;
+      Parts parts;
+      double harm = 0;
+    };
+    std::vector<Entry> entries;
+    double least = kNever, most = 0;
+    for (const Combination& combination : all) {
+      entries.push_back({combination, estimate(combination), harm(combination)});
+      least = std::min(least, floor_of(entries.back().parts));
+    }
+    most = plain_.persistent + plain_.carried + plain_.activations;
+    std::vector<Combination> kept;
+    const auto keep = [&](const Entry& entry) {
+      if (std::ranges::find(kept, entry.combination) == kept.end())
+        kept.push_back(entry.combination);
+    };
+    constexpr int kBudgets = 24;
+    for (int i = 0; i < kBudgets; ++i) {
+      const double budget = least * std::pow(most / least, (i + 0.5) / kBudgets);
+      const Entry* fastest = nullptr;
+      for (const Entry& entry : entries) {
+        const double seconds = seconds_within(entry.parts, budget);
+        const double so_far = fastest == nullptr ? kNever : seconds_within(fastest->parts, budget);
+        if (seconds < so_far && goes_together(entry.combination)) fastest = &entry;
+      }
+      if (fastest == nullptr) continue;
+      keep(*fastest);
+      const Entry* gentle = fastest;
+      constexpr double kClose = 1.08;
+      for (const Entry& entry : entries) {
+        const bool close =
+            seconds_within(entry.parts, budget) <= kClose * seconds_within(fastest->parts, budget);
+        if (close && entry.harm < gentle->harm && goes_together(entry.combination)) {
+          gentle = &entry;
+        }
+      }
+      keep(*gentle);
+    }
+    std::ranges::stable_sort(entries, {}, [](const Entry& e) { return floor_of(e.parts); });
+    constexpr size_t kSmallest = 3;
+    for (const Entry& entry : entries) {
+      if (recompute_.size() == kSmallest) break;
+      if (!goes_together(entry.combination)) continue;
+      recompute_.push_back(entry.combination);
+      keep(entry);
+    }
+    all = std::move(kept);
+  }
+
+  const Recipe typed_;
+  const Choices& choices_;
+  Backend& backend_;
+  const double share_;
+  const Parts plain_;
+  std::vector<std::unique_ptr<FitStep>> steps_;
+  std::map<Combination, FitStep*> built_;
+  std::vector<Combination> recompute_;                      // empty: all of them may
+  std::vector<std::vector<std::optional<Parts>>> singles_;  // by technique and choice
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<FitStep>> steps_worth_trying(std::unique_ptr<FitStep> plain,
+                                                         const Choices& choices, Backend& backend) {
+  return Shortlist(std::move(plain), choices, backend).run();
+}
+
+}  // namespace thimble

@@ -1,0 +1,186 @@
+#include "fit/step.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "plan/make_plan.h"
+#include "plan/schedule/recompute.h"
+
+namespace thimble {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+TrainingGraph graph_of(const Recipe& recipe) {
+  return make_graph(recipe, step_shapes(recipe).front());
+}
+
+Costs scaled_costs(const Recipe& recipe, const Graph& graph, Backend& backend, double share) {
+  Costs costs = costs_of(recipe, graph, backend);
+  if (costs.share != 1) return costs;
+  for (NodeCost& node : costs.nodes) node.seconds *= share;
+  return costs;
+}
+
+PlanRequest without_budget(PlanRequest request) {
+  request.budget = {};
+  return request;
+}
+
+// By value: the one whose bytes it lies in, through views and next versions.
+std::vector<ValueId> bytes_owners(const Graph& graph) {
+  const std::vector<ValueId> previous = previous_versions(graph);
+  std::vector<ValueId> owner(graph.values.size());
+  for (size_t v = 0; v < owner.size(); ++v) {
+    if (!graph.values[v].producer.valid()) owner[v] = make_id<ValueId>(v);
+  }
+  for (const Node& node : graph.nodes) {
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueId output = node.outputs[k];
+      const ValueId before = node.op->view && k == 0 ? node.inputs[0] : previous[output.at()];
+      owner[output.at()] = before.valid() ? owner[before.at()] : output;
+    }
+  }
+  return owner;
+}
+
+}  // namespace
+
+FitStep::FitStep(Candidate candidate, Backend& backend, double share)
+    : candidate_(std::move(candidate)),
+      training_(graph_of(candidate_.recipe)),
+      costs_(scaled_costs(candidate_.recipe, graph(), backend, share)),
+      request_(without_budget(request_for(candidate_.recipe, graph(), costs_))) {
+  const Plan plan = lay_out(request_, schedule_once(request_));
+  once_ = {plan.predicted_seconds, plan.arena};
+  find_bounds();
+}
+
+void FitStep::find_bounds() {
+  const ForwardPass pass(graph());
+  const std::vector<ValueId> owner = bytes_owners(graph());
+  const auto size = [&](ValueId value) { return align_up(graph()[value].type.bytes()); };
+  const auto is_carried = [&](ValueId value) {
+    const Value& v = graph()[value];
+    return v.producer.valid() && graph()[v.producer].phase == Phase::begin;
+  };
+  const auto stays = [&](ValueId value) {
+    const Value& v = graph()[value];
+    return (!v.producer.valid() && is_persistent(v.role)) || is_carried(value);
+  };
+  for (size_t v = 0; v < graph().values.size(); ++v) {
+    const ValueId value = make_id<ValueId>(v);
+    if (owner[v] != value || !stays(value)) continue;
+    (is_carried(value) ? carried_ : persistent_) += size(value);
+  }
+  // The call that needs most by itself.
+  Bytes most;
+  for (size_t n = 0; n < graph().nodes.size(); ++n) {
+    const Node& node = graph().nodes[n];
+    if (node.op->view) continue;
+    Bytes needs = align_up(costs_.nodes[n].workspace);
+    std::set<ValueId> read;
+    for (const ValueId input : node.inputs) {
+      const ValueId bytes = owner[input.at()];
+      if (!stays(bytes) && read.insert(bytes).second) needs += size(bytes);
+    }
+    const bool apart = node.op->in_place.empty() && node.op->updates.empty();
+    for (const ValueId output : node.outputs) {
+      if (apart && owner[output.at()] == output && !stays(output)) needs += size(output);
+    }
+    most = std::max(most, needs);
+  }
+  least_arena_ = persistent_ + carried_ + most;
+  if (!candidate_.recomputes) least_arena_ = once_.arena;
+  // Between the passes, what the backward pass reads is there, or will be computed again: its node,
+  // once a microbatch at least.
+  for (const NodeId id : pass.nodes) {
+    const Node& node = graph()[id];
+    if (node.op->view || node.mark == Mark::recompute) continue;
+    Kept kept = {costs_.nodes[id.at()].seconds * request_.microbatches, {}};
+    bool again = true;
+    for (const ValueId output : node.outputs) {
+      if (!pass.read_backward[output.at()] || owner[output.at()] != output) continue;
+      kept.bytes += size(output);
+      again = again && can_recompute(pass, output);
+    }
+    if (kept.bytes == Bytes()) continue;
+    if (again) {
+      kept_.push_back(kept);
+    } else {
+      kept_always_ += kept.bytes;
+    }
+  }
+  std::ranges::stable_sort(kept_, {}, [](const Kept& kept) {
+    return kept.seconds / static_cast<double>(kept.bytes.count);
+  });
+}
+
+double FitStep::least_seconds(Bytes budget) const {
+  if (budget >= once_.arena) return once_.seconds;
+  if (budget < least_arena_ || !candidate_.recomputes) return kNever;
+  Bytes all = persistent_ + carried_ + kept_always_;
+  for (const Kept& kept : kept_) all += kept.bytes;
+  double seconds = once_.seconds;
+  Bytes beyond = all > budget ? all - budget : Bytes();
+  for (const Kept& kept : kept_) {
+    if (beyond == Bytes()) return seconds;
+    const Bytes dropped = std::min(beyond, kept.bytes);
+    seconds +=
+        kept.seconds * static_cast<double>(dropped.count) / static_cast<double>(kept.bytes.count);
+    beyond -= dropped;
+  }
+  return beyond == Bytes() ? seconds : kNever;
+}
+
+OptimalPlanner& FitStep::planner() {
+  if (!planner_) planner_ = std::make_unique<OptimalPlanner>(request_);
+  return *planner_;
+}
+
+std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
+  if (budget >= once_.arena && is_optimal()) return once_;
+  if (budget < least_arena_ || (smallest_ && budget < smallest_->arena)) return std::nullopt;
+  if (!candidate_.recomputes) return std::nullopt;
+  if (!is_optimal()) {
+    PlanRequest request = request_;
+    request.budget = budget;
+    const PlanResult result = make_plan(request);
+    const auto* const plan = std::get_if<Plan>(&result);
+    if (plan == nullptr) return std::nullopt;
+    return Pick{plan->predicted_seconds, plan->arena};
+  }
+  const SchedulePool::Pick pick = planner().choose(budget);
+  if (pick.arena <= budget) return Pick{pick.seconds, pick.arena};
+  smallest_ = {pick.seconds, pick.arena};
+  return std::nullopt;
+}
+
+FitStep::Pick FitStep::smallest() {
+  if (smallest_) return *smallest_;
+  if (!candidate_.recomputes) {
+    smallest_ = once_;
+  } else if (is_optimal()) {
+    const SchedulePool::Pick pick = planner().choose(kLeastMemory);
+    smallest_ = {pick.seconds, pick.arena};
+  } else {
+    PlanRequest request = request_;
+    request.budget = kLeastMemory;
+    const Plan plan = std::get<Plan>(make_plan(request));
+    smallest_ = {plan.predicted_seconds, plan.arena};
+  }
+  return *smallest_;
+}
+
+Schedule FitStep::schedule_of(const Pick& pick) {
+  if (!is_optimal()) {
+    PlanRequest request = request_;
+    request.budget = pick.arena;
+    return thimble::schedule_of(std::get<Plan>(make_plan(request)));
+  }
+  if (pick.arena >= once_.arena) return schedule_once(request_);
+  return *planner().choose(pick.arena).schedule;
+}
+
+}  // namespace thimble

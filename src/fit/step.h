@@ -1,0 +1,72 @@
+// A candidate's step: what it costs when everything is computed once, what no plan of it can be below,
+// and, when that is not enough to know, its planner. All of it is made when it is first asked for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fit/candidates.h"
+#include "pipeline/pipeline.h"
+#include "plan/search/optimal_planner.h"
+
+namespace thimble {
+
+class FitStep {
+ public:
+  // UserError where the step cannot be built. `share`: what whole steps take of their kernels' times,
+  // where nobody measured it for this recipe.
+  FitStep(Candidate candidate, Backend& backend, double share);
+  FitStep(const FitStep&) = delete;  // its parts refer to each other
+  FitStep& operator=(const FitStep&) = delete;
+
+  const Candidate& candidate() const { return candidate_; }
+  const Graph& graph() const { return training_.model.graph; }
+  const Costs& costs() const { return costs_; }
+  const PlanRequest& request() const { return request_; }
+  double harm() const { return candidate_.harm; }
+
+  // One of its plans.
+  struct Pick {
+    double seconds = 0;
+    Bytes arena;
+  };
+  const Pick& once() const { return once_; }  // everything computed once
+  Bytes persistent() const { return persistent_; }
+  Bytes carried() const { return carried_; }  // from microbatch to microbatch, beside those
+  // No plan is smaller, and none within the budget is faster.
+  Bytes least_arena() const { return least_arena_; }
+  double least_seconds(Bytes budget) const;
+
+  // The fastest within the budget; none: nothing is.
+  std::optional<Pick> within(Bytes budget);
+  // Its smallest.
+  Pick smallest();
+  // How the plan within that arena, its own, goes.
+  Schedule schedule_of(const Pick& pick);
+  bool was_planned() const { return planner_ != nullptr; }
+
+ private:
+  // A forward node whose results the backward pass reads: what not computing it again keeps.
+  struct Kept {
+    double seconds = 0;
+    Bytes bytes;
+  };
+
+  void find_bounds();
+  bool is_optimal() const { return request_.policy == "optimal"; }
+  OptimalPlanner& planner();
+
+  Candidate candidate_;
+  TrainingGraph training_;
+  Costs costs_;
+  const PlanRequest request_;
+  Pick once_;
+  Bytes persistent_, carried_, least_arena_;
+  Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
+  std::vector<Kept> kept_;  // cheapest byte first
+  std::unique_ptr<OptimalPlanner> planner_;
+  std::optional<Pick> smallest_;
+};
+
+}  // namespace thimble

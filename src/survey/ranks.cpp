@@ -1,0 +1,41 @@
+#include "survey/ranks.h"
+
+#include "base/error.h"
+
+namespace thimble {
+
+Bytes kept_bytes(const Graph& graph, Role role) {
+  Bytes sum;
+  for (const Value& value : graph.values) {
+    if (!value.producer.valid() && value.role == role) sum += value.type.bytes();
+  }
+  return sum;
+}
+
+std::vector<RanksPoint> sweep_ranks(const Recipe& recipe) {
+  std::vector<RanksPoint> points;
+  const auto add = [&](int count, Shard shard) {
+    Recipe one = recipe;
+    one.ranks = {count, shard};
+    if (count == 1) one.interconnect.clear();
+    const auto planned = plan_training(one);
+    const auto* ready = std::get_if<PlannedTraining>(&planned);
+    if (ready == nullptr) return;
+    const Graph& graph = ready->graph();
+    points.push_back({one.ranks, ready->plan().arena, kept_bytes(graph, Role::weight),
+                      kept_bytes(graph, Role::optimizer_state), ready->plan().predicted_seconds,
+                      communication_of(one, graph, ready->plan(), *ready->backend)});
+  };
+  for (int64_t count = 1; count <= recipe.ranks.count; count *= 2) {
+    for (int shard = 0; shard < (count == 1 ? 1 : 4); ++shard) {
+      try {
+        add(static_cast<int>(count), static_cast<Shard>(shard));
+      } catch (const UserError&) {
+        // a batch that does not divide, a technique that does not go with parts
+      }
+    }
+  }
+  return points;
+}
+
+}  // namespace thimble

@@ -1,0 +1,198 @@
+// A budget that chooses, as users meet it.
+#include <gtest/gtest.h>
+
+#include "support/run_thimble.h"
+
+namespace thimble {
+namespace {
+
+const Words kNet = {"wrn-10-1",  "--norm", "group",   "--optimizer", "sgd",
+                    "--threads", "1",      "--batch", "24"};
+
+nlohmann::json planned(const Words& words) {
+  const Outcome outcome = thimble_says(Words{"plan", "--json"} + words);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return outcome.code == 0 ? outcome.json() : nlohmann::json();
+}
+
+Words words_in(const std::string& text) {
+  Words words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+void expect_sentence(const Words& words, int code, const std::string& part) {
+  const Outcome outcome = thimble_says(words);
+  EXPECT_EQ(outcome.code, code) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+}
+
+TEST(FitCommand, SaysFirstWhatItChose) {
+  const Outcome outcome = thimble_says(Words{"plan", "--memory", "least"} + kNet);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.rfind("fit: wrn-10-1 in ", 0), 0u) << outcome.err;
+  for (const char* part : {"gradients folded into the momentum", "microbatches of 1 row", "saves",
+                           "--fold", "--microbatch 1", " ms "}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
+  }
+  const nlohmann::json json = planned(kNet + Words{"--memory", "least"});
+  EXPECT_EQ(json["tier"], "equivalent");
+  EXPECT_EQ(json["fit"]["allow"], "equivalent");
+  EXPECT_GE(json["fit"]["choices"].size(), 2u);
+}
+
+// Typed out it is the same plan, and trains to the same bits.
+TEST(FitCommand, TypedOutTrainsToTheSameBits) {
+  const TemporaryFolder folder;
+  const Words steps = {"--steps", "2", "--no-eval", "--save-every", "0", "--json"};
+  for (const char* tier : {"exact", "equivalent", "approximate"}) {
+    const nlohmann::json plan = planned(kNet + Words{"--memory", "least", "--allow", tier});
+    const std::string budget = std::to_string(plan["arena_bytes"].get<int64_t>() * 5 / 4);
+    const Outcome chosen = thimble_says(Words{"train", "--memory", budget, "--allow", tier, "--out",
+                                              folder / (std::string("chosen-") + tier)} +
+                                        kNet + steps);
+    ASSERT_EQ(chosen.code, 0) << chosen.err;
+    const Outcome typed =
+        thimble_says(Words{"train", "--out", folder / (std::string("typed-") + tier)} + kNet +
+                     words_in(chosen.json()["fit"]["flags"]) + steps);
+    ASSERT_EQ(typed.code, 0) << typed.err;
+    EXPECT_FALSE(typed.json().contains("fit"));
+    EXPECT_EQ(typed.json()["arena_bytes"], chosen.json()["arena_bytes"]);
+    EXPECT_EQ(typed.json()["calls"], chosen.json()["calls"]);
+    EXPECT_EQ(typed.json()["weights_sha256"], chosen.json()["weights_sha256"]);
+    EXPECT_LE(chosen.json()["measured_arena_bytes"], std::stoll(budget));
+  }
+}
+
+// A run that goes on with another budget keeps the microbatches that it began with.
+TEST(FitCommand, ResumesWithWhatItChose) {
+  const TemporaryFolder folder;
+  const Words run = Words{"train", "--no-eval", "--schedule", "constant", "--json"} + kNet;
+  const auto least = planned(kNet + Words{"--memory", "least"})["arena_bytes"].get<int64_t>();
+  const std::string tight = std::to_string(least), wide = std::to_string(2 * least);
+  const Outcome whole =
+      thimble_says(run + Words{"--memory", tight, "--steps", "3", "--out", folder / "whole"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const Outcome part =
+      thimble_says(run + Words{"--memory", tight, "--steps", "2", "--out", folder / "part"});
+  ASSERT_EQ(part.code, 0) << part.err;
+  const Outcome rest = thimble_says(
+      run + Words{"--memory", wide, "--steps", "3", "--out", folder / "part", "--resume"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(rest.json()["microbatch"], whole.json()["microbatch"]);
+  EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
+}
+
+TEST(FitCommand, OffIsRecomputationAlone) {
+  const nlohmann::json off = planned(kNet + Words{"--memory", "least", "--fit", "off"});
+  EXPECT_EQ(off["tier"], "exact");
+  EXPECT_FALSE(off.contains("fit"));
+  const nlohmann::json named = planned(kNet + Words{"--memory", "least", "--planner", "optimal"});
+  EXPECT_EQ(named["arena_bytes"], off["arena_bytes"]);
+}
+
+TEST(FitCommand, SaysWhatEveryTierNeedsWhereNothingFits) {
+  const Words words = Words{"plan", "--memory", "64"} + kNet;
+  const Outcome outcome = thimble_says(words);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.out, "");
+  for (const char* part : {"it needs", "exact", "equivalent", "approximate", "--allow approximate",
+                           "most is held at call"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
+  }
+  const nlohmann::json json = thimble_says(words + Words{"--json"}).json();
+  const int64_t least = json["min_bytes"];
+  EXPECT_EQ(json["tiers"]["equivalent"]["min_bytes"], least);
+  EXPECT_LT(json["tiers"]["approximate"]["min_bytes"], least);
+  EXPECT_EQ(planned(kNet + Words{"--memory", std::to_string(least)})["arena_bytes"], least);
+  // Even everything allowed does not fit.
+  expect_sentence(words + Words{"--allow", "approximate"}, 3, "or give more --memory");
+}
+
+TEST(FitCommand, RefusesWhatContradictsItself) {
+  const Words plan = {"plan", "mlp", "--memory", "1MiB"};
+  expect_sentence(plan + Words{"--allow", "exact", "--precision", "fp16"}, 2, "--allow is exact");
+  expect_sentence(plan + Words{"--allow", "equivalent", "--state-bits", "8"}, 2, "--state-bits");
+  expect_sentence(plan + Words{"--fit", "on", "--codec", "auto"}, 2, "--fit off");
+  expect_sentence({"plan", "mlp", "--fit", "on"}, 2, "without --memory");
+  expect_sentence({"plan", "mlp", "--memory", "auto", "--device", "null"}, 2, "no memory to go by");
+}
+
+TEST(LargestCommand, FindsWhatFitsAndNoMore) {
+  const Words net = {"mlp", "--threads", "1", "--layers", "3", "--memory", "4MiB"};
+  const nlohmann::json found = planned(net + Words{"--largest", "batch"});
+  const int64_t batch = found["batch"];
+  EXPECT_EQ(found["microbatch"], batch);
+  EXPECT_LE(found["arena_bytes"], 4 << 20);
+  const Words one_more = {"--batch", std::to_string(batch + 1), "--microbatch",
+                          std::to_string(batch + 1), "--json"};
+  EXPECT_EQ(thimble_says(Words{"plan"} + net + one_more).code, 3);
+  const nlohmann::json layers = planned(
+      {"mlp", "--device", "null", "--batch", "20", "--memory", "4MiB", "--largest", "layers"});
+  EXPECT_LE(layers["arena_bytes"], 4 << 20);
+  // Heads have to divide the width.
+  const nlohmann::json width =
+      planned({"gpt", "--device", "null", "--layers", "1", "--heads", "3", "--length", "8",
+               "--batch", "2", "--memory", "2MiB", "--largest", "width"});
+  EXPECT_LE(width["arena_bytes"], 2 << 20);
+}
+
+TEST(LargestCommand, SaysWhatItCannotFind) {
+  expect_sentence({"plan", "mlp", "--largest", "batch"}, 2, "--memory");
+  expect_sentence({"plan", "mlp", "--largest", "depth", "--memory", "1MiB"}, 2, "not 'depth'");
+  expect_sentence({"plan", "wrn-10-1", "--largest", "layers", "--memory", "9MiB"}, 2,
+                  "has no --layers");
+  expect_sentence({"plan", "mlp", "--largest", "batch", "--memory", "1kB"}, 2, "no room even for");
+}
+
+// Where nothing was measured, the first seconds go into that, once.
+TEST(FirstTimes, AreMeasuredOnce) {
+  const TemporaryFolder folder;
+  const RunSettings settings = {.cache = folder / "cache", .measures = true};
+  const Words words = {"train", "mlp",       "--steps", "1",     "--no-eval",    "--batch",
+                       "8",     "--threads", "1",       "--out", folder / "run", "--overwrite"};
+  const Outcome modelled = thimble_says(words + Words{"--costs", "modelled"}, settings);
+  EXPECT_EQ(modelled.code, 0) << modelled.err;
+  EXPECT_EQ(modelled.err.find("measured"), std::string::npos) << modelled.err;
+  const Outcome first = thimble_says(words, settings);
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("kernels in"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("--costs modelled"), std::string::npos) << first.err;
+  const Outcome second = thimble_says(words, settings);
+  EXPECT_EQ(second.err.find("kernels in"), std::string::npos) << second.err;
+  const Outcome plan = thimble_says(
+      {"plan", "mlp", "--batch", "8", "--threads", "1", "--memory", "8MiB", "--json"}, settings);
+  EXPECT_NE(plan.json()["costs"].get<std::string>().find("measured"), std::string::npos);
+}
+
+TEST(ExplainCommand, PricesTheNextMegabyteAndEveryTensor) {
+  const nlohmann::json kept = planned({"wrn-10-1", "--threads", "1", "--batch", "32"});
+  const std::string half = std::to_string(kept["arena_bytes"].get<int64_t>() / 2);
+  const nlohmann::json json =
+      planned({"wrn-10-1", "--threads", "1", "--batch", "32", "--memory", half, "--explain"});
+  const nlohmann::json& why = json["explanation"];
+  EXPECT_FALSE(why["live"].empty());
+  int64_t live = 0;
+  for (const nlohmann::json& tensor : why["live"]) live += tensor["bytes"].get<int64_t>();
+  EXPECT_LE(live, json["peak_live_bytes"].get<int64_t>());
+  int chosen = 0;
+  double before = 0;
+  for (const nlohmann::json& point : why["frontier"]) {
+    chosen += point["chosen"].get<bool>() ? 1 : 0;
+    EXPECT_GE(point["predicted_step_ms"], before * (1 - 1e-9));
+    before = point["predicted_step_ms"];
+  }
+  EXPECT_EQ(chosen, 1);
+  EXPECT_GT(why["next_mib_ms"], 0);
+  int again = 0;
+  for (const nlohmann::json& tensor : why["tensors"]) {
+    again += tensor["fate"] == "computed again" ? 1 : 0;
+    EXPECT_FALSE(tensor["why"].get<std::string>().empty());
+  }
+  EXPECT_GT(again, 0);
+}
+
+}  // namespace
+}  // namespace thimble

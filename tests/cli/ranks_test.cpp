@@ -1,0 +1,157 @@
+// Several processes that train together, started as a user would start them.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+#include "support/run_thimble.h"
+
+namespace thimble {
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+Words mpirun(int ranks) {
+  return {THIMBLE_MPIRUN, "--allow-run-as-root",   "--oversubscribe", "--bind-to", "none",
+          "-np",          fmt::format("{}", ranks)};
+}
+
+class RanksProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string_view(THIMBLE_MPIRUN).empty()) {
+      GTEST_SKIP() << "this build has no MPI: install libopenmpi-dev and openmpi-bin";
+    }
+  }
+
+  static Words net(int64_t batch = 24) {
+    return {"train",    "wrn-10-1", "--norm",    "group",
+            "--image",  "8,8,1",    "--batch",   fmt::format("{}", batch),
+            "--data",   "digits",   "--threads", "1",
+            "--no-eval"};
+  }
+  Outcome train(int ranks, const Words& more) {
+    return thimble_says(net() + more, {.launcher = ranks > 1 ? mpirun(ranks) : Words{}});
+  }
+  std::string out() const { return folder_ / "run"; }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(RanksProgram, GiveTheBitsOfOneProcessWithAsManyMicrobatches) {
+  for (const int ranks : {2, 4}) {
+    const nlohmann::json expected =
+        train(1, {"--steps", "3", "--json", "--losses", "--out", folder_ / fmt::format("{}", ranks),
+                  "--microbatch", fmt::format("{}", 24 / ranks)})
+            .json();
+    for (const char* shard : {"none", "state", "gradients", "weights"}) {
+      SCOPED_TRACE(fmt::format("{} ranks, {}", ranks, shard));
+      const Outcome outcome = train(ranks, {"--steps", "3", "--json", "--losses", "--shard", shard,
+                                            "--out", folder_ / fmt::format("{}-{}", shard, ranks)});
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      const nlohmann::json got = outcome.json();
+      EXPECT_EQ(got["weights_sha256"], expected["weights_sha256"]);
+      EXPECT_EQ(got["losses"], expected["losses"]);
+      ASSERT_EQ(got["rank_arena_bytes"].size(), static_cast<size_t>(ranks));
+      for (const nlohmann::json& bytes : got["rank_arena_bytes"]) {
+        EXPECT_EQ(bytes, got["arena_bytes"]);
+      }
+    }
+  }
+}
+
+TEST_F(RanksProgram, GoOnFromCheckpointsOfAnyNumberOfRanks) {
+  const Words all = {"--microbatch", "6",    "--json",     "--shard", "gradients",
+                     "--lr",         "0.01", "--schedule", "constant"};
+  const auto until = [&](int ranks, const char* steps) {
+    Words more = all + Words{"--steps", steps, "--out", out(), "--resume=auto"};
+    if (ranks == 1) std::erase(more, "--shard"), std::erase(more, "gradients");
+    const Outcome outcome = train(ranks, more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.json();
+  };
+  until(2, "2");
+  until(4, "4");
+  const nlohmann::json last = until(1, "6");
+  EXPECT_EQ(last["resumed_at"], 4);
+  const Outcome straight = train(1, {"--microbatch", "6", "--json", "--lr", "0.01", "--schedule",
+                                     "constant", "--steps", "6", "--out", folder_ / "straight"});
+  EXPECT_EQ(last["weights_sha256"], straight.json()["weights_sha256"]);
+}
+
+TEST_F(RanksProgram, AreRefusedWhereTheyDoNotAgree) {
+  const auto two = [&](const Words& first, const Words& second) {
+    // mpirun -np 1 thimble FIRST : -np 1 thimble SECOND
+    Words launcher = mpirun(1) + Words{THIMBLE_PROGRAM};
+    launcher = launcher + first + Words{":", "-np", "1"};
+    return thimble_says(second, {.launcher = launcher});
+  };
+  const Words same = net() + Words{"--steps", "2", "--out", out()};
+  const Outcome seed = two(same, same + Words{"--seed", "2"});
+  EXPECT_EQ(seed.code, 2) << seed.err;
+  EXPECT_NE(seed.err.find("rank 1 was started with another recipe than rank 0: seed = 2, there 1"),
+            std::string::npos)
+      << seed.err;
+  const Outcome batch = two(same, net(48) + Words{"--steps", "2", "--out", out()});
+  EXPECT_EQ(batch.code, 2) << batch.err;
+  EXPECT_NE(batch.err.find("batch = 48, there 24"), std::string::npos) << batch.err;
+}
+
+TEST_F(RanksProgram, SayWhatDoesNotGoTogether) {
+  expect_mistake(train(1, {"--ranks", "2", "--out", out()}), "mpirun -np 2 thimble train");
+  const auto refused = [&](const Words& more, const char* what) {
+    const Outcome outcome = train(2, more + Words{"--out", out()});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    // The first rank says it for all.
+    EXPECT_EQ(outcome.err.find("thimble: "), outcome.err.rfind("thimble: ")) << outcome.err;
+  };
+  refused({"--ranks", "3"}, "--ranks");
+  refused({"--microbatch", "24"}, "choose a --microbatch of 12");
+  refused({"--optimizer", "adafactor", "--shard", "state"}, "choose --shard none");
+}
+
+// Ids of the processes that `parent` started and that run the program.
+std::vector<pid_t> ranks_of(pid_t parent) {
+  std::vector<pid_t> found;
+  const std::string command = fmt::format("pgrep -P {}", parent);
+  FILE* const list = popen(command.c_str(), "r");
+  std::array<char, 64> line;
+  while (list != nullptr && std::fgets(line.data(), line.size(), list) != nullptr) {
+    found.push_back(std::atoi(line.data()));
+  }
+  if (list != nullptr) pclose(list);
+  return found;
+}
+
+TEST_F(RanksProgram, EndWhereOneIsKilledAndGoOnToTheSameBits) {
+  const Words all = {"--steps", "400", "--save-every", "20 steps", "--shard", "state", "--json"};
+  const nlohmann::json expected = train(2, all + Words{"--out", folder_ / "undisturbed"}).json();
+  for (const size_t victim : {size_t{1}, size_t{0}}) {
+    SCOPED_TRACE(victim);
+    Process running(net() + all + Words{"--out", out(), "--resume=auto"}, {.launcher = mpirun(2)});
+    const auto begun = Clock::now();
+    const auto patient = [&] { return Clock::now() - begun < std::chrono::seconds(60); };
+    const int64_t before = latest_step(out());
+    while (latest_step(out()) < before + 20 && patient() && !running.ended()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const std::vector<pid_t> ranks = ranks_of(running.pid());
+    ASSERT_EQ(ranks.size(), 2u);
+    ::kill(ranks[victim], SIGKILL);
+    const auto killed = Clock::now();
+    const Outcome outcome = running.wait();
+    EXPECT_LT(Clock::now() - killed, std::chrono::seconds(10));
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_NE(outcome.err.find("thimble: "), std::string::npos) << outcome.err;
+  }
+  const Outcome last = train(2, all + Words{"--out", out(), "--resume"});
+  ASSERT_EQ(last.code, 0) << last.err;
+  EXPECT_GT(last.json()["resumed_at"], 0);
+  EXPECT_EQ(last.json()["weights_sha256"], expected["weights_sha256"]);
+}
+
+}  // namespace
+}  // namespace thimble

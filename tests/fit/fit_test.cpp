@@ -1,0 +1,236 @@
+// One budget: obeyed, monotone, as fast as anything typed by hand, and the same when typed out.
+#include "fit/fit.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "plan/make_plan.h"
+#include "plan/policy.h"
+#include "small_nets.h"
+
+namespace thimble {
+namespace {
+
+constexpr int kBudgets = 12;
+
+struct Case {
+  size_t net;
+  const char* tier;
+};
+
+// One Fit serves all of a case's tests: its planners are made once.
+class FitOfNet : public testing::TestWithParam<Case> {
+ protected:
+  Settings said() const { return with_tier(small_nets()[GetParam().net].said, GetParam().tier); }
+  Tier tier() const { return parse_tier(GetParam().tier); }
+};
+
+// What could have been typed: every policy as it is, and every technique alone, with all that `optimal`
+// makes of it.
+class Rivals {
+ public:
+  Rivals(Fit& fit, const Recipe& typed, const Settings& said, Tier tier)
+      : backend_(make_backend("null", 1)) {
+    for (const Policy* policy : all_policies()) {
+      PlanRequest request = fit.plain().request();
+      request.policy = std::string(policy->name);
+      const Plan plan = std::get<Plan>(make_plan(request));
+      plans_.push_back({plan.predicted_seconds, plan.arena});
+    }
+    for (const auto& changes : choices_for(typed, said, tier, fit.plain().graph())) {
+      for (const Change& change : changes) {
+        try {
+          singles_.push_back(std::make_unique<FitStep>(changed(typed, {change}), *backend_, 1));
+        } catch (const UserError&) {  // not alone
+        }
+      }
+    }
+  }
+
+  // The more faithful may take a twentieth longer.
+  void expect_none_faster(const FitSearch::Pick& chosen, Bytes budget) {
+    const auto check = [&](const std::string& name, double seconds, double harm) {
+      const double slack = chosen.step->harm() < harm ? kNearTie : 1;
+      EXPECT_LE(chosen.seconds, seconds * slack * (1 + 1e-9)) << name << " in " << budget.count;
+    };
+    for (const FitStep::Pick& plan : plans_) {
+      if (plan.arena <= budget) check("a policy", plan.seconds, 0);
+    }
+    for (const auto& single : singles_) {
+      if (single->least_seconds(budget) >= chosen.seconds) continue;
+      const auto pick = single->within(budget);
+      if (pick) check(single->candidate().changes[0].what, pick->seconds, single->harm());
+    }
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::vector<FitStep::Pick> plans_;
+  std::vector<std::unique_ptr<FitStep>> singles_;
+};
+
+void expect_shares_add_up(const Fitted& fitted) {
+  Bytes saved;
+  double paid = 0;
+  for (const TechniqueShare& share : fitted.report.shares) {
+    saved += share.saved;
+    paid += share.ms_paid;
+    EXPECT_FALSE(share.flags.empty());
+  }
+  EXPECT_EQ(fitted.report.plain_arena - saved, fitted.training.plan().arena);
+  EXPECT_NEAR(fitted.report.plain_ms + paid, fitted.training.plan().predicted_seconds * 1e3, 1e-6);
+}
+
+// Typed out it is the same plan.
+void expect_the_same_typed_out(const PlannedTraining& chosen) {
+  Recipe typed;
+  configure(typed, settings_of(chosen.recipe));
+  EXPECT_FALSE(typed.fit);
+  const auto again = plan_training(typed);
+  ASSERT_TRUE(std::holds_alternative<PlannedTraining>(again));
+  EXPECT_EQ(std::get<PlannedTraining>(again).plan(), chosen.plan());
+  EXPECT_EQ(to_json(std::get<PlannedTraining>(again).recipe), to_json(chosen.recipe));
+}
+
+TEST_P(FitOfNet, ObeysBudgetsAndNothingTypedByHandIsFaster) {
+  const Recipe typed = recipe_of(said());
+  Fit fit(typed, said());
+  Rivals rivals(fit, fit.plain().candidate().recipe, said(), tier());
+  const Bytes least = fit.smallest(tier()).arena;
+  double seconds = 0;
+  Bytes arena(INT64_MAX);
+  int number = 0;
+  for (const Bytes budget : budgets_between(fit.plain().once().arena, least, kBudgets)) {
+    const auto chosen = fit.choose(budget);
+    ASSERT_TRUE(chosen) << budget.count;
+    EXPECT_LE(chosen->arena, budget);
+    EXPECT_GE(chosen->seconds, seconds * (1 - 1e-9)) << budget.count;
+    EXPECT_LE(chosen->arena, arena) << budget.count;
+    seconds = chosen->seconds;
+    arena = chosen->arena;
+    rivals.expect_none_faster(*chosen, budget);
+    if (number++ % 5 != 0 && budget != least) continue;
+    const auto result = fit.within(budget);
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << budget.count;
+    const auto& fitted = std::get<Fitted>(result);
+    EXPECT_EQ(fitted.training.plan().arena, chosen->arena);
+    EXPECT_LE(fitted.training.tier, tier());
+    expect_shares_add_up(fitted);
+    expect_the_same_typed_out(fitted.training);
+  }
+  EXPECT_FALSE(fit.choose(least - Bytes(1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, FitOfNet,
+                         testing::Values(Case{0, "exact"}, Case{0, "equivalent"},
+                                         Case{0, "approximate"}, Case{1, "equivalent"},
+                                         Case{2, "equivalent"}, Case{2, "approximate"},
+                                         Case{3, "equivalent"}, Case{4, "equivalent"}),
+                         [](const auto& test) {
+                           return small_nets()[test.param.net].name + "_" + test.param.tier;
+                         });
+
+// A bound that is none would let the choice depend on the budget.
+TEST(FitStep, NoPlanIsBelowItsBounds) {
+  const auto backend = make_backend("null", 1);
+  for (const SmallNet& net : {small_nets()[0], small_nets()[2]}) {
+    const Settings said = with_tier(net.said, "approximate");
+    const Recipe typed = recipe_of(said);
+    Fit fit(typed, said);
+    for (const auto& changes : choices_for(typed, said, Tier::approximate, fit.plain().graph())) {
+      try {
+        FitStep step(changed(typed, {changes.back()}), *backend, 1);
+        const Bytes least = step.smallest().arena;
+        EXPECT_GE(least, step.least_arena());
+        for (const Bytes budget : budgets_between(step.once().arena, least, 8)) {
+          const auto pick = step.within(budget);
+          ASSERT_TRUE(pick);
+          EXPECT_GE(pick->seconds, step.least_seconds(budget) * (1 - 1e-9))
+              << net.name << ", " << changes.back().what << " within " << budget.count;
+        }
+      } catch (const UserError&) {
+      }
+    }
+  }
+}
+
+TEST(Fit, WhatWasTypedStays) {
+  Settings said = with_tier(small_nets()[2].said, "approximate");
+  said["microbatch"] = 12;
+  said["precision"] = "fp32";
+  Fit fit(recipe_of(said), said);
+  const auto result = fit.within(kLeastMemory);
+  const Recipe& recipe = std::get<Fitted>(result).training.recipe;
+  EXPECT_EQ(recipe.microbatch, 12);
+  EXPECT_EQ(recipe.model.storage, DType::f32);
+  EXPECT_LT(recipe.sparsity.density, 1);  // of which nothing was said
+  EXPECT_GT(recipe.sparsity.density, 0);
+}
+
+TEST(Fit, IsEquivalentWhereNothingElseIsSaid) {
+  const SmallNet& net = small_nets()[1];  // batch norm: microbatches would have other statistics
+  Fit fit(recipe_of(net.said), net.said);
+  EXPECT_EQ(fit.allow(), Tier::equivalent);
+  const auto result = fit.within(kLeastMemory);
+  EXPECT_EQ(std::get<Fitted>(result).training.tier, Tier::exact);
+  EXPECT_EQ(std::get<Fitted>(result).training.microbatches.count(), 1);
+}
+
+TEST(Fit, ATypedTechniqueMayGoBeyondTheTierOfTheSearch) {
+  Settings said = small_nets()[0].said;
+  said["precision"] = "bf16";
+  Fit fit(recipe_of(said), said);
+  const auto result = fit.within(kLeastMemory);
+  const PlannedTraining& training = std::get<Fitted>(result).training;
+  EXPECT_EQ(training.tier, Tier::approximate);
+  EXPECT_EQ(training.recipe.optimizer.state_bits, 32);
+  said["allow"] = "equivalent";
+  EXPECT_THROW(Fit(recipe_of(said), said).within(kLeastMemory), UserError);
+}
+
+TEST(Fit, WhatDoesNotFitNamesTheLeastOfEveryTier) {
+  const SmallNet& net = small_nets()[2];
+  Fit fit(recipe_of(net.said), net.said);
+  const auto result = fit.within(Bytes(64));
+  const DoesNotFit& fault = std::get<DoesNotFit>(result);
+  ASSERT_EQ(fault.floors.size(), 3u);
+  EXPECT_GT(fault.floors[0].least, fault.floors[1].least);
+  EXPECT_GT(fault.floors[1].least, fault.floors[2].least);
+  EXPECT_EQ(fault.min_bytes, fault.floors[1].least);
+  EXPECT_NE(fault.floors[1].flags.find("--fold"), std::string::npos) << fault.floors[1].flags;
+  ASSERT_FALSE(fault.unlock.empty());
+  EXPECT_NE(fault.unlock[0].find("--allow approximate"), std::string::npos) << fault.unlock[0];
+  EXPECT_FALSE(fault.why.empty());
+}
+
+TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {
+  EXPECT_EQ(rows_to_try(100, 1), (std::vector<int64_t>{50, 25, 20, 10, 5, 4, 2, 1}));
+  EXPECT_EQ(rows_to_try(100, 4), (std::vector<int64_t>{50, 25, 20, 10, 5, 4}));
+  EXPECT_EQ(rows_to_try(64, 1), (std::vector<int64_t>{32, 16, 8, 4, 2, 1}));
+  EXPECT_EQ(rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
+  EXPECT_TRUE(rows_to_try(1, 1).empty());
+}
+
+TEST(Candidates, HarmGoesByTheWorstKind) {
+  const Settings said = with_tier(small_nets()[2].said, "approximate");
+  const Recipe typed = recipe_of(said);
+  const auto backend = make_backend("null", 1);
+  const FitStep plain({{}, typed, 0}, *backend, 1);
+  double milder = 0;
+  std::vector<Change> so_far;
+  const Choices choices = choices_for(typed, said, Tier::approximate, plain.graph());
+  for (const char* technique : {"fold", "precision", "state", "codec", "sparsity"}) {
+    for (const auto& changes : choices) {
+      if (changes.front().technique != technique) continue;
+      so_far.push_back(changes.back());
+      const Candidate candidate = changed(typed, so_far);
+      EXPECT_GT(candidate.harm, milder) << technique;
+      EXPECT_EQ(candidate.harm, changes.back().harm);
+      milder = candidate.harm;
+    }
+  }
+  EXPECT_EQ(so_far.size(), 5u);
+}
+
+}  // namespace
+}  // namespace thimble

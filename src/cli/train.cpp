@@ -21,6 +21,7 @@
 #include "report/plan_report.h"
 #include "report/run_report.h"
 #include "train/accord.h"
+#include "train/checkpoint.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"

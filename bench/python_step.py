@@ -32,11 +32,11 @@ def parse():
 def command_line(args, folder):
     words = [args.thimble, "train", args.model, "--data", "digits", "--batch", args.batch, "--steps",
              args.steps, "--threads", args.threads, "--device", args.device, "--out",
-             os.path.join(folder, "cli"), "--overwrite", "--no-evaluate", "--json", "--times"]
+             os.path.join(folder, "cli"), "--overwrite", "--no-eval", "--json", "--times"]
     if args.device != "cpu":
         words = [word for i, word in enumerate(words)
                  if word != "--threads" and (i == 0 or words[i - 1] != "--threads")]
-    said = subprocess.run([str(word) for word in words], check=True, capture_output=True).stdout
+    said = subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE).stdout
     return [ms * 1000 for ms in json.loads(said)["times_ms"]]
 
 

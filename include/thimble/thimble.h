@@ -62,6 +62,9 @@ THIMBLE_API thimble_code thimble_recipe_set(thimble_recipe* recipe, const char* 
                                             const char* value);
 /* Many of them: TOML, or a JSON object. */
 THIMBLE_API thimble_code thimble_recipe_read(thimble_recipe* recipe, const char* text);
+/* The run that goes on in folder `out` keeps what its budget chose when it began. For plans of runs
+ * that resume. */
+THIMBLE_API thimble_code thimble_recipe_resume(thimble_recipe* recipe, const char* out);
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 

@@ -66,6 +66,11 @@ class Recipe {
     check(thimble_recipe_read(handle_.get(), text.c_str()));
     return *this;
   }
+  // Of a run that goes on in that folder: keeps what its budget chose when it began.
+  Recipe& resume(const std::string& out) {
+    check(thimble_recipe_resume(handle_.get(), out.c_str()));
+    return *this;
+  }
   const thimble_recipe* get() const { return handle_.get(); }
 
  private:

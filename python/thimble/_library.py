@@ -7,6 +7,7 @@ import os
 import pathlib
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64,
                     c_size_t, c_void_p)
+from typing import Any
 
 MOST_DIMS = 8
 OK, BUG, MISTAKE, NO_FIT, DEVICE, MEMORY, STOPPED, CALLBACK = range(8)
@@ -66,6 +67,7 @@ _FUNCTIONS = {
     "recipe_free": (None, [_HANDLE]),
     "recipe_set": (c_int, [_HANDLE, c_char_p, c_char_p]),
     "recipe_read": (c_int, [_HANDLE, c_char_p]),
+    "recipe_resume": (c_int, [_HANDLE, c_char_p]),
     "plan_new": (c_int, [_HANDLE, c_int32, _OUT]),
     "plan_free": (None, [_HANDLE]),
     "plan_bytes": (c_int64, [_HANDLE]),
@@ -136,6 +138,9 @@ class _Functions:
             function.restype = result
             function.argtypes = arguments
             setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:  # for those who check types
+        raise AttributeError(f"libthimble.so has no thimble_{name}")
 
 
 c = _Functions()

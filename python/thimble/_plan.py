@@ -43,8 +43,8 @@ def _setting(value: Any, name: str) -> Any:
 class Plan:
     """A training step with an address for every byte, checked. See :func:`thimble.plan`."""
 
-    def __init__(self, model: str | os.PathLike[str], settings: dict[str, Any],
-                 with_data: bool) -> None:
+    def __init__(self, model: str | os.PathLike[str], settings: dict[str, Any], with_data: bool,
+                 goes_on: str | os.PathLike[str] | None = None) -> None:
         self._handle = ctypes.c_void_p()
         recipe = ctypes.c_void_p()
         check(c.recipe_new(os.fspath(model).encode(), ctypes.byref(recipe)))
@@ -52,6 +52,8 @@ class Plan:
             said = {name.rstrip("_"): _setting(value, name) for name, value in settings.items()
                     if value is not None}
             check(c.recipe_read(recipe, json.dumps(said).encode()))
+            if goes_on is not None:
+                check(c.recipe_resume(recipe, os.fspath(goes_on).encode()))
             check(c.plan_new(recipe, int(with_data), ctypes.byref(self._handle)))
         finally:
             c.recipe_free(recipe)

@@ -221,7 +221,8 @@ def train(model: str | os.PathLike[str] | Plan,
     else:
         named = data is None or isinstance(data, str)
         settings = {"memory": memory, "data": data if named else None, **recipe}
-        planned, batches = Plan(model, settings, with_data=named), None if named else data
+        planned = Plan(model, settings, with_data=named, goes_on=out if resume else None)
+        batches = None if named else data
     run = Run(planned, batches, test=test, out=out, resume=resume,  # type: ignore[arg-type]
               overwrite=overwrite, weights=weights, rate=rate)
     run.train(progress)

@@ -19,6 +19,7 @@
 struct thimble_recipe {
   std::string model;  // empty: `said` names it
   thimble::Settings said;
+  std::string goes_on_from;  // folder of a run; empty: a new one is planned
 };
 
 namespace thimble::api {

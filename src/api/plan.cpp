@@ -3,9 +3,13 @@
 
 #include "api/handles.h"
 #include "base/json.h"
+#include "fit/first_times.h"
+#include "fit/memory_limit.h"
+#include "fit/plan_within_budget.h"
 #include "pipeline/check_plan_file.h"
 #include "report/step_report.h"
 #include "train/request.h"
+#include "train/resume.h"
 
 namespace thimble::api {
 namespace {
@@ -20,6 +24,26 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
   field.row_axis = feed.row_axis;
   field.limit = feed.limit;
   return field;
+}
+
+// As the command line plans it: what `auto` leaves, and, where the budget chooses, by times that are
+// measured first where none are known.
+PlannedByBudget plan_or_throw(const Resolved& resolved) {
+  Recipe recipe = resolved.recipe;
+  if (recipe.memory == kAutomaticMemory) {
+    recipe.memory = memory_limit(*make_backend(recipe.device, recipe.on)).budget;
+  }
+  if (is_fitted(recipe, resolved.said)) measure_first_times(recipe);
+  auto planned = plan_within_budget(recipe, resolved.said);
+  if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
+    throw NoFit{why_not(recipe, *infeasible), infeasible->min_bytes};
+  }
+  if (const auto* fault = std::get_if<DoesNotFit>(&planned)) {
+    std::string sentence = why_not(*fault);
+    for (const std::string& further : fault->unlock) sentence += "; to go further down, " + further;
+    throw NoFit{sentence + "; or give more --memory", fault->min_bytes};
+  }
+  return std::move(std::get<PlannedByBudget>(planned));
 }
 
 std::string lines_of(const std::vector<std::string>& sentences) {
@@ -66,15 +90,16 @@ thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
     user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
     const Asked asked = ask(model, typed);
     Resolved resolved = resolve(asked, with_data != 0);
-    auto planned = plan_training(resolved.recipe);
-    if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
-      throw NoFit{why_not(resolved.recipe, *infeasible), infeasible->min_bytes};
+    if (!recipe->goes_on_from.empty()) {
+      resume_codec(recipe->goes_on_from, resolved.recipe);
+      resume_choices(recipe->goes_on_from, resolved.recipe, resolved.said);
     }
+    PlannedByBudget planned = plan_or_throw(resolved);
+    const nlohmann::json summary = summary_of(planned);
     auto made = std::make_unique<thimble_plan>();
     made->planned = std::make_shared<Planned>(
-        Planned{std::move(std::get<PlannedTraining>(planned)), std::move(resolved.dataset)});
+        Planned{std::move(planned.training), std::move(resolved.dataset)});
     const PlannedTraining& training = made->planned->training;
-    const nlohmann::json summary = summary_of(training);
     made->step_ms = summary["predicted_step_ms"].get<double>();
     made->tier = name_of(training.tier);
     made->json = json_text(summary);

@@ -57,3 +57,7 @@ thimble_code thimble_recipe_set(thimble_recipe* recipe, const char* name, const 
 thimble_code thimble_recipe_read(thimble_recipe* recipe, const char* text) {
   return guarded([&] { add(given(recipe, "recipe"), parse_settings(&given(text, "text"))); });
 }
+
+thimble_code thimble_recipe_resume(thimble_recipe* recipe, const char* out) {
+  return guarded([&] { given(recipe, "recipe").goes_on_from = &given(out, "out"); });
+}

@@ -189,9 +189,7 @@ thimble_code thimble_run_new(const thimble_plan* plan, const thimble_run_options
     made->trainer =
         std::make_unique<Trainer>(made->planned->training, *made->source, std::move(training));
     const Model& model = made->planned->training.full().model;
-    const bool from_outside = !model.first_values.empty();
-    made->weights =
-        outside_tensors(model.graph, from_outside ? model.foreign : std::optional<ForeignNames>());
+    made->weights = outside_tensors(model.graph, names_outside(model));
     *run = made.release();
   });
 }

@@ -168,7 +168,7 @@ int measure_ranks(const Flags& flags, World& world) {
   const std::string path = costs_to_write(flags.costs, recipe.device);
   const auto backend = make_backend(recipe.device, recipe.on);
   const Interconnect usual = parse_interconnect("memory");
-  add_to_file(
+  add_costs(
       path, backend->machine(),
       {{link_key(kLinkLatency, world.size()), {link.latency, usual.latency, today()}},
        {link_key(kLinkByte, world.size()), {1 / link.bandwidth, 1 / usual.bandwidth, today()}}});

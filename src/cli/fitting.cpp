@@ -23,19 +23,6 @@ void say_choices(const FitReport& fit, const PlannedTraining& training) {
   if (fit.shares.empty()) say("  nothing has to be done for it\n");
 }
 
-nlohmann::json to_json(const FitReport& fit) {
-  nlohmann::json choices = nlohmann::json::array();
-  for (const TechniqueShare& share : fit.shares) choices.push_back(to_json(share));
-  return {{"allow", name_of(fit.allow)},
-          {"choices", choices},
-          {"plain_arena_bytes", fit.plain_arena.count},
-          {"plain_step_ms", fit.plain_ms},
-          {"flags", fit.flags},
-          {"steps_tried", fit.tried},
-          {"steps_planned", fit.planned},
-          {"seconds", fit.seconds}};
-}
-
 void report(const DoesNotFit& fault, bool json) {
   if (json) {
     nlohmann::json tiers = nlohmann::json::object();
@@ -50,9 +37,7 @@ void report(const DoesNotFit& fault, bool json) {
                 {"tiers", tiers},
                 {"unlock", fault.unlock}});
   }
-  say("thimble: nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes); {}\n",
-      name_of(fault.allow), to_string(fault.budget), to_string(fault.min_bytes),
-      fault.min_bytes.count, fault.why);
+  say("thimble: {}\n", why_not(fault));
   for (const TierFloor& floor : fault.floors) {
     say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
         floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
@@ -72,8 +57,8 @@ Recipe with_budget_in_bytes(Recipe recipe) {
   return recipe;
 }
 
-std::optional<PlannedByCommand> plan_asked(const Resolved& resolved, bool json,
-                                           Measuring measuring) {
+std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json,
+                                          Measuring measuring) {
   const Recipe recipe = with_budget_in_bytes(resolved.recipe);
   const bool fitted_too = is_fitted(recipe, resolved.said);
   if (fitted_too || measuring == Measuring::always) {
@@ -83,26 +68,18 @@ std::optional<PlannedByCommand> plan_asked(const Resolved& resolved, bool json,
           first->kernels, first->seconds, first->file);
     }
   }
-  if (!fitted_too) {
-    auto planned = plan_or_explain(recipe, json);
-    if (!planned) return std::nullopt;
-    return PlannedByCommand{std::move(*planned), {}};
-  }
-  Fit fit(recipe, resolved.said);
-  auto fitted = fit.within(*recipe.memory);
-  if (const auto* const fault = std::get_if<DoesNotFit>(&fitted)) {
+  auto planned = plan_within_budget(recipe, resolved.said);
+  if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
     report(*fault, json);
     return std::nullopt;
   }
-  auto& [training, chosen] = std::get<Fitted>(fitted);
-  if (!json) say_choices(chosen, training);
-  return PlannedByCommand{std::move(training), std::move(chosen)};
-}
-
-nlohmann::json summary_of(const PlannedByCommand& planned) {
-  nlohmann::json summary = summary_of(planned.training);
-  if (planned.fit) summary["fit"] = to_json(*planned.fit);
-  return summary;
+  if (const auto* const infeasible = std::get_if<Infeasible>(&planned)) {
+    report(recipe, *infeasible, json);
+    return std::nullopt;
+  }
+  auto& ready = std::get<PlannedByBudget>(planned);
+  if (!json && ready.fit) say_choices(*ready.fit, ready.training);
+  return std::move(ready);
 }
 
 }  // namespace thimble

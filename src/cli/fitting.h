@@ -4,27 +4,19 @@
 #include <optional>
 
 #include "cli/options.h"
-#include "fit/fit.h"
+#include "fit/plan_within_budget.h"
 
 namespace thimble {
-
-struct PlannedByCommand {
-  PlannedTraining training;
-  std::optional<FitReport> fit;  // where the budget chose
-};
 
 // Whether kernels of which no time is known are measured first: always, or where a budget chooses.
 enum class Measuring : uint8_t { by_budgets, always };
 
 // Plans what was asked for; what a budget chose is said first, on stderr. Nothing, where nothing fits:
 // that was reported in the form asked for, and the caller exits 3.
-std::optional<PlannedByCommand> plan_asked(const Resolved& resolved, bool json,
-                                           Measuring measuring = Measuring::by_budgets);
+std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json,
+                                          Measuring measuring = Measuring::by_budgets);
 
 // The recipe, its budget in bytes: says what `auto` comes to.
 Recipe with_budget_in_bytes(Recipe recipe);
-
-// The facts of a planned step, and what its budget chose.
-nlohmann::json summary_of(const PlannedByCommand& planned);
 
 }  // namespace thimble

@@ -82,14 +82,16 @@ Asked read_recipe(const std::string& model, const Settings& typed) {
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
-  if (launched_rank() > 0) return std::nullopt;
-  const Infeasible& infeasible = std::get<Infeasible>(planned);
+  if (launched_rank() == 0) report(recipe, std::get<Infeasible>(planned), json);
+  return std::nullopt;
+}
+
+void report(const Recipe& recipe, const Infeasible& infeasible, bool json) {
   if (json) {
     print_json(
         {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
   }
   say("thimble: {}\n", why_not(recipe, infeasible));
-  return std::nullopt;
 }
 
 void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }

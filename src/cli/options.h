@@ -49,6 +49,8 @@ inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
 
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
+// That no plan fits, in the form asked for.
+void report(const Recipe& recipe, const Infeasible& infeasible, bool json);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);

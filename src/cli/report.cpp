@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "survey/step_report.h"
+#include "survey/report_files.h"
 
 namespace thimble {
 namespace {
@@ -16,23 +16,29 @@ struct Flags {
   std::string what;
   std::string page;
   std::string pictures;
-  std::string frontier = "on";
+  std::string frontier = "auto";
 };
+
+// Planning with every policy and many budgets takes minutes for the largest nets.
+bool draws_frontier(const Flags& flags, const PlanFile& plan) {
+  constexpr size_t kManyCalls = 4000;
+  const size_t calls = plan.plans.front().plan.calls.size();
+  if (flags.frontier != "auto") return flags.frontier == "on";
+  if (calls > kManyCalls) {
+    say("thimble: note: no frontier of a step of {} calls: --frontier on takes a while\n", calls);
+  }
+  return calls <= kManyCalls;
+}
 
 int run(const Flags& flags) {
   user_check(!flags.page.empty() || !flags.pictures.empty(),
              "say where the report goes: -o report.html, or --svg FOLDER for pictures alone");
   std::error_code ignored;
   std::optional<RunRecord> record;
-  std::optional<PlanFile> plan;
-  if (std::filesystem::is_directory(flags.what, ignored)) {
-    record = read_run(flags.what);
-  } else {
-    plan = load_plan(flags.what);
-  }
-  const StepReport report = report_step({.plan = record ? record->plan : *plan,
-                                         .run = record ? &*record : nullptr,
-                                         .frontier = flags.frontier == "on"});
+  if (std::filesystem::is_directory(flags.what, ignored)) record = read_run(flags.what);
+  const PlanFile plan = record ? record->plan : load_plan(flags.what);
+  const ReportFiles report = make_report(
+      {.plan = plan, .run = record ? &*record : nullptr, .frontier = draws_frontier(flags, plan)});
   for (const std::string& note : report.notes) say("thimble: note: {}\n", note);
   if (!flags.page.empty()) {
     write_file(flags.page, report.page);
@@ -65,8 +71,9 @@ Command add_report(CLI::App& app) {
       ->type_name("FOLDER");
   command
       ->add_option("--frontier", flags->frontier,
-                   "on, or off: do not plan with every policy and many budgets")
-      ->check(CLI::IsMember({"on", "off"}));
+                   "on, off, or auto: plan with every policy and many budgets, but not for the "
+                   "largest nets")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -89,7 +89,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
   return options;
 }
 
-nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& result,
+nlohmann::json result_json(const PlannedByBudget& asked, const TrainResult& result,
                            const Flags& flags) {
   nlohmann::json json = summary_of(asked.training, result);
   json.update(summary_of(asked));
@@ -98,28 +98,6 @@ nlohmann::json result_json(const PlannedByCommand& asked, const TrainResult& res
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
   }
   return json;
-}
-
-// A run that goes on keeps what its budget chose when it began; with another budget it recomputes more, or
-// less, and has the same bits.
-void resume_choices(const std::string& out, Resolved& resolved) {
-  const auto folder = latest_checkpoint(out);
-  if (!folder || !is_fitted(resolved.recipe, resolved.said)) return;
-  const nlohmann::json begun = recipe_of_checkpoint(*folder);
-  try {
-    for_each_field(resolved.recipe, [&](const Field& field) {
-      std::string key = field.name();
-      std::ranges::replace(key, '-', '_');
-      const std::string_view technique = field.about().technique;
-      const bool chosen = !technique.empty() && technique != "recomputation";
-      if (chosen && begun.contains(key) && !resolved.said.contains(field.name())) {
-        field.set(begun[key]);
-      }
-    });
-  } catch (const UserError& error) {
-    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
-  }
-  resolved.recipe.fit = false;
 }
 
 // A run that goes on by other ranks keeps its microbatches where these can share them: then its numbers
@@ -233,6 +211,8 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
   if (result.beside_arena) {
     row("on the card beside it", *result.beside_arena,
         "CUDA's context, libraries' code, other programs");
+  } else {
+    row("process beside it", process_beside(planned.plan().arena), "at most, all along");
   }
   fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }
@@ -255,7 +235,7 @@ int train(const Flags& typed, World* world) {
   const std::string& out = place.out;
   if (place.resume) {
     resume_codec(out, resolved.recipe);
-    resume_choices(out, resolved);
+    resume_choices(out, resolved.recipe, resolved.said);
     resume_microbatch(out, resolved.said, resolved.recipe);
   }
   TrainOptions options = options_from(flags, resolved, out, place.resume);

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace thimble {
 namespace {
 
-// Kinds of harm, each beyond all milder ones together.
-constexpr double kMask = 1, kEquivalent = 2, kSixteenBits = 10, kState = 50, kCodec = 100,
-                 kStatistics = 1'000, kSparsity = 20'000;
+// Kinds of harm; what is worse within one is a little more.
+constexpr double kMask = 1, kEquivalent = 2, kSixteenBits = 3, kState = 4, kCodec = 5,
+                 kStatistics = 6, kSparsity = 7;
 
 bool mixes_rows(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
@@ -23,13 +22,13 @@ constexpr int64_t kLeastStatistics = 4;
 std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
   std::vector<Change> all;
   const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
-    const double times = std::log2(static_cast<double>(of) / static_cast<double>(amount));
+    const bool few = amount * 8 < of;
     all.push_back({.technique = "microbatch",
                    .settings = {{field, amount}},
                    .what = fmt::format("microbatches of {} {}{}", amount, unit,
                                        mixes ? ", each with statistics of its own" : ""),
                    .tier = mixes ? Tier::approximate : Tier::equivalent,
-                   .harm = mixes ? kStatistics * (1 + times) : kEquivalent});
+                   .harm = mixes ? kStatistics + (few ? 0.5 : 0) : kEquivalent});
   };
   const int64_t least = mixes ? kLeastStatistics : 1;
   if (typed.tokens > 0) {
@@ -57,7 +56,7 @@ std::vector<Change> precisions() {
   };
   return {make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
           make({{"precision", "fp16"}, {"rounding", "stochastic"}},
-               "fp16, rounded stochastically, the loss scaled", 2 * kSixteenBits),
+               "fp16, rounded stochastically, the loss scaled", kSixteenBits),
           make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
                3 * kSixteenBits)};
 }
@@ -72,14 +71,13 @@ std::vector<Change> codecs(const Graph& graph, Tier allow) {
         {"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact, kMask});
   }
   if (allow < Tier::approximate || encodable.empty()) return all;
-  double harm = kCodec;
-  for (const char* name : {"fp16", "int8", "int4", "int2"}) {
+  for (const auto& [name, worse] :
+       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", 0.3}, {"int2", 0.6}}) {
     all.push_back({"codec",
                    {{"codec", name}},
                    fmt::format("activations kept as {}", name),
                    Tier::approximate,
-                   harm});
-    harm += kCodec;
+                   kCodec + worse});
   }
   return all;
 }
@@ -93,7 +91,7 @@ std::vector<Change> densities() {
                    fmt::format("{:g} of the weights", density),
                    Tier::approximate,
                    harm});
-    harm += kSparsity;
+    harm += 0.3;
   }
   return all;
 }
@@ -176,7 +174,6 @@ Candidate changed(const Recipe& typed, std::vector<Change> changes) {
   };
   Candidate candidate = {std::move(changes), typed, 0};
   Settings settings;
-  bool equivalent = false;
   for (Change& change : candidate.changes) {
     // State in 8 bits cannot move with nonzeros.
     if (change.technique == "sparsity" && has("state")) {
@@ -184,13 +181,8 @@ Candidate changed(const Recipe& typed, std::vector<Change> changes) {
       change.what += ", which stay where they are";
     }
     settings.insert(change.settings.begin(), change.settings.end());
-    if (change.tier == Tier::equivalent) {
-      equivalent = true;
-    } else {
-      candidate.harm += change.harm;
-    }
+    candidate.harm = std::max(candidate.harm, change.harm);
   }
-  if (equivalent) candidate.harm += kEquivalent;
   configure(candidate.recipe, settings);
   check(candidate.recipe);
   return candidate;

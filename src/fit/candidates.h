@@ -21,15 +21,15 @@ struct Change {
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
 
-// Less harm is more faithful. What is exact comes first, then what is equivalent, then, of what is
-// approximate, in this order: 16 bits (master weights, fp16, bf16, both rounded stochastically), 8-bit
-// state, lossy codecs (fp16, int8, int4, int2), statistics of smaller and smaller microbatches, sparse
-// weights (half of them, 0.3, 0.1). However many of the milder ones together are less than one of a
-// kind behind them.
+// Less harm is more faithful, and the worst change counts. What is exact comes first, then what is
+// equivalent, then, of what is approximate, in this order: 16 bits (with master weights, or rounded
+// stochastically), 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an
+// eighth of the batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1).
 struct Candidate {
   std::vector<Change> changes;  // less harm first
   Recipe recipe;
   double harm = 0;
+  bool recomputes = true;  // false: only the plan that computes everything once is looked at
 };
 
 // What is there to choose from of each technique, beside leaving it alone.

@@ -38,13 +38,26 @@ void FitSearch::leave_out(const FitStep& step) {
 }
 
 std::optional<FitSearch::Pick> FitSearch::within(Bytes budget) {
-  // Of plans that keep everything the fastest that fits is set aside at most for one that is not much
-  // slower.
-  double limit = kAny;
-  for (const FitStep* step : chosen_from_) {
-    if (step->once().arena <= budget) limit = std::min(limit, kNearTie * step->once().seconds);
+  // The fastest of all that fit is set aside at most for one that is not much slower.
+  const double fastest = fastest_within(budget);
+  return best_of_first(classes_.size(), budget, just_above(kNearTie * fastest));
+}
+
+double FitSearch::fastest_within(Bytes budget) {
+  std::vector<std::pair<double, FitStep*>> promising;
+  for (FitStep* step : chosen_from_) {
+    promising.emplace_back(step->least_seconds(budget), step);
   }
-  return best_of_first(classes_.size(), budget, just_above(limit));
+  std::ranges::stable_sort(promising, {}, [](const auto& entry) { return entry.first; });
+  double fastest = kAny;
+  for (const FitStep* step : chosen_from_) {  // what is known without a planner
+    if (step->once().arena <= budget) fastest = std::min(fastest, step->once().seconds);
+  }
+  for (const auto& [bound, step] : promising) {
+    if (bound >= fastest) break;
+    if (const auto pick = step->within(budget)) fastest = std::min(fastest, pick->seconds);
+  }
+  return fastest;
 }
 
 std::optional<FitSearch::Pick> FitSearch::not_set_aside(FitStep& step, size_t classes, Bytes budget,

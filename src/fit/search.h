@@ -45,6 +45,8 @@ class FitSearch {
   };
 
   void sort_by_harm();
+  // Of all that fit, set aside or not; infinite: nothing does.
+  double fastest_within(Bytes budget);
   // Of the first so many classes, what is left when some plans are set aside; nothing that takes as
   // long as `limit`.
   std::optional<Pick> best_of_first(size_t classes, Bytes budget, double limit);

@@ -72,7 +72,10 @@ class Shortlist {
     if (changes.empty()) return steps_.front().get();
     if (!fresh) return at->second;
     try {
-      steps_.push_back(std::make_unique<FitStep>(changed(typed_, changes), backend_, share_));
+      Candidate candidate = changed(typed_, changes);
+      candidate.recomputes = changes.size() == 1 || recompute_.empty() ||
+                             std::ranges::find(recompute_, combination) != recompute_.end();
+      steps_.push_back(std::make_unique<FitStep>(std::move(candidate), backend_, share_));
       at->second = steps_.back().get();
     } catch (const UserError&) {  // says why, to whoever types it
     }
@@ -126,30 +129,39 @@ class Shortlist {
   }
 
   double harm(const Combination& combination) const {
-    double sum = 0;
+    double worst = 0;
     for (size_t t = 0; t < combination.size(); ++t) {
-      if (combination[t] > 0) sum += choices_[t][combination[t] - 1].harm;
+      if (combination[t] > 0) worst = std::max(worst, choices_[t][combination[t] - 1].harm);
     }
-    return sum;
+    return worst;
   }
 
   static double floor_of(const Parts& parts) {
     constexpr double kCalls = 1.5;  // of the largest, by experience
     return parts.persistent + parts.carried + std::min(parts.activations, kCalls * parts.working);
   }
-  // Recomputation takes up to a third of a step, by experience.
   static double seconds_within(const Parts& parts, double budget) {
-    constexpr double kMost = 0.35;
     const double once = parts.persistent + parts.carried + parts.activations;
-    const double least = floor_of(parts);
-    if (budget >= once) return parts.seconds;
-    if (budget < least) return kNever;
-    return parts.seconds * (1 + kMost * (once - budget) / std::max(1.0, once - least));
+    return budget >= once ? parts.seconds : kNever;
+  }
+
+  bool goes_together(const Combination& combination) const {
+    std::vector<Change> changes;
+    for (size_t t = 0; t < combination.size(); ++t) {
+      if (combination[t] > 0) changes.push_back(choices_[t][combination[t] - 1]);
+    }
+    try {
+      changed(typed_, std::move(changes));
+      return true;
+    } catch (const UserError&) {
+      return false;
+    }
   }
 
   // Leaves those that look fastest for some budget, those of little harm first where it is close, and
-  // the smallest.
-  void keep_promising(std::vector<Combination>& all) const {
+  // the smallest, which alone may compute things again: where so much can be combined, there is a plan
+  // without it for every budget but the smallest.
+  void keep_promising(std::vector<Combination>& all) {
     struct Entry {
       Combination combination;
       Parts parts;
@@ -173,23 +185,30 @@ class Shortlist {
       const Entry* fastest = nullptr;
       for (const Entry& entry : entries) {
         const double seconds = seconds_within(entry.parts, budget);
-        if (fastest == nullptr || seconds < seconds_within(fastest->parts, budget)) {
-          fastest = &entry;
-        }
+        const double so_far = fastest == nullptr ? kNever : seconds_within(fastest->parts, budget);
+        if (seconds < so_far && goes_together(entry.combination)) fastest = &entry;
       }
+      if (fastest == nullptr) continue;
       keep(*fastest);
       const Entry* gentle = fastest;
       constexpr double kClose = 1.08;
       for (const Entry& entry : entries) {
         const bool close =
             seconds_within(entry.parts, budget) <= kClose * seconds_within(fastest->parts, budget);
-        if (close && entry.harm < gentle->harm) gentle = &entry;
+        if (close && entry.harm < gentle->harm && goes_together(entry.combination)) {
+          gentle = &entry;
+        }
       }
       keep(*gentle);
     }
     std::ranges::stable_sort(entries, {}, [](const Entry& e) { return floor_of(e.parts); });
-    constexpr size_t kSmallest = 4;
-    for (size_t i = 0; i < std::min(kSmallest, entries.size()); ++i) keep(entries[i]);
+    constexpr size_t kSmallest = 3;
+    for (const Entry& entry : entries) {
+      if (recompute_.size() == kSmallest) break;
+      if (!goes_together(entry.combination)) continue;
+      recompute_.push_back(entry.combination);
+      keep(entry);
+    }
     all = std::move(kept);
   }
 
@@ -200,6 +219,7 @@ class Shortlist {
   const Parts plain_;
   std::vector<std::unique_ptr<FitStep>> steps_;
   std::map<Combination, FitStep*> built_;
+  std::vector<Combination> recompute_;                      // empty: all of them may
   std::vector<std::vector<std::optional<Parts>>> singles_;  // by technique and choice
 };
 

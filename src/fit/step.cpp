@@ -92,6 +92,7 @@ void FitStep::find_bounds() {
     most = std::max(most, needs);
   }
   least_arena_ = persistent_ + carried_ + most;
+  if (!candidate_.recomputes) least_arena_ = once_.arena;
   // Between the passes, what the backward pass reads is there, or will be computed again: its node,
   // once a microbatch at least.
   for (const NodeId id : pass.nodes) {
@@ -118,7 +119,7 @@ void FitStep::find_bounds() {
 
 double FitStep::least_seconds(Bytes budget) const {
   if (budget >= once_.arena) return once_.seconds;
-  if (budget < least_arena_) return kNever;
+  if (budget < least_arena_ || !candidate_.recomputes) return kNever;
   Bytes all = persistent_ + carried_ + kept_always_;
   for (const Kept& kept : kept_) all += kept.bytes;
   double seconds = once_.seconds;
@@ -141,6 +142,7 @@ OptimalPlanner& FitStep::planner() {
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
   if (budget >= once_.arena && is_optimal()) return once_;
   if (budget < least_arena_ || (smallest_ && budget < smallest_->arena)) return std::nullopt;
+  if (!candidate_.recomputes) return std::nullopt;
   if (!is_optimal()) {
     PlanRequest request = request_;
     request.budget = budget;
@@ -157,7 +159,9 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
 
 FitStep::Pick FitStep::smallest() {
   if (smallest_) return *smallest_;
-  if (is_optimal()) {
+  if (!candidate_.recomputes) {
+    smallest_ = once_;
+  } else if (is_optimal()) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
     smallest_ = {pick.seconds, pick.arena};
   } else {

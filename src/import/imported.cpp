@@ -1,10 +1,11 @@
-// The family of nets that are files: NAME.json, as thimble.torch.export writes it (docs/import.md). The
-// name of such a model is the path of the file.
+// The family of nets that are files: NAME.json, as thimble.torch.export writes it, or NAME.onnx
+// (docs/import.md). The name of such a model is the path of the file.
 #include <memory>
 
 #include "base/error.h"
 #include "import/lowering.h"
 #include "import/net.h"
+#include "import/onnx/lower_onnx.h"
 #include "model/model.h"
 #include "recipe/field.h"
 
@@ -14,9 +15,26 @@ namespace {
 // Read once for all graphs that are built of it.
 struct Imported {
   std::shared_ptr<const Net> net;
+  std::shared_ptr<const OnnxModel> onnx;
 };
 
-bool matches(std::string_view name) { return name.ends_with(".json"); }
+bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
+bool matches(std::string_view name) { return name.ends_with(".json") || is_onnx(name); }
+
+const OnnxModel& onnx_of(ModelOptions& options) {
+  Imported& own = own_of<Imported>(options);
+  if (!own.onnx) own.onnx = std::make_shared<const OnnxModel>(read_onnx(options.name));
+  return *own.onnx;
+}
+
+// Rows that an ONNX file was exported with, where it says so.
+int64_t usual_rows(const OnnxModel& onnx) {
+  for (const OnnxEnd& input : onnx.inputs) {
+    const bool fed = !onnx.tensors.contains(input.name) && !input.dims.empty();
+    if (fed && input.dims[0] > 0) return input.dims[0];
+  }
+  return 32;
+}
 
 void fields(ModelOptions&, Fields&) {}
 
@@ -27,12 +45,18 @@ const Net& net_of(ModelOptions& options) {
 }
 
 void complete(ModelOptions& options, bool) {
+  if (is_onnx(options.name)) {
+    const OnnxModel& onnx = onnx_of(options);
+    if (options.batch == 0) options.batch = usual_rows(onnx);
+    return;
+  }
   const Net& net = net_of(options);
   if (options.batch == 0) options.batch = net.batch;
 }
 
 std::vector<RecordField> records(const ModelOptions& options) {
   ModelOptions read = options;
+  if (is_onnx(options.name)) return fields_read(build_onnx(onnx_of(read), read));
   const Net& net = net_of(read);
   std::vector<RecordField> fields;
   for (const NetInput& input : net.inputs) {
@@ -57,6 +81,7 @@ Model build(const ModelOptions& options) {
              "--label-smoothing out",
              options.name);
   ModelOptions read = options;
+  if (is_onnx(options.name)) return build_onnx(onnx_of(read), options);
   return Lowering(net_of(read), options).build();
 }
 
@@ -64,8 +89,8 @@ Model build(const ModelOptions& options) {
 
 extern const ModelFamily family_imported;
 const ModelFamily family_imported{
-    .pattern = "NET.json",
-    .summary = "a network from outside: the path of a file that thimble.torch.export wrote",
+    .pattern = "NET.json, NET.onnx",
+    .summary = "a network from outside: the path of a file of thimble.torch.export, or ONNX",
     .matches = matches,
     .fields = fields,
     .build = build,

@@ -42,7 +42,8 @@ ValueId in_order(Builder& b, const Laid& x, const Order& order) {
   const Shape shape = shape_of(b, x);
   const auto without_ones = [&](const Order& axes) {
     Order kept;
-    std::ranges::copy_if(axes, std::back_inserter(kept), [&](int axis) { return shape[axis] != 1; });
+    std::ranges::copy_if(axes, std::back_inserter(kept),
+                         [&](int axis) { return shape[axis] != 1; });
     return kept;
   };
   std::vector<int64_t> dims, perm;

@@ -120,28 +120,62 @@ Lowering::Lowering(const Net& net, const ModelOptions& options)
 }
 
 Model Lowering::build() {
-  make_entrances();
-  make_parameters();
+  begin();
   for (const NetNode& node : net_.nodes) lower(node);
+  return finish(net_.loss, net_.outputs);
+}
+
+void Lowering::begin() {
+  for (const NetInput& input : net_.inputs) {
+    add_input(input, input.dtype == DType::i32 ? limit_of(net_, input.name) : 0);
+  }
+  make_parameters();
+}
+
+Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs) {
   if (!faults_.empty()) {
     const size_t more = faults_.size() - std::min(faults_.size(), kMostFaults);
     faults_.resize(std::min(faults_.size(), kMostFaults));
     user_error("'{}' has what cannot be trained here:\n  {}{}", options_.name,
                fmt::join(faults_, "\n  "), more > 0 ? fmt::format("\n  and {} more", more) : "");
   }
-  finish();
+  const Laid loss = values_.at(loss_name);
+  user_check(
+      builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
+      "'{}': the loss is {}, not one number", options_.name, to_string(builder_.type(loss.value)));
+  // The net's own is a mean over the rows at hand; that of a step is one over all of its rows.
+  const ValueId share =
+      builder_.op("scale", {weight_of_loss()}, {{"factor", static_cast<double>(rows())}});
+  model_.loss = builder_.op("mul", {reshaped(builder_, loss.value, {1}), share});
+  model_.graph.results = {model_.loss};
+  for (const Metric& metric : model_.metrics) {
+    for (const ValueId result : {metric.sum, metric.count}) {
+      if (result.valid()) model_.graph.results.push_back(result);
+    }
+  }
+  for (const NetOutput& output : outputs) {
+    model_.outputs.push_back({output.name, values_.at(output.value).value});
+  }
+  model_.whole_batches = true;
   return std::move(model_);
 }
 
-void Lowering::make_entrances() {
-  for (const NetInput& input : net_.inputs) {
-    const Shape shape = shape_for(input.shape, rows());
-    const ValueId value = builder_.input(input.name, {shape, input.dtype});
-    model_.feeds.push_back({.value = value,
-                            .field = input.name,
-                            .limit = input.dtype == DType::i32 ? limit_of(net_, input.name) : 0});
-    values_[input.name] = {value, plain_order(shape.rank())};
-  }
+void Lowering::add_input(const NetInput& input, int64_t limit) {
+  const Shape shape = shape_for(input.shape, rows());
+  const ValueId value = builder_.input(input.name, {shape, input.dtype});
+  model_.feeds.push_back({.value = value, .field = input.name, .limit = limit});
+  values_[input.name] = {value, plain_order(shape.rank())};
+}
+
+void Lowering::add_constant(const std::string& name, TensorType type, std::vector<double> numbers) {
+  values_[name] = {builder_.statistic(name, type), plain_order(type.shape.rank())};
+  model_.foreign->tensors.push_back({.own = name, .theirs = name, .constant = true});
+  model_.first_numbers[name] = std::move(numbers);
+}
+
+TensorType Lowering::type_of(const std::string& name) const {
+  const Laid& x = values_.at(name);
+  return {shape_of(builder_, x), builder_.type(x.value).dtype};
 }
 
 void Lowering::make_parameters() {
@@ -160,7 +194,8 @@ void Lowering::make_parameters() {
         return n < net_.nodes.size() && reads(net_.nodes[n], parameter.name);
       });
     };
-    if (order.size() >= 3 && any(reads_filter)) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+    if (order.size() >= 3 && any(reads_filter))
+      std::rotate(order.begin() + 1, order.begin() + 2, order.end());
     std::vector<int64_t> dims;
     for (const int axis : order) dims.push_back(parameter.shape[axis]);
     const bool scale = any(reads_scale);
@@ -203,6 +238,7 @@ void Lowering::lower(const NetNode& node) {
     for (size_t k = 0; k < node.out.size(); ++k) {
       const auto made = values_.find(node.out[k]);
       user_check(made != values_.end(), "it makes {} results, not {}", k, node.out.size());
+      if (node.shapes.empty()) continue;
       const Shape shape = shape_of(builder_, made->second), said = stated(node, k);
       user_check(shape == said || (shape.elements() == 1 && said.elements() == 1),
                  "it makes {}, and the file says {}", to_string(shape), to_string(said));
@@ -213,35 +249,13 @@ void Lowering::lower(const NetNode& node) {
     for (size_t k = 0; k < node.out.size(); ++k) {
       Shape shape;
       try {
-        shape = stated(node, k);
+        if (!node.shapes.empty()) shape = stated(node, k);
       } catch (const UserError&) {  // beyond any memory: said above
       }
       values_[node.out[k]] = {builder_.constant(0, {shape, options_.storage}),
                               plain_order(shape.rank())};
     }
   }
-}
-
-void Lowering::finish() {
-  const Laid loss = values_.at(net_.loss);
-  user_check(builder_.type(loss.value).elements() == 1 &&
-                 builder_.type(loss.value).dtype == DType::f32,
-             "'{}': the loss is {}, not one number", options_.name,
-             to_string(builder_.type(loss.value)));
-  // The net's own is a mean over the rows at hand; that of a step is one over all of its rows.
-  const ValueId share = builder_.op("scale", {weight_of_loss()},
-                                    {{"factor", static_cast<double>(rows())}});
-  model_.loss = builder_.op("mul", {reshaped(builder_, loss.value, {1}), share});
-  model_.graph.results = {model_.loss};
-  for (const Metric& metric : model_.metrics) {
-    for (const ValueId result : {metric.sum, metric.count}) {
-      if (result.valid()) model_.graph.results.push_back(result);
-    }
-  }
-  for (const NetOutput& output : net_.outputs) {
-    model_.outputs.push_back({output.name, values_.at(output.value).value});
-  }
-  model_.whole_batches = true;
 }
 
 Laid Lowering::in(const NetNode& node, size_t i) {
@@ -291,7 +305,7 @@ std::string Lowering::fused_activation(const NetNode& node,
   }
   const NetNode& reader = net_.nodes[readers->second[0]];
   if (std::ranges::find(known, reader.op) == known.end() || reader.out.size() != 1) return "none";
-  if (reader.in.size() != 1 || reader.shapes.size() != 1) return "none";
+  if (reader.in.size() != 1) return "none";
   applied_[reader.out[0]] = node.out[0];
   return reader.op;
 }

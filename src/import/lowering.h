@@ -39,6 +39,24 @@ class Lowering {
   // UserError, naming all that cannot be built.
   Model build();
 
+  // That in steps, for nodes that are made as they are needed: begin(); lower() and `add_input` as
+  // often as it takes; finish() with the name of the loss.
+  void begin();
+  void lower(const NetNode& node);
+  void add_input(const NetInput& input, int64_t limit);
+  // The same number everywhere, as a value of that name; its shape may depend on the rows.
+  void add_filled(const std::string& name, TensorType type, double number) {
+    values_[name] = {builder_.constant(number, type), plain_order(type.shape.rank())};
+  }
+  // Numbers that are known, as a value of that name. REQUIRES: its shape does not depend on the rows.
+  void add_constant(const std::string& name, TensorType type, std::vector<double> numbers);
+  Model finish(const std::string& loss, std::span<const NetOutput> outputs);
+  void add_fault(std::string fault) { faults_.push_back(std::move(fault)); }
+  bool knows(const std::string& name) const { return values_.contains(name); }
+  // As the net sees it. REQUIRES: knows(name).
+  TensorType type_of(const std::string& name) const;
+  void alias(const std::string& name, const std::string& of) { values_[name] = values_.at(of); }
+
   // For rules.
 
   Builder& b() { return builder_; }
@@ -74,10 +92,7 @@ class Lowering {
   bool reports() const { return !model_.metrics.empty(); }
 
  private:
-  void make_entrances();
   void make_parameters();
-  void lower(const NetNode& node);
-  void finish();
 
   const Net& net_;
   const ModelOptions& options_;

@@ -33,8 +33,8 @@ struct NetInput {
 struct NetParameter {
   std::string name;
   Shape shape;
-  bool trained = true;             // false: no gradient, no state
-  std::vector<std::string> also;   // other names of the same tensor
+  bool trained = true;            // false: no gradient, no state
+  std::vector<std::string> also;  // other names of the same tensor
   size_t group = 0;
 };
 

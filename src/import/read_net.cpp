@@ -51,13 +51,16 @@ class Reader {
   Net read() {
     const json file = read_json(path_, "a network file");
     const bool ours = file.is_object() && file.contains("thimble_network");
-    user_check(ours, "'{}' is not a network file: it has no \"thimble_network\"; write one with "
-                     "thimble.torch.export", path_);
+    user_check(ours,
+               "'{}' is not a network file: it has no \"thimble_network\"; write one with "
+               "thimble.torch.export",
+               path_);
     const json& format = file["thimble_network"];
-    user_check(format.is_number_integer() && format == kFormat,
-               "'{}' is a network file of format {}, and this program reads format {}; write it anew "
-               "with the thimble package of this version", path_, json_text(format).substr(0, 40),
-               kFormat);
+    user_check(
+        format.is_number_integer() && format == kFormat,
+        "'{}' is a network file of format {}, and this program reads format {}; write it anew "
+        "with the thimble package of this version",
+        path_, json_text(format).substr(0, 40), kFormat);
     Net net;
     net.name = text(file, "name", "the file", false);
     net.batch = whole(file, "batch", "the file", 1, 1, int64_t{1} << 24);
@@ -70,8 +73,8 @@ class Reader {
     each(file, "groups", [&](const json& item) { net.groups.push_back(group(item)); });
     each(file, "nodes", [&](const json& item) { net.nodes.push_back(node(item)); });
     each(file, "outputs", [&](const json& item) {
-      net.outputs.push_back({text(item, "name", "an output", true),
-                             text(item, "value", "an output", true)});
+      net.outputs.push_back(
+          {text(item, "name", "an output", true), text(item, "value", "an output", true)});
     });
     net.loss = text(file, "loss", "the file", true);
     faults_.raise();
@@ -197,8 +200,8 @@ class Reader {
     result.name = text(item, "name", "an input", true);
     result.dtype = dtype(item, "input '" + result.name + "'");
     result.shape = extents(item.contains("shape") ? item["shape"] : json(), result.name);
-    const bool rows = !result.shape.empty() && result.shape[0].of_rows &&
-                      result.shape[0].count == 1;
+    const bool rows =
+        !result.shape.empty() && result.shape[0].of_rows && result.shape[0].count == 1;
     bool others = false;
     for (size_t i = 1; i < result.shape.size(); ++i) others |= result.shape[i].of_rows;
     if (!rows || others) {
@@ -373,8 +376,8 @@ Shape shape_for(const Extents& extents, int64_t rows) {
   for (const Extent& extent : extents) {
     int64_t size = extent.count;
     if (extent.of_rows) {
-      user_check(!__builtin_mul_overflow(size, rows, &size), "a tensor of {} times {} is beyond any memory",
-                 extent.count, rows);
+      user_check(!__builtin_mul_overflow(size, rows, &size),
+                 "a tensor of {} times {} is beyond any memory", extent.count, rows);
     }
     dims.push_back(size);
   }

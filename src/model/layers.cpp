@@ -86,8 +86,8 @@ ValueId Layers::of_all_ranks(ValueId channels) {
 ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act) {
   const Shape shape = builder_.shape(x);
   const TensorType channel = {{shape.back()}, DType::f32};
-  const int64_t count = shape.elements() / shape.back();
-  user_check(!options_.training || count > 1,
+  const int64_t seen = shape.elements() / shape.back();
+  user_check(!options_.training || seen > 1,
              "the norm of '{}' would see one number a channel, a row of one pixel, and one has no "
              "variance; choose a larger --batch or --image, a --microbatch that leaves no single "
              "row, or --norm group",
@@ -100,7 +100,7 @@ ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   std::vector<ValueId> statistics = {running_mean, running_var};
   if (options_.training) {
     std::vector<ValueId> here = builder_.apply("batch_norm_stats", {x});
-    int64_t count = shape.elements() / shape.back();
+    int64_t count = seen;
     std::vector<ValueId> all = here;  // that running statistics move towards
     if (options_.norm == Norm::synced) {
       all = here = over_ranks(here);

@@ -136,9 +136,10 @@ struct Model {
   std::vector<Output> outputs;
   std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
   // Of nets that come with numbers of their own.
-  std::string first_values;  // a safetensors file, by the foreign names; empty: as values say
+  std::string first_values;  // a file with them, by the foreign names; empty: as values say
+  std::map<std::string, std::vector<double>> first_numbers;  // and of what was computed, by value
   WeightSettings weight_settings;  // of weights that are not updated like the others
-  bool whole_batches = false;  // its loss counts every row of a batch: none may be left empty
+  bool whole_batches = false;      // its loss counts every row of a batch: none may be left empty
 
   int64_t rows() const;
   // InternalError when the model reads no such field.

@@ -1,6 +1,7 @@
 #include "pipeline/training_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autodiff/autodiff.h"
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "plan/make_plan.h"
 #include "plan/schedule/chain.h"
 #include "plan/schedule/recompute.h"
+#include "plan/schedule/segments.h"
 #include "transform/accumulate.h"
 #include "transform/clip.h"
 #include "transform/lean_order.h"
@@ -16,38 +18,40 @@
 namespace thimble {
 namespace {
 
-// The backward pass goes through the forward pass from its end to its beginning; how far it jumps ahead
-// of that order, and comes back, in nodes. What a segment computes again is there for one visit.
-int64_t longest_jump(const Graph& graph) {
-  int64_t lowest = std::ssize(graph.nodes), longest = 0;
-  for (const Node& node : graph.nodes) {
-    if (!node.backward || !node.differentiates.valid()) continue;
-    const auto at = static_cast<int64_t>(node.differentiates.at());
-    lowest = std::min(lowest, at);
-    longest = std::max(longest, at - lowest);
-  }
-  return longest;
-}
+// What an order of the nodes holds.
+struct Held {
+  Bytes kept;         // at its fullest, everything computed once
+  Bytes in_segments;  // likewise, with some sqrt(n) segments computed again
+  int64_t crossing =
+      0;  // from node to node of the forward pass, added up: what segments have to keep
 
-// Keeps the order of the nodes unless another holds less at its fullest, and no more on the way
-// through the forward pass: what crosses from node to node is what segments have to keep; nor jumps
-// through more than about a quarter of it. Scratch plays no part: the order must not depend on the device.
+  // Scratch plays no part: the order must not depend on the device.
+  explicit Held(const Graph& graph) {
+    const Costs no_costs{.nodes = std::vector<NodeCost>(graph.nodes.size()), .source = ""};
+    const PlanRequest request = {.graph = graph, .costs = no_costs};
+    kept = cost_of(request, schedule_once(request)).live_peak;
+    const ForwardPass pass(graph);
+    for (const Bytes bytes : crossing_bytes(pass)) crossing += bytes.count;
+    const std::vector<Block> blocks = cut_into_blocks(pass, no_costs);
+    const double root = std::sqrt(static_cast<double>(blocks.size()));
+    in_segments = kept;
+    for (const double factor : {0.7, 1.4, 2.8}) {
+      const auto segments = static_cast<size_t>(std::max(1.0, root * factor + 0.5));
+      const Schedule again = schedule_segments(pass, blocks, equal_starts(blocks, segments));
+      in_segments = std::min(in_segments, cost_of(request, again).live_peak);
+    }
+  }
+};
+
+// Keeps the order of the nodes unless another holds less at its fullest, no more on the way through the
+// forward pass, and not much more in segments, for which gradients had better come in the order of
+// what they belong to.
 void order_for_memory(Graph& graph) {
-  const auto measure = [](const Graph& g) {
-    const Costs no_costs{.nodes = std::vector<NodeCost>(g.nodes.size()), .source = ""};
-    const PlanRequest request = {.graph = g, .costs = no_costs};
-    int64_t crossing = 0;
-    for (const Bytes bytes : crossing_bytes(ForwardPass(g))) crossing += bytes.count;
-    return std::pair(cost_of(request, schedule_once(request)).live_peak, crossing);
-  };
   Graph other = graph;
   put_in_order(other, lean_order(graph));
-  const auto [peak, crossing] = measure(graph);
-  const auto [other_peak, other_crossing] = measure(other);
-  const int64_t most = std::max<int64_t>(longest_jump(graph), std::ssize(graph.nodes) / 8);
-  if (other_peak < peak && other_crossing <= crossing && longest_jump(other) <= most) {
-    graph = std::move(other);
-  }
+  const Held here(graph), there(other);
+  const bool leaner = there.kept < here.kept && there.crossing <= here.crossing;
+  if (leaner && there.in_segments.count / 5 <= here.in_segments.count / 4) graph = std::move(other);
 }
 
 void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& sparsity) {

@@ -1,8 +1,12 @@
 #include "report/run_report.h"
 
+#include <algorithm>
+
 #include "base/process.h"
 
 namespace thimble {
+
+Bytes process_beside(Bytes arena) { return std::max(Bytes(), resident_peak() - arena); }
 
 nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& result) {
   nlohmann::json json = summary_of(planned);
@@ -24,7 +28,11 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
     json["train_" + metric.name] = result.train[metric.name];
     json["test_" + metric.name] = result.test[metric.name];
   }
-  if (result.beside_arena) json["device_overhead_bytes"] = result.beside_arena->count;
+  if (result.beside_arena) {
+    json["device_overhead_bytes"] = result.beside_arena->count;
+  } else {
+    json["process_beside_arena_bytes"] = process_beside(planned.plan().arena).count;
+  }
   if (planned.recipe.sparsity.enabled()) {
     json.update({{"reallocations", result.reallocations}, {"prune_threshold", result.threshold}});
   }

@@ -6,6 +6,9 @@
 
 namespace thimble {
 
+// What the process took at most that is not the arena.
+Bytes process_beside(Bytes arena);
+
 // The facts of the planned step, and those of the run (docs/cli.md).
 nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& result);
 

@@ -116,7 +116,7 @@ class Explainer {
     if (maker.op->recompute == Recompute::never) {
       return fmt::format("'{}' may not run twice", maker.op->name);
     }
-    if (!recomputes_) return fmt::format("planner {} computes nothing again", plan_.policy);
+    if (!recomputes_) return "there is room: in this plan nothing is computed again";
     const double seconds = seconds_to_remake(id);
     const double price = seconds / mebibytes(id);
     std::string text =

@@ -44,6 +44,10 @@ class BatchSource {
     return nullptr;
   }
 
+  // Whether the rows of a step are known before it is asked for. While a device is busy they are
+  // then fetched, in a loop of the caller's own, too.
+  virtual bool known_ahead() const { return true; }
+
   // UserError unless the records are what the model reads.
   virtual void check(const Model& model) const = 0;
   // Sets the data-dependent constants of the model.

@@ -51,6 +51,7 @@ class CallerBatches final : public BatchSource {
   int64_t train_count() const override { return std::numeric_limits<int64_t>::max(); }
   int64_t test_count() const override { return data_.tests ? train_count() : 0; }
   int64_t steps_per_epoch(int64_t) const override { return data_.steps_per_epoch; }
+  bool known_ahead() const override { return false; }
 
   // UserError where a constant is not stated, or is of another size.
   void check(const Model& model) const override;

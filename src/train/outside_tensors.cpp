@@ -67,6 +67,10 @@ std::vector<OutsideTensor> tensors_of(const Graph& graph, const ForeignNames& fo
 
 }  // namespace
 
+std::optional<ForeignNames> names_outside(const Model& model) {
+  return model.first_values.empty() ? std::nullopt : model.foreign;
+}
+
 TensorType type_of(const OutsideTensor& outside, const Graph& graph) {
   const TensorType own = whole_type(graph[outside.tensor.value]);
   std::vector<int64_t> dims(own.shape.dims().begin(), own.shape.dims().end());

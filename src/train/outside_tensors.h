@@ -19,6 +19,9 @@ struct OutsideTensor {
   bool turned() const { return !axes.empty(); }
 };
 
+// By whose names a model goes in and out: a net from outside goes back as it came.
+std::optional<ForeignNames> names_outside(const Model& model);
+
 // As it is there.
 TensorType type_of(const OutsideTensor& outside, const Graph& graph);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "pipeline/check_plan_file.h"
 #include "recipe/plan_file.h"
 #include "recipe/settings.h"
 
@@ -23,14 +24,14 @@ constexpr const char* kMetrics = "/metrics.jsonl";
 constexpr std::string_view kTraceFormat = "thimble-trace-1";
 constexpr Bytes kLargestMetrics = Bytes(256 << 20);
 
-// The lines of the file that are whole. The last may be half written, of a run that was killed.
-std::vector<nlohmann::json> read_lines(const std::string& path) {
-  std::vector<nlohmann::json> lines;
-  if (!exists(path)) return lines;
+// Calls body(line, number) for every line of the file that ends; the last may be half written, of a run
+// that was killed. What is no object with a step is null.
+template <class Body>
+void for_each_line(const std::string& path, const Body& body) {
+  if (!exists(path)) return;
   const std::string text = read_text(path, "metrics of a run", kLargestMetrics);
-  size_t number = 0;
+  int64_t number = 0;
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-    ++number;
     nlohmann::json line;
     try {
       line = parse_json(std::string_view(text).substr(at, end - at));
@@ -38,11 +39,8 @@ std::vector<nlohmann::json> read_lines(const std::string& path) {
     }
     const bool whole =
         line.is_object() && line.contains("step") && line["step"].is_number_integer();
-    user_check(whole, "'{}' is damaged: line {} is no object with a step; remove that line", path,
-               number);
-    lines.push_back(std::move(line));
+    body(whole ? std::move(line) : nlohmann::json(), ++number);
   }
-  return lines;
 }
 
 // Of one variant: every call of its plan, over the microbatches of the step.
@@ -60,6 +58,15 @@ nlohmann::json part_json(const TrainingStep::Part& part, bool whole) {
           {"microbatches", part.runs},
           {"planned_ms", planned},
           {"measured_ms", measured}};
+}
+
+// Empty where it cannot be read.
+std::string text_of(const std::string& path) {
+  try {
+    return exists(path) ? read_text(path, "a plan file", kLargestJsonFile) : "";
+  } catch (const UserError&) {
+    return "";
+  }
 }
 
 std::vector<double> in_seconds(const nlohmann::json& milliseconds) {
@@ -95,13 +102,13 @@ MetricsFile::MetricsFile(const std::string& folder, int64_t resumed_at) {
   const std::string path = folder + kMetrics;
   std::string kept;
   if (resumed_at > 0) {
-    for (const nlohmann::json& line : read_lines(path)) {
-      if (line["step"].get<int64_t>() > resumed_at) continue;
+    for_each_line(path, [&](const nlohmann::json& line, int64_t) {
+      if (line.is_null() || line["step"].get<int64_t>() > resumed_at) return;
       kept += json_text(line) + "\n";
       if (line.contains("seconds") && line["seconds"].is_number()) {
         seconds_before_ = line["seconds"].get<double>();
       }
-    }
+    });
   }
   write_file(path, kept);
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
@@ -117,15 +124,13 @@ int64_t steps_per_line(int64_t steps) {
 }
 
 void record_plan(const std::string& folder, const PlannedTraining& planned) {
-  std::vector<ShapedPlan> plans;
-  for (const auto& variant : planned.variants) plans.push_back({variant->shape, variant->plan});
-  const auto text_of_plan = [&] {
-    return exists(folder + kPlan) ? read_text(folder + kPlan, "a plan file", kLargestJsonFile) : "";
-  };
-  const std::string before = text_of_plan();
+  const std::string before = text_of(folder + kPlan);
   write_file(folder + kRecipe, to_toml(settings_of(planned.recipe)));
-  save_plan(folder + kPlan, planned.recipe, plans);
-  if (before != text_of_plan()) std::filesystem::remove(folder + kTrace);
+  save_plan(folder + kPlan, planned);
+  std::error_code ignored;
+  if (before.empty() || before != text_of(folder + kPlan)) {
+    std::filesystem::remove(folder + kTrace, ignored);
+  }
 }
 
 void record_trace(const std::string& folder, TrainingStep& step, int64_t number) {
@@ -150,7 +155,12 @@ RunRecord read_run(const std::string& folder) {
   RunRecord run = {.folder = folder, .plan = load_plan(folder + kPlan)};
   if (exists(folder + kTrace)) run.trace = read_trace(folder + kTrace, run.plan.plans.front());
   if (!run.trace) run.missing.emplace_back("no step was timed call by call yet");
-  run.metrics = read_lines(folder + kMetrics);
+  for_each_line(folder + kMetrics, [&](nlohmann::json line, int64_t number) {
+    user_check(!line.is_null(),
+               "'{}{}' is damaged: line {} is no object with a step; remove that line", folder,
+               kMetrics, number);
+    run.metrics.push_back(std::move(line));
+  });
   if (run.metrics.empty()) run.missing.emplace_back("no step is on record yet");
   return run;
 }

@@ -22,7 +22,7 @@
 namespace thimble {
 
 // Lines of metrics, each an object with "step". Of a run that goes on, those up to its step are
-// kept. Lines wait in memory for flush(), or for the end.
+// kept, but for damaged ones. Lines wait in memory for flush(), or for the end.
 class MetricsFile {
  public:
   MetricsFile(const std::string& folder, int64_t resumed_at);

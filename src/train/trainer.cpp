@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "comm/agreement.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
+#include "train/outside_tensors.h"
 #include "train/weights_file.h"
 #include "transform/sparse_weights.h"
 
@@ -212,7 +214,8 @@ void Trainer::step(int64_t step) {
 
 Figures Trainer::advance() {
   const int64_t step = result_.steps;
-  step_->end_before(step + 1);
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  step_->end_before(source_.known_ahead() ? kNever : step + 1);
   this->step(step);
   result_.steps = step + 1;
   const TrainingStep::Part& done = step_->result();
@@ -411,6 +414,8 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   return result_;
 }
 
-void Trainer::export_weights(const std::string& path) { save_weights(path, program()); }
+void Trainer::export_weights(const std::string& path) {
+  save_weights(path, program(), names_outside(planned_.full().model));
+}
 
 }  // namespace thimble

@@ -91,8 +91,8 @@ class Trainer {
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
-  // The same piece by piece, for a caller with a loop of its own, in which nothing of the next step is
-  // fetched ahead. One step, beyond those of the run, too; its figures are its own.
+  // The same piece by piece, for a caller with a loop of its own. One step, beyond those of the run,
+  // too; its figures are its own.
   Figures advance();
   // Over the test records of `source`, which need not be the run's. Empty: asked to stop meanwhile.
   std::optional<Figures> evaluate(const BatchSource& source, int64_t* count = nullptr);

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "comm/communicator.h"
 #include "train/initialize.h"
+#include "train/onnx_values.h"
 #include "train/outside_tensors.h"
 #include "train/parts.h"
 #include "train/safetensors.h"
@@ -176,7 +177,18 @@ void save_weights(const std::string& path, Program& program,
 
 void set_first_values(Program& program, const Model& model, uint64_t seed) {
   initialize(program, seed);
-  if (!model.first_values.empty()) load_weights(model.first_values, program, model.foreign);
+  if (model.first_values.ends_with(".onnx")) {
+    load_onnx_values(model.first_values, program, *model.foreign);
+  } else if (!model.first_values.empty()) {
+    load_weights(model.first_values, program, model.foreign);
+  }
+  for (const auto& [name, numbers] : model.first_numbers) {
+    const Loan loan = program.borrow(program.graph().find(name), Loan::Use::write);
+    with_any_type(program.graph()[program.graph().find(name)].type.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (size_t i = 0; i < numbers.size(); ++i) loan.as<T>()[i] = static_cast<T>(numbers[i]);
+    });
+  }
 }
 
 std::string weights_sha256(Program& program) {

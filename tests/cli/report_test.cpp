@@ -104,6 +104,10 @@ TEST(Report, OfAHalfWrittenRunGoesAsFarAsItDoes) {
   const Outcome half = report();
   EXPECT_EQ(half.code, 0) << half.err;
   EXPECT_NE(half.err.find("no step was timed"), std::string::npos);
+  spill(run + "/metrics.jsonl", "{\"step\": 1}\nnonsense\n{\"step\": 3}\n");
+  const Outcome damaged = report();
+  EXPECT_EQ(damaged.code, 2);
+  EXPECT_NE(damaged.err.find("line 2"), std::string::npos) << damaged.err;
   fs::remove(run + "/metrics.jsonl");
   const Outcome begun = report();
   EXPECT_EQ(begun.code, 0) << begun.err;

@@ -17,8 +17,8 @@ struct SmallNet {
 
 inline const std::vector<SmallNet>& small_nets() {
   static const std::vector<SmallNet> nets = {
-      {"mlp", {{"model", "mlp"}, {"layers", 4}, {"hidden", 64}, {"batch", 48}}},
-      {"wrn", {{"model", "wrn-10-1"}, {"image", {8, 8, 3}}, {"batch", 24}}},
+      {"mlp", {{"model", "mlp"}, {"layers", 3}, {"hidden", 48}, {"batch", 12}}},
+      {"wrn", {{"model", "wrn-10-1"}, {"image", {8, 8, 3}}, {"batch", 12}}},
       {"wrn_group",
        {{"model", "wrn-10-1"},
         {"image", {8, 8, 3}},

@@ -40,9 +40,22 @@ class Mutator {
 
   void change(nlohmann::json& at) {
     using nlohmann::json;
-    const std::vector<json> odd = {0,    -1,      7,     1e300, int64_t{1} << 62, "rows", "rows*99999999999",
-                                   "%1", nullptr, true,  "",    json::array(),    json::object(), -0.5,
-                                   json::array({1, 2, 3, 4, 5, 6, 7, 8}), std::string(5000, 'x')};
+    const std::vector<json> odd = {0,
+                                   -1,
+                                   7,
+                                   1e300,
+                                   int64_t{1} << 62,
+                                   "rows",
+                                   "rows*99999999999",
+                                   "%1",
+                                   nullptr,
+                                   true,
+                                   "",
+                                   json::array(),
+                                   json::object(),
+                                   -0.5,
+                                   json::array({1, 2, 3, 4, 5, 6, 7, 8}),
+                                   std::string(5000, 'x')};
     if (at.is_array() && !at.empty() && pick(2) == 0) {
       if (pick(2) == 0) {
         at.erase(at.begin() + pick(static_cast<int>(at.size())));

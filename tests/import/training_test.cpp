@@ -35,8 +35,8 @@ struct Ended {
 
 Ended train(const Recipe& recipe, std::string export_to = "") {
   PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
-  const auto data = open_dataset("noise", {.wanted = fields_read(planned.full().model),
-                                           .seed = recipe.seed});
+  const auto data =
+      open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
   const Feeder feeder(*data, {.seed = recipe.seed});
   Trainer trainer(planned, feeder, {});
   const TrainResult result = trainer.run({});

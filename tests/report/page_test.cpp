@@ -8,7 +8,7 @@
 
 #include "pipeline/pipeline.h"
 #include "report/page_data.h"
-#include "survey/step_report.h"
+#include "survey/report_files.h"
 
 namespace thimble {
 namespace {
@@ -55,7 +55,7 @@ PlanFile plan_of(const std::string& model, const std::string& planner) {
 
 TEST(Page, FetchesNothing) {
   const PlanFile file = plan_of("mlp", "sqrt_segments");
-  const std::string page = report_step({.plan = file}).page;
+  const std::string page = make_report({.plan = file}).page;
   for (const char* outside : {"http://", "https://", "src=", "href", "@import", "url("}) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
   }
@@ -67,7 +67,7 @@ TEST(Page, HoldsThePlansBytes) {
   for (const char* planner : {"keep_all", "sqrt_segments"}) {
     const PlanFile file = plan_of("wrn-10-1", planner);
     const Plan& plan = file.plans.front().plan;
-    const nlohmann::json data = data_in(report_step({.plan = file, .frontier = false}).page);
+    const nlohmann::json data = data_in(make_report({.plan = file, .frontier = false}).page);
     const auto size = unpacked<uint32_t>(data["stays"]["size"]);
     const auto at = unpacked<uint32_t>(data["stays"]["at"]);
     const auto first = unpacked<uint32_t>(data["stays"]["first"]);
@@ -95,10 +95,10 @@ TEST(Page, HoldsThePlansBytes) {
 
 TEST(Page, ShowsTheFrontierUnlessAskedNotTo) {
   const PlanFile file = plan_of("mlp", "keep_all");
-  const nlohmann::json with = data_in(report_step({.plan = file}).page);
+  const nlohmann::json with = data_in(make_report({.plan = file}).page);
   EXPECT_EQ(with["frontier"]["chosen"]["arena"], file.plans.front().plan.arena.count);
   EXPECT_GT(with["frontier"]["points"].size(), 17u);
-  EXPECT_FALSE(data_in(report_step({.plan = file, .frontier = false}).page).contains("frontier"));
+  EXPECT_FALSE(data_in(make_report({.plan = file, .frontier = false}).page).contains("frontier"));
 }
 
 // Whatever is in the data, it neither ends the script nor starts an element.
@@ -119,7 +119,7 @@ TEST(Page, ArraysAreLittleEndianInBase64) {
 
 TEST(Pictures, HaveTicksAndTheFrontierAsALine) {
   const PlanFile file = plan_of("mlp", "sqrt_segments");
-  const StepReport report = report_step({.plan = file});
+  const ReportFiles report = make_report({.plan = file});
   ASSERT_EQ(report.pictures.size(), 3u);
   for (const Picture& picture : report.pictures) {
     EXPECT_EQ(picture.svg.find("<svg "), 0u) << picture.name;

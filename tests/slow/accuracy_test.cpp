@@ -73,6 +73,7 @@ TEST(Accuracy, OfCodecs) {
   expect_as_good_as_dense_fp32({{"codec_fp16", {"--codec", "fp16"}},
                                 {"codec_int8", {"--codec", "int8"}},
                                 {"codec_int4", {"--codec", "int4"}},
+                                {"codec_int3", {"--codec", "int3"}},
                                 {"codec_int2", {"--codec", "int2"}}});
 }
 

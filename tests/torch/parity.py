@@ -1,6 +1,6 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -8,6 +8,7 @@ with Thimble's. Prints the largest difference of losses; exits 1 where one is ab
 """
 
 import argparse
+import contextlib
 import glob
 import json
 import os
@@ -70,13 +71,47 @@ def run(program, *flags):
     return done.stdout
 
 
-def compare(name, program, steps, folder, rate=2e-5, extra=()):
+class Logits(torch.nn.Module):
+    """A net of transformers' as one that gives its logits alone."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, input_ids):
+        return self.net(input_ids=input_ids).logits
+
+
+def of_places(output, target):
+    """The cross-entropy of logits [N,C,...], or of [N,T,C]."""
+    return torch.nn.functional.cross_entropy(output.flatten(0, 1) if output.ndim == 3 else output, target.flatten() if output.ndim == 3 else target)
+
+
+def export_onnx(module, loss, example, net):
+    """The graph as ONNX, to its logits; what it is fed with and compared to then."""
+    if loss is None:
+        ids = example["input_ids"]
+        target = example["labels"] if example["labels"].ndim == 1 else ids
+        module, example = Logits(module), (ids, target)
+    batch = {"x": example[0], "target": example[1]}
+    with warnings.catch_warnings(), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, (example[0],), net, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False,
+                          opset_version=17, input_names=["x"], output_names=["output"], dynamic_axes={"x": {0: "rows"}})
+    return module, batch, of_places
+
+
+def compare(name, program, steps, folder, rate=2e-5, extra=(), onnx=False):
     tools = thimble_torch()
     module, loss, example = nets.net(name)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
-    net = os.path.join(folder, f"{name}.json")
-    tools.export(module, loss, example, net, optimizer)
+    net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
+    if onnx:
+        module, batch, loss = export_onnx(module, loss, example, net)
+        extra = (*extra, "--batch", nets.ROWS)
+    else:
+        tools.export(module, loss, example, net, optimizer)
     torch.manual_seed(2)
     for split, rows in (("train", 8 * nets.ROWS), ("test", 2 * nets.ROWS)):
         os.makedirs(os.path.join(folder, split), exist_ok=True)
@@ -120,6 +155,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "thimble"))
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--onnx", action="store_true", help="by way of ONNX files")
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
     args = parser.parse_args()
@@ -132,7 +168,7 @@ def main():
                 subprocess.run(["rm", "-rf", folder])
                 os.makedirs(folder)
             try:
-                worst, apart, tested, missing, result = compare(name, args.program, args.steps, folder)
+                worst, apart, tested, missing, result = compare(name, args.program, args.steps, folder, onnx=args.onnx)
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)
                 failed.append(name)

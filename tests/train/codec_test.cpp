@@ -179,6 +179,7 @@ TEST(AutomaticCodec, IsSpeltWithItsStrongestCodec) {
   using Names = std::vector<std::string_view>;
   EXPECT_EQ(rungs("auto:bf16"), (Names{"mask", "bf16"}));
   EXPECT_EQ(rungs("auto:int8"), (Names{"mask", "fp16", "int8"}));
+  EXPECT_EQ(rungs("auto:int3"), (Names{"mask", "fp16", "int8", "int4", "int3"}));
   const Names all = rungs("auto:int2");
   EXPECT_EQ(Names(all.begin(), all.begin() + 3), (Names{"mask", "fp16", "int8"}));
   EXPECT_EQ(all.back(), "int2");

@@ -49,6 +49,7 @@ Recipe recipe_of(int64_t length, const std::string& more, double rate) {
   recipe.model.classes = kTokens;
   recipe.optimizer = parse_optimizer("sgd");
   recipe.schedule.rate = rate;
+  recipe.schedule.kind = RateSchedule::Kind::constant;
   recipe.on.threads = 1;
   return recipe;
 }
@@ -131,8 +132,9 @@ TEST(LstmText, LessMemoryIsToBeHadAtAnyLength) {
     recipe.model.batch = 64;
     recipe.model.classes = 2500;
     recipe.device = "null";
+    recipe.planner = "optimal";
     const auto arena = [&](std::optional<Bytes> budget) {
-      recipe.budget = budget;
+      recipe.memory = budget;
       return std::get<PlannedTraining>(plan_training(recipe)).plan().arena;
     };
     EXPECT_LT(arena(kLeastMemory).count * 5, arena({}).count * 2) << length;

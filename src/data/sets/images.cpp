@@ -121,7 +121,10 @@ class Images final : public PictureSet {
   }
 
   void list_tests(const std::vector<std::string>& classes) {
-    for (const std::string& name : classes_in(folders_[1])) {
+    const std::vector<std::string> tested = entries_of(folders_[1], true);
+    user_check(!tested.empty(), "'{}' has no folders of pictures; put some there, or remove it",
+               folders_[1]);
+    for (const std::string& name : tested) {
       const auto known = std::ranges::find(classes, name);
       user_check(known != classes.end(),
                  "'{}/{}' is a class that '{}' does not have; move its pictures, or have some to "

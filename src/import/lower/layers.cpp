@@ -108,10 +108,9 @@ void layer_norm(Lowering& l, const NetNode& node) {
   const Rows x = rows_of(l, node);
   const double epsilon = real_of(node, "epsilon", 1e-5);
   user_check(epsilon > 0, "its epsilon is {}, not above 0", epsilon);
-  const ValueId y = l.b().op("layer_norm",
-                             {x.value, l.scale_in(node, 1, 1, x.columns),
-                              l.scale_in(node, 2, 0, x.columns)},
-                             {{"epsilon", epsilon}});
+  const ValueId y = l.b().op(
+      "layer_norm", {x.value, l.scale_in(node, 1, 1, x.columns), l.scale_in(node, 2, 0, x.columns)},
+      {{"epsilon", epsilon}});
   l.set(node, {reshaped(l.b(), y, x.dims), x.order});
 }
 
@@ -119,8 +118,8 @@ void rms_norm(Lowering& l, const NetNode& node) {
   const Rows x = rows_of(l, node);
   const double epsilon = real_of(node, "epsilon", 1e-5);
   user_check(epsilon > 0, "its epsilon is {}, not above 0", epsilon);
-  const ValueId y = l.b().op("rms_norm", {x.value, l.scale_in(node, 1, 1, x.columns)},
-                             {{"epsilon", epsilon}});
+  const ValueId y =
+      l.b().op("rms_norm", {x.value, l.scale_in(node, 1, 1, x.columns)}, {{"epsilon", epsilon}});
   l.set(node, {reshaped(l.b(), y, x.dims), x.order});
 }
 
@@ -140,8 +139,8 @@ void batch_norm(Lowering& l, const NetNode& node) {
   const int64_t channels = shape.back();
   const ValueId gamma = l.scale_in(node, 1, 1, channels), beta = l.scale_in(node, 2, 0, channels);
   const double momentum = real_of(node, "momentum", 0.1), epsilon = real_of(node, "epsilon", 1e-5);
-  user_check(epsilon > 0 && momentum >= 0 && momentum <= 1,
-             "its epsilon is {} and its momentum {}", epsilon, momentum);
+  user_check(epsilon > 0 && momentum >= 0 && momentum <= 1, "its epsilon is {} and its momentum {}",
+             epsilon, momentum);
   const bool own = l.training() && (!node.attrs.has("training") || whole_of(node, "training") != 0);
   std::vector<ValueId> statistics = {l.plain_in(node, 3), l.plain_in(node, 4)};
   if (own) {

@@ -172,7 +172,9 @@ constexpr auto kRules = std::to_array<LoweringRule>({
     {"clip", clip},
     {"pow", power},
     {"neg",
-     [](Lowering& l, const NetNode& node) { unary(l, node, "scale", {{"factor", -1.0}}); }},
+     [](Lowering& l, const NetNode& node) {
+       unary(l, node, "scale", {{"factor", -1.0}});
+     }},
     {"elu",
      [](Lowering& l, const NetNode& node) { mapped(l, node, "elu", real_of(node, "alpha", 1)); }},
     {"softplus",

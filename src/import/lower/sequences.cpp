@@ -25,8 +25,7 @@ ValueId with_mask(Lowering& l, const NetNode& node, const Laid& q, const Laid& k
   scores = b.op("add", {scores, l.stored(l.plain_in(node, 3))});
   ValueId shares = b.op("softmax", {scores});
   if (l.training() && drop > 0) {
-    shares = b.op("dropout", {shares, l.rng()},
-                  {{"p", drop}, {"stream", b.next_random_stream()}});
+    shares = b.op("dropout", {shares, l.rng()}, {{"p", drop}, {"stream", b.next_random_stream()}});
   }
   return b.op("matmul", {shares, plain(b, v)});
 }
@@ -80,11 +79,11 @@ void lstm(Lowering& l, const NetNode& node) {
              1 << 16);
   for (int64_t t = 0; t < steps; t += kStepsAtOnce) {
     const int64_t end = std::min(steps, t + kStepsAtOnce);
-    const ValueId part = t == 0 && end == steps
-                             ? x
-                             : b.op("slice", {x}, {{"axis", int64_t{0}}, {"begin", t}, {"end", end}});
-    const std::vector<ValueId> made =
-        b.apply("lstm_steps", {part, h, c, input, state, bias});
+    const ValueId part =
+        t == 0 && end == steps
+            ? x
+            : b.op("slice", {x}, {{"axis", int64_t{0}}, {"begin", t}, {"end", end}});
+    const std::vector<ValueId> made = b.apply("lstm_steps", {part, h, c, input, state, bias});
     runs.push_back(made[0]);
     h = made[1], c = made[2];
   }
@@ -94,8 +93,7 @@ void lstm(Lowering& l, const NetNode& node) {
   if (node.out.size() > 2) l.set_plain(node, c, 2);
 }
 
-constexpr auto kRules =
-    std::to_array<LoweringRule>({{"attention", attention}, {"lstm", lstm}});
+constexpr auto kRules = std::to_array<LoweringRule>({{"attention", attention}, {"lstm", lstm}});
 
 }  // namespace
 

@@ -18,8 +18,8 @@ void permute(Lowering& l, const NetNode& node) {
   const std::vector<int64_t>& axes = wholes_of(node, "axes", x.order.size());
   Order becomes(axes.size(), -1);  // by axis of x: of the result
   for (size_t k = 0; k < axes.size(); ++k) {
-    const bool fine = axes[k] >= 0 && axes[k] < std::ssize(axes) &&
-                      becomes[static_cast<size_t>(axes[k])] < 0;
+    const bool fine =
+        axes[k] >= 0 && axes[k] < std::ssize(axes) && becomes[static_cast<size_t>(axes[k])] < 0;
     user_check(fine, "it does not name each of {} axes once", axes.size());
     becomes[static_cast<size_t>(axes[k])] = static_cast<int>(k);
   }
@@ -68,9 +68,9 @@ ValueId part(Builder& b, ValueId x, int axis, int64_t begin, int64_t end) {
 // Zeros around a part of an axis.
 ValueId padded(Builder& b, ValueId x, int axis, int64_t before, int64_t behind) {
   if (before == 0 && behind == 0) return x;
-  return b.op("slice_backward", {x}, {{"axis", int64_t{axis}},
-                                      {"begin", before},
-                                      {"extent", before + b.shape(x)[axis] + behind}});
+  return b.op(
+      "slice_backward", {x},
+      {{"axis", int64_t{axis}}, {"begin", before}, {"extent", before + b.shape(x)[axis] + behind}});
 }
 
 // Every step-th of [begin, end): the first column of rows of `step`.
@@ -141,8 +141,8 @@ void pad(Lowering& l, const NetNode& node) {
   add(before);
   parts.push_back(x.value);
   add(behind);
-  l.set(node, {parts.size() == 1 ? x.value : b.op("concat", parts, {{"axis", int64_t{axis}}}),
-               x.order});
+  l.set(node,
+        {parts.size() == 1 ? x.value : b.op("concat", parts, {{"axis", int64_t{axis}}}), x.order});
 }
 
 constexpr auto kRules = std::to_array<LoweringRule>({{"reshape", reshape},

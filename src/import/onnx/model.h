@@ -15,7 +15,7 @@ namespace thimble {
 struct OnnxTensor {
   std::string name;
   Shape shape;
-  DType dtype = DType::f32;       // bool is u8
+  DType dtype = DType::f32;        // bool is u8
   std::span<const std::byte> raw;  // little-endian, as many as the type wants; or:
   std::vector<double> numbers;     // where the file has them as a list
 

@@ -96,8 +96,9 @@ OnnxTensor tensor_of(std::span<const std::byte> bytes) {
   }
   user_check(!elsewhere, "'{}' lies in another file; export with external_data=False", tensor.name);
   const auto dtype = dtype_of(type);
-  user_check(dtype.has_value(), "'{}' is of ONNX's type {}; float, double, int32, int64, uint8 and "
-                                "bool can be read",
+  user_check(dtype.has_value(),
+             "'{}' is of ONNX's type {}; float, double, int32, int64, uint8 and "
+             "bool can be read",
              tensor.name, type);
   tensor.dtype = *dtype;
   tensor.shape = Shape(std::span<const int64_t>(dims));

@@ -37,9 +37,7 @@ bool WireReader::next(WireField& field) {
   user_check(tag >> 3 >= 1 && tag >> 3 < (1u << 29), "it has a field of no number");
   field.number = static_cast<int>(tag >> 3);
   field.kind = static_cast<int>(tag & 7);
-  const auto fixed = [&](size_t size) {
-    std::memcpy(&field.value, take(size).data(), size);
-  };
+  const auto fixed = [&](size_t size) { std::memcpy(&field.value, take(size).data(), size); };
   switch (field.kind) {
     case 0:
       field.value = varint();

@@ -11,8 +11,8 @@ namespace thimble {
 
 struct WireField {
   int number = 0;
-  int kind = 0;                          // 0 varint, 1 eight bytes, 2 a run of bytes, 5 four bytes
-  uint64_t value = 0;                    // of kinds 0, 1 and 5
+  int kind = 0;                           // 0 varint, 1 eight bytes, 2 a run of bytes, 5 four bytes
+  uint64_t value = 0;                     // of kinds 0, 1 and 5
   std::span<const std::byte> bytes = {};  // of kind 2
 
   int64_t whole() const { return static_cast<int64_t>(value); }

@@ -50,7 +50,7 @@ const OpDef op_map{
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
-    .work = unary_work<10>,
+    .work = flops_per_output<10>,
     .samples = [] { return map_samples(false); },
     .in_place = {{0, 0}},
     .accumulates = 1,

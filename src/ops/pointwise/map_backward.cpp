@@ -28,7 +28,7 @@ const OpDef op_map_backward{
     .summary = "gradient of map, from its argument",
     .infer = infer,
     .reference = reference,
-    .work = unary_work<10>,
+    .work = flops_per_output<10>,
     .samples = [] { return map_samples(true); },
     .in_place = {{0, 1}, {0, 0}},
     .reading = argument_reading,

@@ -18,7 +18,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void gradient(GradientBuilder& g) {
-  if (g.wants(0)) g.give(0, g.build().op("softmax_backward", {g.output(), g.upstream()}, g.attrs()));
+  if (g.wants(0))
+    g.give(0, g.build().op("softmax_backward", {g.output(), g.upstream()}, g.attrs()));
 }
 
 void reference(const KernelArgs& args) {

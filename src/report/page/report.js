@@ -76,4 +76,10 @@ drawRecipe(data.recipe);
 byId("zoom-in").addEventListener("click", () => view.zoom(0.5));
 byId("zoom-out").addEventListener("click", () => view.zoom(2));
 byId("zoom-all").addEventListener("click", () => view.show(0, step.calls));
+// A touch beside the charts ends the look.
+document.addEventListener("pointerdown", (event) => {
+  if (event.pointerType !== "touch" || event.target.closest(".chart")) return;
+  hideTip();
+  view.look(-1, -1);
+});
 document.documentElement.dataset.ready = "yes";

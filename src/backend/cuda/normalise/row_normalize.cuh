@@ -157,25 +157,28 @@ __global__ void __launch_bounds__(kNormThreads)
       return inverse * (gradient[p][e] - mean_d - in[p][e] * mean_d_normalized);
     });
   }
-  // One warp after the other adds its sums: the order is always the same. Packs lie in columns, so that
-  // the lanes of a warp are neighbours.
-  extern __shared__ float sums[];  // [2, columns]
-  const int across = columns / kEach;
-  const auto place = [&](int c) { return c % kEach * across + c / kEach; };
-  for (int warp = 0; warp < kNormWarps; ++warp) {
-    if (static_cast<int>(threadIdx.x) / 32 == warp) {
-      own.for_each([&](int p, int e, int c) {
-        float* const to = sums + place(c);
-        to[0] = (warp == 0 ? 0 : to[0]) + dgamma[p][e];
-        if constexpr (kCentred) to[columns] = (warp == 0 ? 0 : to[columns]) + dbeta[p][e];
-      });
+  // Packs by packs, the sums of all warps are added up in their order. Elements of a pack lie apart, so
+  // that the lanes of a warp write to neighbours.
+  __shared__ float of_warps[kNormWarps][32 * kEach];
+  const int wanted = kCentred ? 2 * columns : columns, warp = static_cast<int>(threadIdx.x) / 32;
+  float* const to = partial + int64_t{blockIdx.x} * wanted;
+  const auto fold = [&](const float(&sums)[kEach], int first_column, float* at) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) of_warps[warp][32 * e + own.lane] = sums[e];
+    __syncthreads();
+    const int c = static_cast<int>(threadIdx.x);
+    if (c < 32 * kEach && first_column + c < columns) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < kNormWarps; ++w) sum += of_warps[w][c % kEach * 32 + c / kEach];
+      at[first_column + c] = sum;
     }
     __syncthreads();
-  }
-  const int wanted = kCentred ? 2 * columns : columns;
-  for (int c = static_cast<int>(threadIdx.x); c < wanted; c += kNormThreads) {
-    const int half = c < columns ? 0 : columns;
-    partial[int64_t{blockIdx.x} * wanted + c] = sums[half + place(c - half)];
+  };
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    fold(dgamma[p], 32 * kEach * p, to);
+    if constexpr (kCentred) fold(dbeta[p], 32 * kEach * p, to + columns);
   }
 }
 
@@ -265,12 +268,11 @@ std::unique_ptr<Kernel> make_row_norm_gradients(const Signature& s, CudaDevice& 
     float* const partial = reinterpret_cast<float*>(args.workspace);
     with_norm_packs(args.inputs[0].type, [&](auto tag, auto packs) {
       using T = typename decltype(tag)::type;
-      row_norm_gradients<T, packs.value, kCentred>
-          <<<blocks, kNormThreads, static_cast<size_t>(wanted) * sizeof(float), device.stream>>>(
-              args.inputs[0].as<T>(), args.inputs.back().as<T>(),
-              args.inputs[statistics + 1].as<float>(),
-              kCentred ? args.inputs[1].as<float>() : nullptr, args.inputs[statistics].as<float>(),
-              args.outputs[0].as<T>(), partial, rows, columns, args.adds_into(0));
+      row_norm_gradients<T, packs.value, kCentred><<<blocks, kNormThreads, 0, device.stream>>>(
+          args.inputs[0].as<T>(), args.inputs.back().as<T>(),
+          args.inputs[statistics + 1].as<float>(), kCentred ? args.inputs[1].as<float>() : nullptr,
+          args.inputs[statistics].as<float>(), args.outputs[0].as<T>(), partial, rows, columns,
+          args.adds_into(0));
     });
     fold_norm_sums<<<static_cast<unsigned>((wanted + kFoldColumns - 1) / kFoldColumns),
                      kFoldColumns * kFoldGroups, 0, device.stream>>>(

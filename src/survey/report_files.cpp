@@ -1,4 +1,4 @@
-#include "survey/step_report.h"
+#include "survey/report_files.h"
 
 #include <fmt/format.h>
 
@@ -196,7 +196,7 @@ std::vector<Picture> pictures_of(const ReportData& data) {
 
 }  // namespace
 
-StepReport report_step(const ReportRequest& request) {
+ReportFiles make_report(const ReportRequest& request) {
   const Recipe& recipe = request.plan.recipe;
   const ShapedPlan& shaped = request.plan.plans.front();
   const TrainingGraph training = make_graph(recipe, shaped.shape);
@@ -211,7 +211,7 @@ StepReport report_step(const ReportRequest& request) {
                  std::ranges::all_of(plan.calls, known),
              "the plan is not one of {}'s step: `thimble verify` says more", recipe.model.name);
 
-  StepReport report;
+  ReportFiles report;
   const std::unique_ptr<Backend> backend = backend_of(recipe, report.notes);
   const Costs costs = node_costs(request, graph, backend.get());
   ReportData data = {.title = recipe.model.name, .graph = graph, .plan = plan};

@@ -15,7 +15,7 @@ struct Picture {
   std::string svg;
 };
 
-struct StepReport {
+struct ReportFiles {
   std::string page;                // HTML
   std::vector<Picture> pictures;   // for papers
   std::vector<std::string> notes;  // what is missing, and why
@@ -27,6 +27,6 @@ struct ReportRequest {
   bool frontier = true;            // plan with every policy and many budgets, too
 };
 // UserError where the plan is not of its recipe's step.
-StepReport report_step(const ReportRequest& request);
+ReportFiles make_report(const ReportRequest& request);
 
 }  // namespace thimble

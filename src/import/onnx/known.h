@@ -1,0 +1,32 @@
+// Small tensors that are known while a net is built: shapes, axes, positions, masks, and what a file
+// computes of them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/shape.h"
+
+namespace thimble {
+
+struct Known {
+  Shape shape;
+  std::vector<double> numbers;  // row-major
+  bool whole = true;            // of whole numbers
+
+  int64_t elements() const { return shape.elements(); }
+  std::vector<int64_t> wholes() const;
+};
+
+// All throw UserError where tensors do not fit each other, or are larger than such tensors are.
+Known known_list(std::span<const int64_t> numbers);
+Known combined(const Known& a, const Known& b,
+               const std::function<double(double, double)>& combine);
+Known gathered(const Known& table, const Known& indices, int axis);
+Known sliced(const Known& x, int axis, int64_t begin, int64_t end, int64_t step);
+Known joined(std::span<const Known> parts, int axis);
+Known repeated(const Known& x, const Shape& shape);
+Known filled(const Shape& shape, double number, bool whole);
+Known turned(const Known& x, std::span<const int64_t> axes);
+
+}  // namespace thimble

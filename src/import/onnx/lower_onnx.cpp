@@ -1,0 +1,75 @@
+#include "import/onnx/lower_onnx.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "import/onnx/onnx_lowering.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::string_view kHowToExport =
+    "torch.onnx.export(model, args, file, training=torch.onnx.TrainingMode.TRAINING, "
+    "do_constant_folding=False, dynamo=False, dynamic_axes={name: {0: 'rows'}})";
+
+// A float tensor of the file by itself is a parameter; running statistics are buffers.
+Net ends_of(const OnnxModel& onnx) {
+  Net net;
+  std::set<std::string, std::less<>> statistics, read;
+  for (const OnnxNode& node : onnx.nodes) {
+    for (const std::string& name : node.in) read.insert(name);
+    if (node.op != "BatchNormalization") continue;
+    for (size_t i : {size_t{3}, size_t{4}}) {
+      if (i < node.in.size()) statistics.insert(node.in[i]);
+    }
+  }
+  for (const std::string& name : onnx.order) {
+    const OnnxTensor& tensor = onnx.tensors.find(name)->second;
+    user_check(!name.starts_with("onnx::Conv_"),
+               "its batch norms are folded into convolutions and the names of weights are lost; "
+               "export with {}",
+               kHowToExport);
+    if (tensor.dtype != DType::f32 || !read.contains(name) || tensor.shape.rank() == 0) continue;
+    if (statistics.contains(name)) {
+      net.buffers.push_back({name, tensor.shape, DType::f32});
+    } else {
+      net.parameters.push_back({name, tensor.shape, true, {}, 0});
+    }
+  }
+  for (const OnnxEnd& input : onnx.inputs) {
+    if (onnx.tensors.contains(input.name)) continue;
+    user_check(!input.dims.empty(), "its input '{}' has no axis of rows", input.name);
+    NetInput fed = {
+        .name = input.name, .dtype = input.dtype, .shape = {{1, true}}, .target = false};
+    if (fed.dtype == DType::i64) fed.dtype = DType::i32;
+    user_check(fed.dtype != DType::f64, "its input '{}' is double; export it in float", input.name);
+    for (size_t i = 1; i < input.dims.size(); ++i) {
+      user_check(input.dims[i] > 0 && input.dims[i] < (int64_t{1} << 40),
+                 "axis {} of its input '{}' has no fixed size; leave only the rows open", i,
+                 input.name);
+      fed.shape.push_back({input.dims[i], false});
+    }
+    shape_for(fed.shape, 1);
+    net.inputs.push_back(fed);
+  }
+  user_check(!net.inputs.empty(), "it reads nothing");
+  return net;
+}
+
+}  // namespace
+
+Model build_onnx(const OnnxModel& onnx, const ModelOptions& options) {
+  try {
+    const Net net = ends_of(onnx);
+    Model model = OnnxLowering(onnx, net, options).build();
+    model.first_values = options.name;
+    return model;
+  } catch (const UserError& fault) {
+    const std::string text = fault.what();
+    if (text.starts_with("'" + options.name + "'")) throw;
+    user_error("'{}' cannot be trained: {}", options.name, text);
+  }
+}
+
+}  // namespace thimble

@@ -1,0 +1,14 @@
+// An ONNX graph, built as it is read: every node becomes nodes of the vocabulary (import/lowering.h), or
+// numbers, where all that it reads is known.
+#pragma once
+
+#include "import/onnx/model.h"
+#include "model/model.h"
+
+namespace thimble {
+
+// UserError naming all that cannot be built. A graph that ends in logits gets a cross-entropy against
+// the field "target".
+Model build_onnx(const OnnxModel& onnx, const ModelOptions& options);
+
+}  // namespace thimble

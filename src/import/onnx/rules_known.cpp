@@ -1,0 +1,190 @@
+// Nodes all of whose inputs are known: shapes and what is made of them, positions, masks.
+#include <algorithm>
+#include <cmath>
+
+#include "import/onnx/onnx_lowering.h"
+
+namespace thimble {
+namespace {
+
+using Combine = double (*)(double, double);
+
+Combine combine_of(std::string_view op, bool whole) {
+  if (op == "Add") return [](double a, double b) { return a + b; };
+  if (op == "Sub") return [](double a, double b) { return a - b; };
+  if (op == "Mul") return [](double a, double b) { return a * b; };
+  if (op == "Div" && whole)
+    return [](double a, double b) { return b == 0 ? 0 : std::trunc(a / b); };
+  if (op == "Div") return [](double a, double b) { return a / b; };
+  if (op == "Mod") return [](double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); };
+  if (op == "Pow") return [](double a, double b) { return std::pow(a, b); };
+  if (op == "Max") return [](double a, double b) { return std::max(a, b); };
+  if (op == "Min") return [](double a, double b) { return std::min(a, b); };
+  if (op == "Equal") return [](double a, double b) { return a == b ? 1.0 : 0.0; };
+  if (op == "Less") return [](double a, double b) { return a < b ? 1.0 : 0.0; };
+  if (op == "LessOrEqual") return [](double a, double b) { return a <= b ? 1.0 : 0.0; };
+  if (op == "Greater") return [](double a, double b) { return a > b ? 1.0 : 0.0; };
+  if (op == "GreaterOrEqual") return [](double a, double b) { return a >= b ? 1.0 : 0.0; };
+  if (op == "And") return [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; };
+  if (op == "Or") return [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; };
+  return nullptr;
+}
+
+using Change = double (*)(double);
+
+Change change_of(std::string_view op) {
+  if (op == "Sqrt") return [](double a) { return std::sqrt(a); };
+  if (op == "Neg") return [](double a) { return -a; };
+  if (op == "Not") return [](double a) { return a == 0 ? 1.0 : 0.0; };
+  if (op == "Floor") return [](double a) { return std::floor(a); };
+  if (op == "Ceil") return [](double a) { return std::ceil(a); };
+  if (op == "Cos") return [](double a) { return std::cos(a); };
+  if (op == "Sin") return [](double a) { return std::sin(a); };
+  if (op == "Reciprocal") return [](double a) { return 1 / a; };
+  if (op == "Identity" || op == "CastLike") return [](double a) { return a; };
+  return nullptr;
+}
+
+}  // namespace
+
+bool OnnxLowering::lower_known(const OnnxNode& node) {
+  if (node.op == "Constant") {
+    for (const auto& [key, value] : node.attributes) {
+      if (key == "value" && !value.tensors.empty()) {
+        const OnnxTensor& t = value.tensors[0];
+        Known numbers = filled(t.shape, 0, t.dtype != DType::f32 && t.dtype != DType::f64);
+        for (int64_t i = 0; i < t.elements(); ++i)
+          numbers.numbers[static_cast<size_t>(i)] = t.at(i);
+        return set_known(std::move(numbers)), true;
+      }
+      if (key == "value_int")
+        return set_known({{}, {static_cast<double>(value.whole)}, true}), true;
+      if (key == "value_float") return set_known({{}, {value.real}, false}), true;
+      if (key == "value_ints") return set_known(known_list(value.wholes)), true;
+      if (key == "value_floats") {
+        return set_known({{std::ssize(value.reals)}, value.reals, false}), true;
+      }
+    }
+    user_error("it has no numbers");
+  }
+  if (node.op == "Shape") {
+    const Shape all = shape(name(0));
+    const int64_t rank = all.rank();
+    const auto place = [&](int64_t at) {
+      return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+    };
+    const int64_t begin = place(node.whole("start", 0)), end = place(node.whole("end", rank));
+    std::vector<int64_t> dims(all.dims().begin(), all.dims().end());
+    dims = {dims.begin() + begin, dims.begin() + std::max(begin, end)};
+    return set_known(known_list(dims)), true;
+  }
+  if (node.op == "Size") {
+    return set_known({{}, {static_cast<double>(shape(name(0)).elements())}, true}), true;
+  }
+  if (node.in.empty() || !all_known()) return false;
+  const Known& x = known_in(0);
+  if (const Combine combine =
+          combine_of(node.op, x.whole && node.in.size() > 1 && known_in(1).whole)) {
+    return set_known(combined(x, known_in(1), combine)), true;
+  }
+  if (const Change change = change_of(node.op)) {
+    Known y = x;
+    for (double& number : y.numbers) number = change(number);
+    if (node.op == "CastLike") y.whole = known_in(1).whole;
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "Cast") {
+    Known y = x;
+    const int64_t to = node.whole("to", 1);
+    y.whole = to != 1 && to != 11;
+    for (double& number : y.numbers) {
+      number = to == 9 ? (number != 0 ? 1 : 0) : y.whole ? std::trunc(number) : number;
+    }
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "Gather") {
+    return set_known(gathered(x, known_in(1), axis_of(node.whole("axis", 0), x.shape.rank()))),
+           true;
+  }
+  if (node.op == "GatherElements") {
+    const Known& index = known_in(1);
+    const int axis = axis_of(node.whole("axis", 0), x.shape.rank());
+    user_check(axis == x.shape.rank() - 1 && index.shape.rank() == x.shape.rank() &&
+                   index.shape.product(0, axis) == x.shape.product(0, axis),
+               "it gathers along another axis than the last");
+    Known y = filled(index.shape, 0, x.whole);
+    const std::vector<int64_t> places = index.wholes();
+    const int64_t columns = index.shape.back(), all = x.shape.back();
+    for (size_t i = 0; i < places.size(); ++i) {
+      const int64_t place = places[i] < 0 ? places[i] + all : places[i];
+      user_check(place >= 0 && place < all, "there is no place {} of {}", places[i], all);
+      y.numbers[i] =
+          x.numbers[static_cast<size_t>(static_cast<int64_t>(i) / columns * all + place)];
+    }
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "Concat") {
+    std::vector<Known> parts;
+    for (size_t i = 0; i < node.in.size(); ++i) parts.push_back(known_in(i));
+    return set_known(joined(parts, axis_of(node.whole("axis", 0), x.shape.rank()))), true;
+  }
+  if (node.op == "Range") {
+    const double start = x.numbers.at(0), end = known_in(1).numbers.at(0),
+                 step = known_in(2).numbers.at(0);
+    user_check(step != 0 && (end - start) / step < 1e6, "it counts without end");
+    Known y = {{}, {}, x.whole};
+    for (double at = start; step > 0 ? at < end : at > end; at += step) y.numbers.push_back(at);
+    y.shape = {std::ssize(y.numbers)};
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "ConstantOfShape") {
+    const auto value = node.attributes.find("value");
+    const bool given = value != node.attributes.end() && !value->second.tensors.empty();
+    const bool whole = given && value->second.tensors[0].dtype != DType::f32;
+    return set_known(filled(Shape(std::span<const int64_t>(x.wholes())),
+                            given ? value->second.tensors[0].at(0) : 0, whole)),
+           true;
+  }
+  if (node.op == "Expand") {
+    const Shape to(std::span<const int64_t>(known_in(1).wholes()));
+    return set_known(repeated(x, broadcast(x.shape, to, "Expand"))), true;
+  }
+  if (node.op == "Where") {
+    const Shape all =
+        broadcast(broadcast(x.shape, known_in(1).shape, "Where"), known_in(2).shape, "Where");
+    const Known mask = repeated(x, all), a = repeated(known_in(1), all),
+                b = repeated(known_in(2), all);
+    Known y = a;
+    for (size_t i = 0; i < y.numbers.size(); ++i) {
+      if (mask.numbers[i] == 0) y.numbers[i] = b.numbers[i];
+    }
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "Transpose") {
+    return set_known(turned(x, node.wholes("perm", {}))), true;
+  }
+  if (node.op == "CumSum") {
+    user_check(axis_of(known_in(1).wholes().at(0), x.shape.rank()) == x.shape.rank() - 1,
+               "it sums along another axis than the last");
+    Known y = x;
+    const size_t columns = static_cast<size_t>(std::max<int64_t>(1, x.shape.back()));
+    for (size_t i = 0; i < y.numbers.size(); ++i) {
+      if (i % columns != 0) y.numbers[i] += y.numbers[i - 1];
+    }
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "Slice") {
+    Known y = x;
+    const std::vector<int64_t> begins = known_in(1).wholes(), ends = known_in(2).wholes();
+    const std::vector<int64_t> axes = has(3) ? known_in(3).wholes() : std::vector<int64_t>{};
+    const std::vector<int64_t> steps = has(4) ? known_in(4).wholes() : std::vector<int64_t>{};
+    for (size_t i = 0; i < begins.size(); ++i) {
+      const int axis = axis_of(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.shape.rank());
+      y = sliced(y, axis, begins[i], ends.at(i), i < steps.size() ? steps[i] : 1);
+    }
+    return set_known(std::move(y)), true;
+  }
+  return false;
+}
+
+}  // namespace thimble

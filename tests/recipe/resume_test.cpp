@@ -51,6 +51,7 @@ TEST(Resuming, RefusesWhatMattersForBitsAndNothingElse) {
       Recipe other;
       configure(other, changed);
       if (to_json(other) == to_json(recipe)) continue;
+      if (other.memory == kAutomaticMemory) continue;  // bytes that a command finds out
       SCOPED_TRACE(fmt::format("--{} {}", field.name(), value));
       try {
         plan_training(other);

@@ -13,7 +13,7 @@ namespace thimble {
 inline const std::map<std::string, std::vector<std::string>>& field_samples() {
   static const std::map<std::string, std::vector<std::string>> samples = {
       {"memory", {"64MiB", "least", "auto"}},
-      {"fit", {"on"}},
+      {"fit", {"off"}},
       {"planner", {"drop_cheap", "log_recursive:3", "mirror"}},
       {"keep", {"*matmul*"}},
       {"recompute", {"*bias_act*"}},

@@ -121,10 +121,14 @@ class TrainingRun {
                           .test_count = 50,
                           .seed = run.seed});
     feeder_ = std::make_unique<Feeder>(*data_, feed);
-    trainer_ = std::make_unique<Trainer>(
-        *planned_, *feeder_,
-        TrainOptions{options.out, options.resume, options.weights, options.fingerprint,
-                     options.stop, {}, options.on_microbatch});
+    trainer_ = std::make_unique<Trainer>(*planned_, *feeder_,
+                                         TrainOptions{options.out,
+                                                      options.resume,
+                                                      options.weights,
+                                                      options.fingerprint,
+                                                      options.stop,
+                                                      {},
+                                                      options.on_microbatch});
   }
 
   TrainResult run() { return trainer_->run({}); }

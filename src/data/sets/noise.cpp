@@ -63,10 +63,10 @@ const DatasetDef data_noise{
     .summary = "random numbers for whatever a model reads; made on the spot, needs no files",
     .open = [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       for (const RecordField& field : request.wanted) {
-        user_check(field.dtype == DType::f32 || field.dtype == DType::i32 ||
-                       field.dtype == DType::u8,
-                   "'{}' is {}, and random records have f32, i32 and u8", field.name,
-                   name_of(field.dtype));
+        user_check(
+            field.dtype == DType::f32 || field.dtype == DType::i32 || field.dtype == DType::u8,
+            "'{}' is {}, and random records have f32, i32 and u8", field.name,
+            name_of(field.dtype));
       }
       return std::make_unique<Noise>(request.wanted, MadeCounts(request), request.seed);
     }};

@@ -1,8 +1,7 @@
 // map(x) -> y = f(x), element by element; attrs of (which function: map_functions.h), a and b, the
 // numbers that some of them want. The gradient reads x, but where f only shifts.
-#include "ops/pointwise/map_functions.h"
-
 #include "ops/pointwise/gate.h"
+#include "ops/pointwise/map_functions.h"
 
 namespace thimble {
 namespace {
@@ -35,7 +34,8 @@ std::vector<Sample> map_samples(bool backward) {
   });
   Sample below = result.front();
   for (const char* name : {"clip", "elu", "hard_swish", "mish", "smooth_l1", "softplus"}) {
-    below.attrs = {{"of", std::string(name)}, {"a", name == std::string_view("clip") ? -0.5 : 1.5},
+    below.attrs = {{"of", std::string(name)},
+                   {"a", name == std::string_view("clip") ? -0.5 : 1.5},
                    {"b", 2.0}};
     below.fills = {{Fill::Kind::uniform, -2.5, -1.6}};
     result.push_back(below);

@@ -31,10 +31,10 @@ struct Patches {
     int64_t tap = first / channels, channel = first % channels;
     while (count > 0) {
       const int64_t run = std::min(count, channels - channel);
-      const int64_t h = along(pixel / grid_w, tap / c.kernel_w * c.dilation_h, c.stride_h, c.pad_h,
-                              height);
-      const int64_t w = along(pixel % grid_w, tap % c.kernel_w * c.dilation_w, c.stride_w, c.pad_w,
-                              width);
+      const int64_t h =
+          along(pixel / grid_w, tap / c.kernel_w * c.dilation_h, c.stride_h, c.pad_h, height);
+      const int64_t w =
+          along(pixel % grid_w, tap % c.kernel_w * c.dilation_w, c.stride_w, c.pad_w, width);
       if (h < 0 || w < 0) {
         std::fill_n(to, run, 0.0f);
       } else {

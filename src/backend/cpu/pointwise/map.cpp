@@ -6,9 +6,10 @@ namespace thimble {
 namespace {
 
 THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t end) {
-  with_map(*args.attrs, [&](auto f) __attribute__((always_inline)) {
-    map_unary(args, begin, end, [=](float x) { return f.value(x); });
-  });
+  with_map(
+      *args.attrs, [&](auto f) __attribute__((always_inline)) {
+        map_unary(args, begin, end, [=](float x) { return f.value(x); });
+      });
 }
 
 std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 10); }

@@ -14,8 +14,7 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
     float* dx = args.outputs[0].as<float>() + r * columns;
     if (args.attrs->integer("log", 0) != 0) {
       const auto total = static_cast<float>(row_sum(columns, [=](int64_t c) { return dy[c]; }));
-      map_range(dx, 0, columns, false,
-                [=](int64_t c) { return dy[c] - vector_exp(y[c]) * total; });
+      map_range(dx, 0, columns, false, [=](int64_t c) { return dy[c] - vector_exp(y[c]) * total; });
       continue;
     }
     const auto sum = static_cast<float>(row_sum(columns, [=](int64_t c) { return y[c] * dy[c]; }));

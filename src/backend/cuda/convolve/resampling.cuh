@@ -34,16 +34,15 @@ inline std::unique_ptr<Kernel> make_resampling(const Signature& s, CudaDevice& d
                                                bool backward) {
   if (!on_device(s.outputs[0].dtype)) return nullptr;
   const Shape& y = s.outputs[0].shape;
-  const ResampleGeometry g =
-      resample_geometry("resample", s.inputs[0].shape, y, s.attrs, backward);
+  const ResampleGeometry g = resample_geometry("resample", s.inputs[0].shape, y, s.attrs, backward);
   return own_kernel([&device, g](const KernelArgs& args) {
     const TensorType& out = args.outputs[0].type;
     with_device_type(out.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      launch_for_pixels(out.shape,
-                        ResamplePixel<T>{g, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
-                                         args.adds_into(0)},
-                        device);
+      launch_for_pixels(
+          out.shape,
+          ResamplePixel<T>{g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0)},
+          device);
     });
     check_launch("resample");
   });

@@ -13,9 +13,8 @@ struct MapValue {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   std::unique_ptr<Kernel> kernel;
-  with_map(s.attrs, [&](auto f) {
-    kernel = make_elementwise<1>(s, device, MapValue<decltype(f)>{f});
-  });
+  with_map(s.attrs,
+           [&](auto f) { kernel = make_elementwise<1>(s, device, MapValue<decltype(f)>{f}); });
   return kernel;
 }
 

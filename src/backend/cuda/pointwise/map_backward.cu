@@ -13,9 +13,8 @@ struct MapGradient {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   std::unique_ptr<Kernel> kernel;
-  with_map(s.attrs, [&](auto f) {
-    kernel = make_elementwise<2>(s, device, MapGradient<decltype(f)>{f});
-  });
+  with_map(s.attrs,
+           [&](auto f) { kernel = make_elementwise<2>(s, device, MapGradient<decltype(f)>{f}); });
   return kernel;
 }
 

@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const bool log = s.attrs.integer("log", 0) != 0;
   return make_over_rows(s, device,
                         [&device, log](auto tag, auto threads, unsigned blocks, int64_t rows,
-                                  int columns, const KernelArgs& args) {
+                                       int columns, const KernelArgs& args) {
                           using T = typename decltype(tag)::type;
                           softmax_rows<T, threads.value><<<blocks, kRowThreads, 0, device.stream>>>(
                               args.inputs[0].as<T>(), args.outputs[0].as<T>(), rows, columns, log);

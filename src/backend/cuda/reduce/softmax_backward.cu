@@ -27,8 +27,9 @@ __global__ void __launch_bounds__(kRowThreads)
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   return make_over_rows(
       s, device,
-      [&device, log = s.attrs.integer("log", 0) != 0](auto tag, auto threads, unsigned blocks, int64_t rows, int columns,
-                const KernelArgs& args) {
+      [&device, log = s.attrs.integer("log", 0) != 0](auto tag, auto threads, unsigned blocks,
+                                                      int64_t rows, int columns,
+                                                      const KernelArgs& args) {
         using T = typename decltype(tag)::type;
         softmax_gradients<T, threads.value><<<blocks, kRowThreads, 0, device.stream>>>(
             args.inputs[0].as<T>(), args.inputs[1].as<T>(), args.outputs[0].as<T>(), rows, columns,

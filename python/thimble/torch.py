@@ -26,8 +26,13 @@ from .exporter.capture import fields_of
 __all__ = ["CannotExport", "export", "load", "plan", "settings_of", "train"]
 
 
-def export(model: torch.nn.Module, loss: Callable | None, example: Any, path: str | os.PathLike[str],
-           optimizer: torch.optim.Optimizer | None = None) -> list[str]:
+def export(
+    model: torch.nn.Module,
+    loss: Callable | None,
+    example: Any,
+    path: str | os.PathLike[str],
+    optimizer: torch.optim.Optimizer | None = None,
+) -> list[str]:
     """Writes NAME.json and NAME.safetensors, for `thimble plan NAME.json` and the like.
 
     The graph is that of the module's mode, so call model.train() before; evaluation is built from it.
@@ -50,7 +55,9 @@ def _put_into_groups(graph, model, optimizer) -> list[dict]:
         names[id(parameter)] = name
     base = optimizer.param_groups[0]["lr"]
     if base <= 0:
-        raise CannotExport(f"the first group of parameters has a rate of {base}; rates of the others are relative to it")
+        raise CannotExport(
+            f"the first group of parameters has a rate of {base}; rates of the others are relative to it"
+        )
     groups = []
     listed = set()
     for at, group in enumerate(optimizer.param_groups):
@@ -76,31 +83,62 @@ def settings_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     for other in optimizer.param_groups[1:]:
         differ = [key for key in _SAME if other.get(key) != group.get(key)]
         if differ:
-            raise CannotExport(f"groups of parameters differ in {', '.join(differ)}; rates and decays may")
+            raise CannotExport(
+                f"groups of parameters differ in {', '.join(differ)}; rates and decays may"
+            )
     for key in ("amsgrad", "maximize", "dampening", "differentiable", "centered"):
         if group.get(key):
             raise CannotExport(f"{kind} with {key}={group[key]} is not there; leave it out")
-    settings: dict[str, Any] = {"lr": group["lr"], "weight-decay": group.get("weight_decay", 0.0), "schedule": "constant"}
+    settings: dict[str, Any] = {
+        "lr": group["lr"],
+        "weight-decay": group.get("weight_decay", 0.0),
+        "schedule": "constant",
+    }
     if kind == "SGD":
-        settings.update(optimizer="nesterov" if group["nesterov"] else "sgd", momentum=group["momentum"])
+        settings.update(
+            optimizer="nesterov" if group["nesterov"] else "sgd", momentum=group["momentum"]
+        )
     elif kind in ("Adam", "AdamW"):
         decoupled = kind == "AdamW" or group.get("decoupled_weight_decay")
-        settings.update(optimizer="adamw" if decoupled else "adam", beta1=group["betas"][0], beta2=group["betas"][1], epsilon=group["eps"])
+        settings.update(
+            optimizer="adamw" if decoupled else "adam",
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            epsilon=group["eps"],
+        )
     else:
-        raise CannotExport(f"there is no {kind} here; choose SGD, Adam or AdamW, or settings of Thimble's own (optimizer=\"lion\")")
+        raise CannotExport(
+            f'there is no {kind} here; choose SGD, Adam or AdamW, or settings of Thimble\'s own (optimizer="lion")'
+        )
     return settings
 
 
-def plan(model: torch.nn.Module, loss: Callable | None, example: Any, *,
-         optimizer: torch.optim.Optimizer | str | None = None, memory: str | int | None = None,
-         path: str | os.PathLike[str] | None = None, **recipe: Any):
+def plan(
+    model: torch.nn.Module,
+    loss: Callable | None,
+    example: Any,
+    *,
+    optimizer: torch.optim.Optimizer | str | None = None,
+    memory: str | int | None = None,
+    path: str | os.PathLike[str] | None = None,
+    **recipe: Any,
+):
     """Every byte of a training step of the module on batches like `example`; nothing runs."""
     with tempfile.TemporaryDirectory() as folder:
-        return _planned(model, loss, example, optimizer, memory, path or os.path.join(folder, "net.json"), recipe)[0]
+        return _planned(
+            model,
+            loss,
+            example,
+            optimizer,
+            memory,
+            path or os.path.join(folder, "net.json"),
+            recipe,
+        )[0]
 
 
 def _planned(model, loss, example, optimizer, memory, path, recipe):
     import thimble
+
     of_torch = isinstance(optimizer, torch.optim.Optimizer)
     counters = export(model, loss, example, path, optimizer if of_torch else None)
     settings = settings_of(optimizer) if of_torch else {"optimizer": optimizer}
@@ -109,10 +147,19 @@ def _planned(model, loss, example, optimizer, memory, path, recipe):
     return thimble.plan(path, memory=memory, **{**settings, **recipe}), counters
 
 
-def train(model: torch.nn.Module, loss: Callable | None, loader: Iterable, *,
-          optimizer: torch.optim.Optimizer | str | None = None, memory: str | int | None = None,
-          scheduler: Callable[[int], float] | list[float] | None = None, test: Iterable | None = None,
-          out: str | os.PathLike[str] | None = None, progress: Callable | None = None, **recipe: Any):
+def train(
+    model: torch.nn.Module,
+    loss: Callable | None,
+    loader: Iterable,
+    *,
+    optimizer: torch.optim.Optimizer | str | None = None,
+    memory: str | int | None = None,
+    scheduler: Callable[[int], float] | list[float] | None = None,
+    test: Iterable | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable | None = None,
+    **recipe: Any,
+):
     """Trains the module on the loader's batches and gives it what came of it; the run.
 
     scheduler   what the optimizer's rate is multiplied by at a step: a function of it, or a list
@@ -121,12 +168,17 @@ def train(model: torch.nn.Module, loss: Callable | None, loader: Iterable, *,
     recipe      any setting of Thimble's: epochs=3, steps=1000, device="cuda", precision="bf16"
     """
     import thimble
+
     example = next(iter(loader))
     if "epochs" not in recipe and "steps" not in recipe:
         recipe["epochs"] = 1
     rate = None
     if scheduler is not None:
-        factor = scheduler if callable(scheduler) else lambda step: scheduler[min(step, len(scheduler) - 1)]
+        factor = (
+            scheduler
+            if callable(scheduler)
+            else lambda step: scheduler[min(step, len(scheduler) - 1)]
+        )
         rate = lambda step, scheduled: scheduled * factor(step)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.json")
@@ -135,7 +187,13 @@ def train(model: torch.nn.Module, loss: Callable | None, loader: Iterable, *,
             path = os.path.join(out, "net.json")
         planned, counters = _planned(model, loss, example, optimizer, memory, path, recipe)
         names, _ = fields_of(model, loss, example)
-        run = thimble.Run(planned, _named(loader, list(names)), test=None if test is None else _named(test, list(names)), out=out, rate=rate)
+        run = thimble.Run(
+            planned,
+            _named(loader, list(names)),
+            test=None if test is None else _named(test, list(names)),
+            out=out,
+            rate=rate,
+        )
         try:
             run.train(progress)
         finally:
@@ -151,7 +209,11 @@ class _named:
 
     def __iter__(self):
         for batch in self.loader:
-            yield batch if isinstance(batch, dict) else dict(zip(self.names, batch if isinstance(batch, (tuple, list)) else [batch]))
+            yield (
+                batch
+                if isinstance(batch, dict)
+                else dict(zip(self.names, batch if isinstance(batch, (tuple, list)) else [batch]))
+            )
 
     def __len__(self):
         return len(self.loader)
@@ -171,11 +233,20 @@ def load_file(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
     """Gives the module what a file of `thimble export` holds."""
     missing = model.load_state_dict(read_safetensors(path), strict=False).unexpected_keys
     if missing:
-        raise CannotExport(f"'{path}' has {', '.join(missing[:5])}, which the module has not: it is of another one")
+        raise CannotExport(
+            f"'{path}' has {', '.join(missing[:5])}, which the module has not: it is of another one"
+        )
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
-    kinds = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I32": torch.int32, "U8": torch.uint8, "I64": torch.int64}
+    kinds = {
+        "F32": torch.float32,
+        "F16": torch.float16,
+        "BF16": torch.bfloat16,
+        "I32": torch.int32,
+        "U8": torch.uint8,
+        "I64": torch.int64,
+    }
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
@@ -187,5 +258,10 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:
         if begin == end:
             tensors[name] = torch.empty(entry["shape"], dtype=kinds[entry["dtype"]])
         else:
-            tensors[name] = torch.frombuffer(data, dtype=kinds[entry["dtype"]], offset=begin, count=(end - begin) // kinds[entry["dtype"]].itemsize).reshape(entry["shape"])
+            tensors[name] = torch.frombuffer(
+                data,
+                dtype=kinds[entry["dtype"]],
+                offset=begin,
+                count=(end - begin) // kinds[entry["dtype"]].itemsize,
+            ).reshape(entry["shape"])
     return tensors

@@ -151,6 +151,8 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
     if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
   };
   offer("codec", codecs(graph, allow));
+  if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
+  // Behind microbatches: it is their sums that it does away with.
   if (rule.folds && optimizer.momentum > 0 && !optimizer.fold) {
     offer("fold", {{"fold",
                     {{"fold", true}},
@@ -158,7 +160,6 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
                     Tier::equivalent,
                     kEquivalent}});
   }
-  if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
   offer("precision", precisions());
   offer("state",
         {{"state", {{"state-bits", 8}}, "optimizer state in 8 bits", Tier::approximate, kState}});

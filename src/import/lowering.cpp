@@ -139,6 +139,7 @@ Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> 
     user_error("'{}' has what cannot be trained here:\n  {}{}", options_.name,
                fmt::join(faults_, "\n  "), more > 0 ? fmt::format("\n  and {} more", more) : "");
   }
+  user_check(knows(loss_name), "'{}': its loss '{}' is not there", options_.name, loss_name);
   const Laid loss = values_.at(loss_name);
   user_check(
       builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
@@ -260,7 +261,9 @@ void Lowering::lower(const NetNode& node) {
 
 Laid Lowering::in(const NetNode& node, size_t i) {
   user_check(has(node, i) && !node.in[i].number, "it has no input {}", i + 1);
-  return values_.at(node.in[i].value);
+  const auto found = values_.find(node.in[i].value);
+  user_check(found != values_.end(), "it reads '{}', which is not there", node.in[i].value);
+  return found->second;
 }
 
 ValueId Lowering::stored(ValueId value) {

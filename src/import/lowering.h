@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "import/laid.h"
 #include "import/net.h"
 #include "model/model.h"
@@ -55,7 +56,10 @@ class Lowering {
   bool knows(const std::string& name) const { return values_.contains(name); }
   // As the net sees it. REQUIRES: knows(name).
   TensorType type_of(const std::string& name) const;
-  void alias(const std::string& name, const std::string& of) { values_[name] = values_.at(of); }
+  void alias(const std::string& name, const std::string& of) {
+    user_check(knows(of), "it reads '{}', which is not there", of);
+    values_[name] = Laid(values_.at(of));
+  }
 
   // For rules.
 

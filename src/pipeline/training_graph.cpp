@@ -21,7 +21,7 @@ namespace {
 // What an order of the nodes holds.
 struct Held {
   Bytes kept;         // at its fullest, everything computed once
-  Bytes in_segments;  // likewise, with some sqrt(n) segments computed again
+  Bytes in_segments;  // likewise, with about sqrt(n) segments computed again
   int64_t crossing =
       0;  // from node to node of the forward pass, added up: what segments have to keep
 
@@ -33,13 +33,10 @@ struct Held {
     const ForwardPass pass(graph);
     for (const Bytes bytes : crossing_bytes(pass)) crossing += bytes.count;
     const std::vector<Block> blocks = cut_into_blocks(pass, no_costs);
-    const double root = std::sqrt(static_cast<double>(blocks.size()));
-    in_segments = kept;
-    for (const double factor : {0.7, 1.4, 2.8}) {
-      const auto segments = static_cast<size_t>(std::max(1.0, root * factor + 0.5));
-      const Schedule again = schedule_segments(pass, blocks, equal_starts(blocks, segments));
-      in_segments = std::min(in_segments, cost_of(request, again).live_peak);
-    }
+    const auto segments =
+        static_cast<size_t>(std::sqrt(static_cast<double>(std::max<size_t>(1, blocks.size()))));
+    const Schedule again = schedule_segments(pass, blocks, equal_starts(blocks, segments));
+    in_segments = cost_of(request, again).live_peak;
   }
 };
 

@@ -69,8 +69,8 @@ class UpdateNodes {
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
       add_node(rule_.op, rule_, w, with_factored_state(w, g), {}, factor, settings);
-    } else if (ranks_.parts() &&
-               !b_.graph()[w].is_part()) {  // g is a part; what becomes of it, all get
+    } else if (ranks_.parts() && !b_.graph()[w].is_part()) {
+      // g is a part; what becomes of this rank's, all get.
       const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), part_unit(spec_));
       const ValueId part = b_.op("own_part", {w}, parts);
       b_.graph()[part].whole = b_.shape(w);

@@ -163,7 +163,8 @@ void for_each_term(const Convolution& c, const Body& body) {
       for (int64_t ow = 0; ow < c.out_w; ++ow) {
         for (int64_t kh = 0; kh < c.kernel_h; ++kh) {
           for (int64_t kw = 0; kw < c.kernel_w; ++kw) {
-            const int64_t ih = oh * c.stride - c.pad_h + kh, iw = ow * c.stride - c.pad_w + kw;
+            const int64_t ih = oh * c.stride_h - c.pad_h + kh * c.dilation_h;
+            const int64_t iw = ow * c.stride_w - c.pad_w + kw * c.dilation_w;
             if (ih < 0 || ih >= c.in_h || iw < 0 || iw >= c.in_w) continue;
             for (int64_t o = 0; o < c.out_c; ++o) {
               for (int64_t i = 0; i < inputs; ++i) {
@@ -192,9 +193,12 @@ Convolution convolution(int64_t size, int64_t in_c, int64_t out_c, int64_t kerne
           .out_c = out_c,
           .kernel_h = kernel,
           .kernel_w = kernel,
-          .stride = stride,
+          .stride_h = stride,
+          .stride_w = stride,
           .pad_h = pad,
           .pad_w = pad,
+          .dilation_h = 1,
+          .dilation_w = 1,
           .groups = groups};
 }
 

@@ -6,6 +6,8 @@
 namespace thimble {
 namespace {
 
+using Words = std::vector<std::string>;
+
 const Words kNet = {"wrn-10-1",  "--norm", "group",   "--optimizer", "sgd",
                     "--threads", "1",      "--batch", "24"};
 

@@ -203,7 +203,7 @@ TEST(WebDataset, IsReadWhereItLies) {
 
 TEST(WebDataset, LongNamesAreRead) {
   const TemporaryFolder folder;
-  const std::string name = std::string(150, 'x') + "/1.cls";
+  const std::string name = fmt::format("{}/1.cls", std::string(150, 'x'));
   const std::string path = "path=" + name;
   // "LENGTH path=NAME\n", the length counting itself.
   const std::string record = fmt::format("{} {}\n", path.size() + 5, path);

@@ -1,6 +1,9 @@
 // Data sets of text, from raw lines to records.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
+
 #include "../file_support.h"
 #include "base/error.h"
 #include "data/dataset.h"
@@ -8,6 +11,7 @@
 #include "data/pair_set.h"
 #include "data/token_file.h"
 #include "data/token_set.h"
+#include "recipe/field.h"
 
 namespace thimble {
 namespace {
@@ -67,6 +71,49 @@ TEST_F(TextSets, WindowsOfAStream) {
   EXPECT_EQ(read(*data, Split::test, 0), (std::vector<std::vector<int32_t>>{{18}, {19}}));
   EXPECT_EQ(slurp(folder_ / "vocabulary.txt"),
             "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\nq\nr\ns\nt\n");
+}
+
+// A token's number is its place. Windows of an epoch follow each other, but for a last one that would
+// end behind the text; targets are one further on.
+TEST_F(TextSets, WindowsShiftFromEpochToEpoch) {
+  spill(folder_ / "text", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN");  // 36 to train on
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::characters});
+  std::vector<int32_t> place_of;  // by token: characters are numbered in the order of their codes
+  for (int32_t token = 0; token < 40; ++token) {
+    place_of.push_back(token < 14 ? 26 + token : token - 14);
+  }
+  DataRequest asked = request(3);
+  std::any own;
+  Fields list;
+  find_dataset("tokens", "")->fields(own, list);
+  for (const Field& field : std::move(list).take()) field.set("on");
+  asked.settings.emplace("tokens", own);
+  const auto data = open_dataset("tokens", asked);
+  ASSERT_EQ(data->info().train_count, 11);
+  const auto first_of = [&](int64_t window, uint64_t epoch) {
+    std::array<int32_t, 3> tokens{}, targets{};
+    const std::array<RecordPart, 2> parts = {
+        {{reinterpret_cast<std::byte*>(tokens.data()), 4, 4, 3},
+         {reinterpret_cast<std::byte*>(targets.data()), 4, 4, 3}}};
+    data->read_in_epoch(Split::train, window, epoch, parts);
+    const int32_t first = place_of[static_cast<size_t>(tokens[0])];
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(place_of[static_cast<size_t>(tokens[i])], first + static_cast<int32_t>(i));
+      EXPECT_EQ(place_of[static_cast<size_t>(targets[i])], first + static_cast<int32_t>(i) + 1);
+    }
+    return first;
+  };
+  std::set<int32_t> shifts;
+  for (uint64_t epoch = 0; epoch < 24; ++epoch) {
+    const int32_t shift = first_of(0, epoch);
+    EXPECT_TRUE(epoch > 0 || shift == 0);
+    shifts.insert(shift);
+    for (int64_t window = 1; window < 11; ++window) {
+      EXPECT_EQ(first_of(window, epoch),
+                std::min<int32_t>(shift + 3 * static_cast<int32_t>(window), 32));
+    }
+  }
+  EXPECT_EQ(shifts, (std::set<int32_t>{0, 1, 2}));
 }
 
 TEST_F(TextSets, RawFilesOfNanoGpt) {

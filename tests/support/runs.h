@@ -124,7 +124,7 @@ class TrainingRun {
     trainer_ = std::make_unique<Trainer>(
         *planned_, *feeder_,
         TrainOptions{options.out, options.resume, options.weights, options.fingerprint,
-                     options.stop, options.on_microbatch});
+                     options.stop, {}, options.on_microbatch});
   }
 
   TrainResult run() { return trainer_->run({}); }

@@ -72,19 +72,31 @@ check.failed = False
 batch = (torch.randn(3, 4), torch.randn(3, 4))
 
 text = said(Fancy(), F.mse_loss, batch)
-check("aten::cumsum" in text and "aten::sort" in text and text.count("errors.py:") == 2, "both ops, with their lines")
+check(
+    "aten::cumsum" in text and "aten::sort" in text and text.count("errors.py:") == 2,
+    "both ops, with their lines",
+)
 text = said(Branches(), F.mse_loss, batch)
 check("cannot trace" in text and "torch.where" in text, "a branch on numbers")
 check(said(Grows(), F.mse_loss, batch) != "", "a shape that depends on numbers")
 check("in place" in said(Views(), F.mse_loss, batch), "a view of what is changed in place")
-check("float16" in said(nn.Linear(4, 4), F.mse_loss, (batch[0].half(), batch[1])), "a type that cannot be fed")
-check("float64" in said(nn.Linear(4, 4).double(), F.mse_loss, batch) or said(nn.Linear(4, 4).double(), F.mse_loss, batch) != "",
-      "parameters of another type")
+check(
+    "float16" in said(nn.Linear(4, 4), F.mse_loss, (batch[0].half(), batch[1])),
+    "a type that cannot be fed",
+)
+check(
+    "float64" in said(nn.Linear(4, 4).double(), F.mse_loss, batch)
+    or said(nn.Linear(4, 4).double(), F.mse_loss, batch) != "",
+    "parameters of another type",
+)
 
 norm = nn.BatchNorm1d(4)
 before = {key: value.clone() for key, value in norm.state_dict().items()}
 tools.capture(norm.train(), F.mse_loss, batch)
-check(all(torch.equal(before[key], value) for key, value in norm.state_dict().items()), "exporting changes nothing of the module")
+check(
+    all(torch.equal(before[key], value) for key, value in norm.state_dict().items()),
+    "exporting changes nothing of the module",
+)
 
 optimizer = torch.optim.Adam(norm.parameters(), 1e-3, amsgrad=True)
 try:

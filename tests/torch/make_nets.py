@@ -6,7 +6,6 @@ usage: make_nets.py [--program build/release/thimble]
 import argparse
 import json
 import os
-import pathlib
 import tempfile
 
 import parity  # first: it finds the package
@@ -54,7 +53,10 @@ class Words(nn.Module):
 
     def forward(self, tokens):
         x = self.table(tokens) + self.places
-        q, k, v = (part.view(*part.shape[:2], 2, -1).transpose(1, 2) for part in self.qkv(self.norm(x)).chunk(3, -1))
+        q, k, v = (
+            part.view(*part.shape[:2], 2, -1).transpose(1, 2)
+            for part in self.qkv(self.norm(x)).chunk(3, -1)
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(F.gelu(y.transpose(1, 2).flatten(2)))
         return self.head(x)
@@ -93,18 +95,52 @@ def main():
         module = build().train()
         decayed = [p for p in module.parameters() if p.requires_grad and p.ndim > 1]
         others = [p for p in module.parameters() if p.requires_grad and p.ndim <= 1]
-        optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "lr": 2e-3, "weight_decay": 0.0}], 1e-3)
+        optimizer = torch.optim.AdamW(
+            [
+                {"params": decayed, "weight_decay": 0.1},
+                {"params": others, "lr": 2e-3, "weight_decay": 0.0},
+            ],
+            1e-3,
+        )
         net = str(FOLDER / f"{name}.json")
         tools.export(module, loss, example, net, optimizer)
-        settings = [f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)]
+        settings = [
+            f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)
+        ]
         with tempfile.TemporaryDirectory() as folder:
-            result = json.loads(parity.run(args.program, "train", net, "--json", "--losses", "--data", "noise", "--seed", 4, "--steps", STEPS,
-                                           "--threads", 1, "--no-eval", "--out", folder + "/run", "--export-batches", folder + "/batches", *settings))
+            result = json.loads(
+                parity.run(
+                    args.program,
+                    "train",
+                    net,
+                    "--json",
+                    "--losses",
+                    "--data",
+                    "noise",
+                    "--seed",
+                    4,
+                    "--steps",
+                    STEPS,
+                    "--threads",
+                    1,
+                    "--no-eval",
+                    "--out",
+                    folder + "/run",
+                    "--export-batches",
+                    folder + "/batches",
+                    *settings,
+                )
+            )
             losses = []
             batch, _ = tools.fields_of(module, loss, example)
             for step in range(STEPS):
-                tensors = tools.read_safetensors(os.path.join(folder, "batches", f"batch-{step:06}.safetensors"))
-                fed = {key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long() for key in batch}
+                tensors = tools.read_safetensors(
+                    os.path.join(folder, "batches", f"batch-{step:06}.safetensors")
+                )
+                fed = {
+                    key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long()
+                    for key in batch
+                }
                 optimizer.zero_grad()
                 value = parity.loss_of(module, loss, fed)
                 value.backward()

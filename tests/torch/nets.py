@@ -50,8 +50,13 @@ class UNet(nn.Module):
     @staticmethod
     def block(into, out):
         return nn.Sequential(
-            nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True),
-            nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True))
+            nn.Conv2d(into, out, 3, padding=1, bias=False),
+            nn.BatchNorm2d(out),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(out, out, 3, padding=1, bias=False),
+            nn.BatchNorm2d(out),
+            nn.ReLU(inplace=True),
+        )
 
     def forward(self, x):
         a = self.enter(x)
@@ -84,6 +89,7 @@ def resnet50(full):
     if full:
         return torchvision.models.resnet50()
     from torchvision.models.resnet import Bottleneck, ResNet
+
     return ResNet(Bottleneck, [1, 1, 1, 1], num_classes=CLASSES)
 
 
@@ -99,15 +105,21 @@ def mobilenet_v3(full):
 
 
 def efficientnet_b0(full):
-    return torchvision.models.efficientnet_b0(num_classes=CLASSES, dropout=0, stochastic_depth_prob=0)
+    return torchvision.models.efficientnet_b0(
+        num_classes=CLASSES, dropout=0, stochastic_depth_prob=0
+    )
 
 
 def convnext(full):
     if full:
         return torchvision.models.convnext_tiny(stochastic_depth_prob=0)
     from torchvision.models.convnext import CNBlockConfig, ConvNeXt
-    return ConvNeXt([CNBlockConfig(16, 32, 1), CNBlockConfig(32, 64, 2), CNBlockConfig(64, None, 1)],
-                    stochastic_depth_prob=0, num_classes=CLASSES)
+
+    return ConvNeXt(
+        [CNBlockConfig(16, 32, 1), CNBlockConfig(32, 64, 2), CNBlockConfig(64, None, 1)],
+        stochastic_depth_prob=0,
+        num_classes=CLASSES,
+    )
 
 
 def vit(full):
@@ -119,13 +131,18 @@ def vit(full):
 def swin(full):
     if full:
         return torchvision.models.swin_t(stochastic_depth_prob=0)
-    return torchvision.models.SwinTransformer([4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=CLASSES,
-                                              stochastic_depth_prob=0)
+    return torchvision.models.SwinTransformer(
+        [4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=CLASSES, stochastic_depth_prob=0
+    )
 
 
 def dense(module, size, loss, classes=5):
     """One label a pixel."""
-    return module, loss, (torch.randn(ROWS, 3, size, size), torch.randint(0, classes, (ROWS, size, size)))
+    return (
+        module,
+        loss,
+        (torch.randn(ROWS, 3, size, size), torch.randint(0, classes, (ROWS, size, size))),
+    )
 
 
 def unet(full):
@@ -136,8 +153,11 @@ def fcn(full):
     from torchvision.models import resnet18, segmentation as s
     from torchvision.models._utils import IntermediateLayerGetter
     from torchvision.models.segmentation.fcn import FCN, FCNHead
+
     if full:
-        return dense(s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True), 128, segmentation)
+        return dense(
+            s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True), 128, segmentation
+        )
     body = IntermediateLayerGetter(resnet18(), {"layer4": "out", "layer3": "aux"})
     module = FCN(body, FCNHead(512, 5), FCNHead(256, 5))
     for part in module.modules():
@@ -150,6 +170,7 @@ def deeplab(full):
     from torchvision.models import resnet18, segmentation as s
     from torchvision.models._utils import IntermediateLayerGetter
     from torchvision.models.segmentation.deeplabv3 import DeepLabHead, DeepLabV3
+
     if full:
         return dense(s.deeplabv3_resnet50(weights_backbone=None, num_classes=5), 128, segmentation)
     body = IntermediateLayerGetter(resnet18(), {"layer3": "out"})
@@ -162,15 +183,33 @@ def deeplab(full):
 
 def bert(full):
     from transformers import BertConfig, BertForSequenceClassification
-    sizes = {} if full else dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                                 intermediate_size=64, vocab_size=100, max_position_embeddings=64)
-    config = BertConfig(hidden_dropout_prob=0, attention_probs_dropout_prob=0, num_labels=CLASSES, **sizes)
+
+    sizes = (
+        {}
+        if full
+        else dict(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=64,
+            vocab_size=100,
+            max_position_embeddings=64,
+        )
+    )
+    config = BertConfig(
+        hidden_dropout_prob=0, attention_probs_dropout_prob=0, num_labels=CLASSES, **sizes
+    )
     ids = tokens(128 if full else 16, config.vocab_size)
-    return BertForSequenceClassification(config), None, {"input_ids": ids, "labels": torch.randint(0, CLASSES, (ROWS,))}
+    return (
+        BertForSequenceClassification(config),
+        None,
+        {"input_ids": ids, "labels": torch.randint(0, CLASSES, (ROWS,))},
+    )
 
 
 def gpt2(full):
     from transformers import GPT2Config, GPT2LMHeadModel
+
     sizes = {} if full else dict(n_embd=32, n_layer=2, n_head=4, vocab_size=100, n_positions=64)
     config = GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, use_cache=False, **sizes)
     ids = tokens(1024 if full else 16, config.vocab_size)
@@ -179,18 +218,38 @@ def gpt2(full):
 
 def llama(full):
     from transformers import LlamaConfig, LlamaForCausalLM
-    sizes = dict(hidden_size=512, intermediate_size=1376, num_hidden_layers=8, num_attention_heads=8,
-                 num_key_value_heads=4, vocab_size=32000) if full else dict(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, vocab_size=100, max_position_embeddings=64)
+
+    sizes = (
+        dict(
+            hidden_size=512,
+            intermediate_size=1376,
+            num_hidden_layers=8,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            vocab_size=32000,
+        )
+        if full
+        else dict(
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            vocab_size=100,
+            max_position_embeddings=64,
+        )
+    )
     config = LlamaConfig(use_cache=False, **sizes)
     ids = tokens(512 if full else 16, config.vocab_size)
     return LlamaForCausalLM(config), None, {"input_ids": ids, "labels": ids.clone()}
 
 
 def lstm(full):
-    return (Lstm(10000, 256, 512) if full else Lstm()), cross_entropy, (
-        tokens(128 if full else 12, 10000 if full else 50), torch.randint(0, CLASSES, (ROWS,)))
+    return (
+        (Lstm(10000, 256, 512) if full else Lstm()),
+        cross_entropy,
+        (tokens(128 if full else 12, 10000 if full else 50), torch.randint(0, CLASSES, (ROWS,))),
+    )
 
 
 NETS = {

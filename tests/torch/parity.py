@@ -27,12 +27,15 @@ import torch
 
 import nets
 
-MOST = 1e-4  # of a loss, relative to it where it is above one: rounding in another order over 20 steps
+MOST = (
+    1e-4  # of a loss, relative to it where it is above one: rounding in another order over 20 steps
+)
 
 
 def thimble_torch():
     """thimble.torch, whether or not the library of the package is built."""
     import importlib.util
+
     package = ROOT / "python" / "thimble"
     if "thimble" not in sys.modules:
         spec = importlib.util.spec_from_loader("thimble", loader=None)
@@ -40,6 +43,7 @@ def thimble_torch():
         module.__path__ = [str(package)]
         sys.modules["thimble"] = module
     import thimble.torch
+
     return thimble.torch
 
 
@@ -67,7 +71,9 @@ def loss_of(module, loss, batch):
 def run(program, *flags):
     done = subprocess.run([program, *map(str, flags)], capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"thimble {' '.join(map(str, flags))}: {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise RuntimeError(
+            f"thimble {' '.join(map(str, flags))}: {done.returncode}: {done.stderr.strip()[-2000:]}"
+        )
     return done.stdout
 
 
@@ -84,7 +90,10 @@ class Logits(torch.nn.Module):
 
 def of_places(output, target):
     """The cross-entropy of logits [N,C,...], or of [N,T,C]."""
-    return torch.nn.functional.cross_entropy(output.flatten(0, 1) if output.ndim == 3 else output, target.flatten() if output.ndim == 3 else target)
+    return torch.nn.functional.cross_entropy(
+        output.flatten(0, 1) if output.ndim == 3 else output,
+        target.flatten() if output.ndim == 3 else target,
+    )
 
 
 def export_onnx(module, loss, example, net):
@@ -94,10 +103,22 @@ def export_onnx(module, loss, example, net):
         target = example["labels"] if example["labels"].ndim == 1 else ids
         module, example = Logits(module), (ids, target)
     batch = {"x": example[0], "target": example[1]}
-    with warnings.catch_warnings(), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+    with warnings.catch_warnings(), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(
+        nothing
+    ):
         warnings.simplefilter("ignore")
-        torch.onnx.export(module, (example[0],), net, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False,
-                          opset_version=17, input_names=["x"], output_names=["output"], dynamic_axes={"x": {0: "rows"}})
+        torch.onnx.export(
+            module,
+            (example[0],),
+            net,
+            training=torch.onnx.TrainingMode.TRAINING,
+            do_constant_folding=False,
+            dynamo=False,
+            opset_version=17,
+            input_names=["x"],
+            output_names=["output"],
+            dynamic_axes={"x": {0: "rows"}},
+        )
     return module, batch, of_places
 
 
@@ -118,17 +139,45 @@ def compare(name, program, steps, folder, rate=2e-5, extra=(), onnx=False):
         made = records(batch, rows)
         for key, tensor in made.items():
             numpy.save(os.path.join(folder, split, f"{key}.npy"), tensor.numpy())
-    settings = [f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)]
-    result = json.loads(run(program, "train", net, "--json", "--losses", "--data", "npy", "--data-dir", folder, "--steps", steps,
-                            "--threads", 2, "--out", os.path.join(folder, "run"), "--export-batches", os.path.join(folder, "batches"),
-                            *settings, *extra))
+    settings = [
+        f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)
+    ]
+    result = json.loads(
+        run(
+            program,
+            "train",
+            net,
+            "--json",
+            "--losses",
+            "--data",
+            "npy",
+            "--data-dir",
+            folder,
+            "--steps",
+            steps,
+            "--threads",
+            2,
+            "--out",
+            os.path.join(folder, "run"),
+            "--export-batches",
+            os.path.join(folder, "batches"),
+            *settings,
+            *extra,
+        )
+    )
     run(program, "export", os.path.join(folder, "run"), os.path.join(folder, "out.safetensors"))
 
     worst = 0.0
     for step, mine in enumerate(result["losses"]):
-        files = sorted(glob.glob(os.path.join(folder, "batches", f"*{step:06d}*")) or glob.glob(os.path.join(folder, "batches", "*")))
+        files = sorted(
+            glob.glob(os.path.join(folder, "batches", f"*{step:06d}*"))
+            or glob.glob(os.path.join(folder, "batches", "*"))
+        )
         tensors = tools.read_safetensors(files[0] if len(files) == 1 else files[step])
-        fed = {key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long() for key in batch}
+        fed = {
+            key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long()
+            for key in batch
+        }
         optimizer.zero_grad()
         theirs = loss_of(module, loss, fed)
         theirs.backward()
@@ -139,14 +188,28 @@ def compare(name, program, steps, folder, rate=2e-5, extra=(), onnx=False):
         worst = max(worst, difference)
     weights = tools.read_safetensors(os.path.join(folder, "out.safetensors"))
     own = module.state_dict()
-    apart = max(((weights[key] - own[key]).abs().max() / own[key].abs().max().clamp(min=1e-3)).item() for key in weights)
-    missing = [key for key, tensor in own.items() if key not in weights and tensor.is_floating_point()]
+    apart = max(
+        ((weights[key] - own[key]).abs().max() / own[key].abs().max().clamp(min=1e-3)).item()
+        for key in weights
+    )
+    missing = [
+        key for key, tensor in own.items() if key not in weights and tensor.is_floating_point()
+    ]
 
     tools.load_file(module, os.path.join(folder, "out.safetensors"))
     module.eval()
-    tests = {key: torch.from_numpy(numpy.load(os.path.join(folder, "test", f"{key}.npy"))) for key in batch}
+    tests = {
+        key: torch.from_numpy(numpy.load(os.path.join(folder, "test", f"{key}.npy")))
+        for key in batch
+    }
     with torch.no_grad():
-        total = sum(loss_of(module, loss, {k: v[i: i + nets.ROWS] for k, v in tests.items()}).item() for i in (0, nets.ROWS)) / 2
+        total = (
+            sum(
+                loss_of(module, loss, {k: v[i : i + nets.ROWS] for k, v in tests.items()}).item()
+                for i in (0, nets.ROWS)
+            )
+            / 2
+        )
     tested = abs(result["test_loss"] - total) / max(1.0, abs(total))
     return worst, apart, tested, missing, result
 
@@ -168,14 +231,19 @@ def main():
                 subprocess.run(["rm", "-rf", folder])
                 os.makedirs(folder)
             try:
-                worst, apart, tested, missing, result = compare(name, args.program, args.steps, folder, onnx=args.onnx)
+                worst, apart, tested, missing, result = compare(
+                    name, args.program, args.steps, folder, onnx=args.onnx
+                )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)
                 failed.append(name)
                 continue
         good = worst <= MOST and tested <= MOST
-        print(f"{name:16} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
-              f"  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}", flush=True)
+        print(
+            f"{name:16} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
+            f"  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}",
+            flush=True,
+        )
         if not good:
             failed.append(name)
     if failed:

@@ -13,8 +13,19 @@ from collections import abc
 import torch
 from torch import nn
 
-from . import aten
-from .values import DTYPES, ROWS, CannotExport, Known, Node, Unsupported, Value, is_callers, size_of, where_of
+from . import ops
+from .values import (
+    DTYPES,
+    ROWS,
+    CannotExport,
+    Known,
+    Node,
+    Unsupported,
+    Value,
+    is_callers,
+    size_of,
+    where_of,
+)
 
 
 class _WithLoss(nn.Module):
@@ -30,13 +41,21 @@ class _WithLoss(nn.Module):
         given = dict(zip(self.names, tensors))
         if self.loss is None:
             output = self.model(**given)
-            loss = output["loss"] if isinstance(output, abc.Mapping) else output[0] if isinstance(output, tuple) else getattr(output, "loss", output)
+            loss = (
+                output["loss"]
+                if isinstance(output, abc.Mapping)
+                else output[0] if isinstance(output, tuple) else getattr(output, "loss", output)
+            )
             rest = output.get("logits") if isinstance(output, abc.Mapping) else None
             return loss, [] if rest is None else [rest]
         inputs = [tensor for name, tensor in given.items() if name not in self.targets]
         targets = [given[name] for name in self.targets]
         output = self.model(*inputs)
-        flat = [leaf for leaf in torch.utils._pytree.tree_leaves(output) if isinstance(leaf, torch.Tensor)]
+        flat = [
+            leaf
+            for leaf in torch.utils._pytree.tree_leaves(output)
+            if isinstance(leaf, torch.Tensor)
+        ]
         return self.loss(output, *targets), flat
 
 
@@ -61,7 +80,9 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
         return dict(example), [] if loss is None else [list(example)[-1]]
     batch = list(example) if isinstance(example, (tuple, list)) else [example]
     if loss is None:
-        raise CannotExport("a batch without names goes with a loss of its own; give loss=..., or batches that are dicts")
+        raise CannotExport(
+            "a batch without names goes with a loss of its own; give loss=..., or batches that are dicts"
+        )
     names = [name for name in inspect.signature(model.forward).parameters][: len(batch) - 1]
     if len(names) < len(batch) - 1:
         names = [f"input{i}" for i in range(len(batch) - 1)]
@@ -73,13 +94,17 @@ def _export(wrapped, tensors, rows):
     try:
         return torch.export.export(wrapped, picked, strict=False)
     except Exception as error:  # of many kinds, all of them about the module
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        first = next(
+            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+        )
         at = ""
         for frame in _frames(error):
             if is_callers(frame.filename):
                 at = f" at {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
-        raise CannotExport(f"torch.export cannot trace the module{at}: {first[:400]}; write what depends on numbers "
-                           "in a tensor as torch.where, or without it") from error
+        raise CannotExport(
+            f"torch.export cannot trace the module{at}: {first[:400]}; write what depends on numbers "
+            "in a tensor as torch.where, or without it"
+        ) from error
 
 
 def _frames(error):
@@ -94,9 +119,13 @@ def capture(model: nn.Module, loss, example) -> Graph:
     batch, targets = fields_of(model, loss, example)
     for name, tensor in batch.items():
         if not isinstance(tensor, torch.Tensor) or tensor.ndim == 0:
-            raise CannotExport(f"'{name}' of a batch is a {type(tensor).__name__}, not a tensor with a row for each record")
+            raise CannotExport(
+                f"'{name}' of a batch is a {type(tensor).__name__}, not a tensor with a row for each record"
+            )
         if tensor.dtype not in DTYPES:
-            raise CannotExport(f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed")
+            raise CannotExport(
+                f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed"
+            )
     wrapped = _WithLoss(model, loss, list(batch), targets).train(model.training)
     exports = [_export(wrapped, list(batch.values()), rows) for rows in ROWS]
     return _Reader(model, exports, batch, targets).read()
@@ -116,18 +145,28 @@ class _Reader:
     def read(self) -> Graph:
         graphs = [export.graph_module.graph for export in self.exports]
         pairs = list(zip(*(graph.nodes for graph in graphs)))
-        if len({len(graph.nodes) for graph in graphs}) != 1 or any(a.target != b.target and a.op == "call_function" for a, b in pairs):
-            raise CannotExport("the graph of the module depends on how many rows there are; write it without that")
+        if len({len(graph.nodes) for graph in graphs}) != 1 or any(
+            a.target != b.target and a.op == "call_function" for a, b in pairs
+        ):
+            raise CannotExport(
+                "the graph of the module depends on how many rows there are; write it without that"
+            )
         self._bind_placeholders(graphs)
         for a, b in pairs:
             if a.op == "call_function":
                 self._call(a, b)
             elif a.op == "get_attr":
-                self._bind((a, b), tuple(getattr(e.graph_module, n.target) for e, n in zip(self.exports, (a, b))))
+                self._bind(
+                    (a, b),
+                    tuple(getattr(e.graph_module, n.target) for e, n in zip(self.exports, (a, b))),
+                )
             elif a.op == "output":
                 self._finish(a)
         if self.faults:
-            raise CannotExport("this module has what Thimble cannot train (yet):\n  " + "\n  ".join(dict.fromkeys(self.faults)))
+            raise CannotExport(
+                "this module has what Thimble cannot train (yet):\n  "
+                + "\n  ".join(dict.fromkeys(self.faults))
+            )
         return self.graph
 
     def _bind(self, pair, item):
@@ -151,7 +190,9 @@ class _Reader:
             name = signature.inputs_to_parameters.get(node.name)
             if name is not None:
                 if not name.startswith("model."):
-                    raise CannotExport(f"the loss has a parameter of its own, '{name}'; make it part of the module")
+                    raise CannotExport(
+                        f"the loss has a parameter of its own, '{name}'; make it part of the module"
+                    )
                 parameter = named[name.removeprefix("model.")]
                 name = first_name[id(parameter)]
                 if name not in values:
@@ -160,29 +201,50 @@ class _Reader:
                 continue
             name = signature.inputs_to_buffers.get(node.name)
             if name is not None:
-                buffer = self.model.get_buffer(name.removeprefix("model.")) if name.startswith("model.") else None
+                buffer = (
+                    self.model.get_buffer(name.removeprefix("model."))
+                    if name.startswith("model.")
+                    else None
+                )
                 tensor = buffer if buffer is not None else self.exports[0].constants[name]
                 self._bind(pair, _Buffer(name.removeprefix("model."), tensor))
                 continue
             name = signature.inputs_to_lifted_tensor_constants.get(node.name)
             if name is not None:
-                self._bind(pair, Known(tuple(e.constants[name].detach().clone() for e in self.exports)))
+                self._bind(
+                    pair, Known(tuple(e.constants[name].detach().clone() for e in self.exports))
+                )
                 continue
             name, tensor = next(users)
             self._bind(pair, self._input(name, tensor))
 
     def _parameter(self, name, parameter, others) -> Value:
         if parameter.dtype != torch.float32:
-            self.faults.append(f"parameter '{name}' is {parameter.dtype}; make it float32 (precision is a setting of the run)")
+            self.faults.append(
+                f"parameter '{name}' is {parameter.dtype}; make it float32 (precision is a setting of the run)"
+            )
         shape = list(parameter.shape)
-        self.graph.parameters[name] = {"name": name, "shape": shape, "trained": parameter.requires_grad, "also": others, "group": 0}
+        self.graph.parameters[name] = {
+            "name": name,
+            "shape": shape,
+            "trained": parameter.requires_grad,
+            "also": others,
+            "group": 0,
+        }
         self.graph.tensors[name] = parameter.detach()
         return Value(name, shape, "f32")
 
     def _input(self, name, tensor) -> Value:
         shape = ["rows", *tensor.shape[1:]]
         dtype = DTYPES[tensor.dtype]
-        self.graph.inputs.append({"name": name, "dtype": dtype, "shape": shape, "target": name in self.targets or name == "labels"})
+        self.graph.inputs.append(
+            {
+                "name": name,
+                "dtype": dtype,
+                "shape": shape,
+                "target": name in self.targets or name == "labels",
+            }
+        )
         return Value(name, shape, dtype)
 
     def buffer(self, item) -> Value:
@@ -203,7 +265,10 @@ class _Reader:
             name = a.target.name() if hasattr(a.target, "name") else str(a.target)
             self._bind((a, b), self._result(name, a, b))
         except Unsupported as fault:
-            self.faults.append(f"{name if a.target is not operator.getitem else 'getitem'}: {fault}" + (f" ({self.at})" if self.at else ""))
+            self.faults.append(
+                f"{name if a.target is not operator.getitem else 'getitem'}: {fault}"
+                + (f" ({self.at})" if self.at else "")
+            )
             self._bind((a, b), self._stand_in(a, b))
 
     def _result(self, name, a, b):
@@ -211,13 +276,17 @@ class _Reader:
         skipped = name.startswith(("aten::_assert", "aten::sym_constrain"))
         if skipped:
             return None
-        if not any(isinstance(item, Value) for item in items) and name not in aten.DRAWS and not aten.changes_statistics(name):
+        if (
+            not any(isinstance(item, Value) for item in items)
+            and name not in ops.DRAWS
+            and not ops.changes_statistics(name)
+        ):
             return self._fold(a, b)
-        handler = aten.HANDLERS.get(name)
-        in_place = handler is None and aten.HANDLERS.get(_out_of_place(name))
+        handler = ops.HANDLERS.get(name)
+        in_place = handler is None and ops.HANDLERS.get(_out_of_place(name))
         if handler is None and not in_place:
             raise Unsupported("there is no such op here")
-        result = (handler or in_place)(self, aten.Arguments(self, a, b))
+        result = (handler or in_place)(self, ops.Arguments(self, a, b))
         if in_place:
             self._check_in_place(a)
             self.env[0][a.args[0]][0] = result
@@ -227,21 +296,32 @@ class _Reader:
         """A view of what is changed, read later, would have to change too."""
         changed = node.args[0]
         order = {n: i for i, n in enumerate(node.graph.nodes)}
-        base = changed.args[0] if aten.is_view(changed) else None
-        views = [user for user in changed.users if aten.is_view(user) and order[user] < order[node]]
+        base = changed.args[0] if ops.is_view(changed) else None
+        views = [user for user in changed.users if ops.is_view(user) and order[user] < order[node]]
         for other in views + ([base] if base is not None else []):
-            if any(order[user] > order[node] for user in other.users) and self.env[0][other] is not self.env[0][changed]:
-                raise Unsupported("changes a tensor in place that another view of it is read of later; write it out of place")
+            if (
+                any(order[user] > order[node] for user in other.users)
+                and self.env[0][other] is not self.env[0][changed]
+            ):
+                raise Unsupported(
+                    "changes a tensor in place that another view of it is read of later; write it out of place"
+                )
 
     def _fold(self, a, b):
         """Of known tensors alone: computed here, once for each number of rows."""
         results = []
         for at, node in enumerate((a, b)):
+
             def number(item, at=at):
                 item = _known(self.env[at][item][0])
                 if isinstance(item, list):
                     return [one.tensors[at] for one in item]
-                return item.tensors[at] if isinstance(item, Known) else item[at] if isinstance(item, tuple) else item
+                return (
+                    item.tensors[at]
+                    if isinstance(item, Known)
+                    else item[at] if isinstance(item, tuple) else item
+                )
+
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), number)
             with torch.no_grad():
                 results.append(node.target(*args, **kwargs))
@@ -249,20 +329,31 @@ class _Reader:
         if isinstance(results[0], torch.Tensor):
             return Known(tuple(results))
         if isinstance(results[0], (tuple, list)):
-            return [Known(pair) if isinstance(pair[0], torch.Tensor) else pair[0] for pair in zip(*results)]
+            return [
+                Known(pair) if isinstance(pair[0], torch.Tensor) else pair[0]
+                for pair in zip(*results)
+            ]
         return results[0]
 
     def _count(self, node):
         """Batch norms count their forward passes in a buffer."""
         if node.args and isinstance(node.args[0], torch.fx.Node):
             item = self.env[0][node.args[0]][0]
-            if isinstance(item, _Buffer) and not item.tensor.is_floating_point() and "add_" in str(node.target):
+            if (
+                isinstance(item, _Buffer)
+                and not item.tensor.is_floating_point()
+                and "add_" in str(node.target)
+            ):
                 self.graph.counters.append(item.name)
 
     def _stand_in(self, a, b):
         """So that what follows a fault is looked at too."""
+
         def one(x, y):
-            return Value("?", [size_of(p, q) for p, q in zip(x.shape, y.shape)], DTYPES.get(x.dtype, "f32"))
+            return Value(
+                "?", [size_of(p, q) for p, q in zip(x.shape, y.shape)], DTYPES.get(x.dtype, "f32")
+            )
+
         try:
             first, second = a.meta["val"], b.meta["val"]
             if isinstance(first, (tuple, list)):
@@ -276,10 +367,20 @@ class _Reader:
 
     def emit_all(self, op, inputs, types, **attrs) -> list[Value]:
         self.made += 1
-        values = [Value(f"%{self.made}" + (f".{k}" if len(types) > 1 else ""), list(shape), dtype) for k, (shape, dtype) in enumerate(types)]
-        self.graph.nodes.append(Node(op, [self._operand(item) for item in inputs], [value.name for value in values],
-                                     {name: value for name, value in attrs.items() if value is not None}, self.at,
-                                     [value.shape for value in values]))
+        values = [
+            Value(f"%{self.made}" + (f".{k}" if len(types) > 1 else ""), list(shape), dtype)
+            for k, (shape, dtype) in enumerate(types)
+        ]
+        self.graph.nodes.append(
+            Node(
+                op,
+                [self._operand(item) for item in inputs],
+                [value.name for value in values],
+                {name: value for name, value in attrs.items() if value is not None},
+                self.at,
+                [value.shape for value in values],
+            )
+        )
         return values
 
     def _operand(self, item):
@@ -299,9 +400,20 @@ class _Reader:
         tensor, axis = item.one_row()
         if tensor.dtype not in DTYPES and not tensor.is_floating_point():
             raise Unsupported(f"numbers of type {tensor.dtype}")
-        tensor = tensor.to(torch.float32) if tensor.is_floating_point() else tensor.to(torch.uint8 if tensor.dtype == torch.bool else torch.int32)
+        tensor = (
+            tensor.to(torch.float32)
+            if tensor.is_floating_point()
+            else tensor.to(torch.uint8 if tensor.dtype == torch.bool else torch.int32)
+        )
         tensor = tensor.contiguous().clone()
-        name = next((n for n, t in self.graph.constants.items() if t.dtype == tensor.dtype and torch.equal(t, tensor)), None)
+        name = next(
+            (
+                n
+                for n, t in self.graph.constants.items()
+                if t.dtype == tensor.dtype and torch.equal(t, tensor)
+            ),
+            None,
+        )
         if name is None:
             name = f"constant.{len(self.graph.constants)}"
             self.graph.constants[name] = tensor
@@ -311,16 +423,24 @@ class _Reader:
     # Exits.
 
     def _finish(self, output):
-        leaves = [self.env[0][leaf][0] if isinstance(leaf, torch.fx.Node) else leaf for leaf in torch.utils._pytree.tree_leaves(output.args)]
+        leaves = [
+            self.env[0][leaf][0] if isinstance(leaf, torch.fx.Node) else leaf
+            for leaf in torch.utils._pytree.tree_leaves(output.args)
+        ]
         mutated = len(self.exports[0].graph_signature.buffers_to_mutate)
         loss, *rest = leaves[mutated:]
         if not isinstance(loss, Value) or any(extent != 1 for extent in loss.shape):
-            self.faults.append("the loss is not one number: it is " + (str(loss.shape) if isinstance(loss, Value) else type(loss).__name__))
+            self.faults.append(
+                "the loss is not one number: it is "
+                + (str(loss.shape) if isinstance(loss, Value) else type(loss).__name__)
+            )
             return
         self.graph.loss = loss.name
         for at, value in enumerate(rest):
             if isinstance(value, Value):
-                self.graph.outputs.append({"name": "output" if at == 0 else f"output{at}", "value": value.name})
+                self.graph.outputs.append(
+                    {"name": "output" if at == 0 else f"output{at}", "value": value.name}
+                )
 
 
 class _Buffer:

@@ -11,7 +11,13 @@ import torch
 # The graph is exported for so many rows, twice; what differs between the two is a multiple of them.
 ROWS = (2, 3)
 
-DTYPES = {torch.float32: "f32", torch.int64: "i32", torch.int32: "i32", torch.bool: "u8", torch.uint8: "u8"}
+DTYPES = {
+    torch.float32: "f32",
+    torch.int64: "i32",
+    torch.int32: "i32",
+    torch.bool: "u8",
+    torch.uint8: "u8",
+}
 
 
 class CannotExport(Exception):
@@ -28,7 +34,9 @@ def size_of(first: int, second: int) -> int | str:
         return int(first)
     count = first // ROWS[0]
     if count * ROWS[0] != first or count * ROWS[1] != second:
-        raise Unsupported(f"a size that is {first} for {ROWS[0]} rows and {second} for {ROWS[1]}; sizes may be multiples of the rows only")
+        raise Unsupported(
+            f"a size that is {first} for {ROWS[0]} rows and {second} for {ROWS[1]}; sizes may be multiples of the rows only"
+        )
     return "rows" if count == 1 else f"rows*{count}"
 
 
@@ -67,7 +75,9 @@ class Known:
                 raise Unsupported("numbers that depend on how many rows there are")
             return self.first, None
         rows = [tensor.narrow(axes[0], 0, 1) for tensor in self.tensors]
-        same = all(torch.equal(tensor, row.expand_as(tensor)) for tensor, row in zip(self.tensors, rows))
+        same = all(
+            torch.equal(tensor, row.expand_as(tensor)) for tensor, row in zip(self.tensors, rows)
+        )
         if len(axes) > 1 or not same or not torch.equal(rows[0], rows[1]):
             raise Unsupported("numbers that are not the same for every row")
         return rows[0], axes[0]
@@ -83,7 +93,10 @@ class Node:
     shapes: list  # of the outputs
 
 
-_OURS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+_OURS = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,
+)
 
 
 def is_callers(path: str) -> bool:
@@ -100,6 +113,8 @@ def where_of(node) -> str:
         if not line.startswith('File "') or not is_callers(line.split('"')[1]):
             continue
         path, number = line.split('"')[1], line.split(", line ")[1].split(",")[0]
-        code = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith("File ") else ""
+        code = (
+            lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith("File ") else ""
+        )
         found = f"{path.rsplit('/', 1)[-1]}:{number}" + (f": {code[:120]}" if code else "")
     return found

@@ -18,19 +18,44 @@ def write(graph, path: str, *, name: str = "", batch: int = 1, groups=None) -> N
     tensors = {**graph.tensors, **graph.constants}
     write_safetensors(stem + ".safetensors", tensors)
     document = {
-        "thimble_network": FORMAT, "name": name, "made_by": f"torch {torch.__version__}", "batch": batch,
+        "thimble_network": FORMAT,
+        "name": name,
+        "made_by": f"torch {torch.__version__}",
+        "batch": batch,
         "weights": os.path.basename(stem) + ".safetensors",
-        "inputs": graph.inputs, "parameters": list(graph.parameters.values()), "buffers": list(graph.buffers.values()),
-        "constants": [{"name": key, "dtype": _STORED[value.dtype].lower(), "shape": list(value.shape)} for key, value in graph.constants.items()],
+        "inputs": graph.inputs,
+        "parameters": list(graph.parameters.values()),
+        "buffers": list(graph.buffers.values()),
+        "constants": [
+            {"name": key, "dtype": _STORED[value.dtype].lower(), "shape": list(value.shape)}
+            for key, value in graph.constants.items()
+        ],
         "groups": groups or [],
-        "nodes": [{"op": node.op, "in": node.inputs, "out": node.outputs, "attrs": node.attrs, "shapes": node.shapes, "at": node.where}
-                  for node in graph.nodes],
-        "loss": graph.loss, "outputs": graph.outputs,
+        "nodes": [
+            {
+                "op": node.op,
+                "in": node.inputs,
+                "out": node.outputs,
+                "attrs": node.attrs,
+                "shapes": node.shapes,
+                "at": node.where,
+            }
+            for node in graph.nodes
+        ],
+        "loss": graph.loss,
+        "outputs": graph.outputs,
     }
     temporary = stem + ".json.part"
     with open(temporary, "w", encoding="utf-8") as file:
-        lines = [f" {json.dumps(key)}: " + (_rows(value) if isinstance(value, list) and value and isinstance(value[0], dict) else json.dumps(value))
-                 for key, value in document.items()]
+        lines = [
+            f" {json.dumps(key)}: "
+            + (
+                _rows(value)
+                if isinstance(value, list) and value and isinstance(value[0], dict)
+                else json.dumps(value)
+            )
+            for key, value in document.items()
+        ]
         file.write("{\n" + ",\n".join(lines) + "\n}\n")
     os.replace(temporary, stem + ".json")
 
@@ -45,7 +70,11 @@ def write_safetensors(path: str, tensors: dict) -> None:
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     for key, tensor in ordered:
         size = tensor.numel() * tensor.element_size()
-        header[key] = {"dtype": _STORED[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        header[key] = {
+            "dtype": _STORED[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + size],
+        }
         at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

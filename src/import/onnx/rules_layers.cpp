@@ -46,7 +46,9 @@ bool OnnxLowering::lower_elements(const OnnxNode& node) {
     return true;
   }
   const auto x = [&] { return operand(name(0)); };
-  if (node.op == "Identity" || node.op == "CastLike" || node.op == "Cast") {
+  if (node.op == "CastLike" && known(name(0)) != nullptr) {
+    set_known(Known(known_in(0)));
+  } else if (node.op == "Identity" || node.op == "CastLike" || node.op == "Cast") {
     const int64_t to = node.whole("to", 1);
     user_check(node.op != "Cast" || to == 1 || l_.type_of(name(0)).dtype == DType::i32,
                "it casts to ONNX's type {}; float can be", to);

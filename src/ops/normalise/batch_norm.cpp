@@ -28,17 +28,17 @@ void gradient_over_ranks(GradientBuilder& g, int64_t ranks) {
   const Attrs constants = {{"epsilon", g.attrs().real("epsilon", 1e-5)}, {"training", int64_t{0}}};
   Attrs masked = constants;
   masked.set("act", std::string(g.attrs().text("act", "none")));
-  const std::vector<ValueId> d = b.apply(
-      "batch_norm_backward",
-      {g.input(0), g.input(1), g.input(2), g.input(3), g.input(4), g.upstream()}, masked);
+  const std::vector<ValueId> d =
+      b.apply("batch_norm_backward",
+              {g.input(0), g.input(1), g.input(2), g.input(3), g.input(4), g.upstream()}, masked);
   if (g.wants(3)) g.give(3, d[1]);
   if (g.wants(4)) g.give(4, d[2]);
   if (!g.wants(0)) return;
   const TensorType row = {{1, channels}, DType::f32}, channel = {{channels}, DType::f32};
   const ValueId zero = b.constant(0, channel);
   const ValueId rate = b.op(
-      "reshape", {b.op("batch_norm", {b.constant(1, row), zero, g.input(2), g.input(3), zero},
-                       constants)},
+      "reshape",
+      {b.op("batch_norm", {b.constant(1, row), zero, g.input(2), g.input(3), zero}, constants)},
       {{"shape", std::vector<int64_t>{channels}}});  // gamma rstd
   const double count = static_cast<double>(x.elements() / channels * ranks);
   const auto share = [&](ValueId sum) {

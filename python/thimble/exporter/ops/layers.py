@@ -1,0 +1,298 @@
+"""Products, convolutions, norms, attention, recurrent layers, dropout."""
+
+from __future__ import annotations
+
+import torch
+
+from ..values import Known, Unsupported, Value
+from .registry import op, reshaped, times
+from .shapes import sliced
+from .elements import binary, masked
+
+
+@op("linear")
+def _linear(r, a):
+    return r.emit(
+        "linear", [a.input, r.value(a.weight), None if a.bias is None else r.value(a.bias)], a.shape
+    )
+
+
+@op("addmm")
+def _addmm(r, a):
+    if a.beta != 1 or a.alpha != 1:
+        raise Unsupported("with alpha or beta other than 1")
+    return binary(r, "add", r.emit("matmul", [r.value(a.mat1), r.value(a.mat2)], a.shape), a.self)
+
+
+@op("mm", "bmm", "matmul")
+def _matmul(r, a):
+    other = a.get("mat2", a.get("other"))
+    return r.emit("matmul", [r.value(a.self), r.value(other)], a.shape)
+
+
+@op("einsum")
+def _einsum(r, a):
+    return contracted(r, a.equation, [r.value(t) for t in a.tensors], a.shape)
+
+
+def contracted(r, equation, tensors, shape):
+    """A sum of products of two tensors, as one batched matrix product."""
+    left, arrow, out = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow or len(terms) != 2 or "." in equation or any(len(set(t)) != len(t) for t in terms):
+        raise Unsupported(
+            f"einsum '{equation}'; of two operands, with an arrow, each letter once in an operand, it can be"
+        )
+    extent = {
+        letter: e for term, tensor in zip(terms, tensors) for letter, e in zip(term, tensor.shape)
+    }
+    both = [c for c in terms[0] if c in terms[1]]
+    shared, summed = [c for c in both if c in out], [c for c in both if c not in out]
+    own = [[c for c in term if c not in both] for term in terms]
+    if any(c not in out for c in own[0] + own[1]):
+        raise Unsupported(f"einsum '{equation}', which sums one operand alone")
+
+    def size(letters):
+        total, rows = 1, 0
+        for c in letters:
+            e = extent[c]
+            rows += isinstance(e, str)
+            total *= (int(e.partition("*")[2] or 1)) if isinstance(e, str) else e
+        if rows > 1:
+            raise Unsupported("a product over the rows, twice")
+        return total if rows == 0 else "rows" if total == 1 else f"rows*{total}"
+
+    def arranged(tensor, term, letters, groups):
+        order = [term.index(c) for c in letters]
+        turned = (
+            tensor
+            if order == sorted(order)
+            else r.emit("permute", [tensor], [extent[c] for c in letters], axes=order)
+        )
+        return reshaped(r, turned, [size(g) for g in groups])
+
+    x = arranged(tensors[0], terms[0], shared + own[0] + summed, [shared, own[0], summed])
+    y = arranged(tensors[1], terms[1], shared + summed + own[1], [shared, summed, own[1]])
+    product = r.emit("matmul", [x, y], [size(shared), size(own[0]), size(own[1])])
+    letters = shared + own[0] + own[1]
+    product = reshaped(r, product, [extent[c] for c in letters])
+    order = [letters.index(c) for c in out]
+    return product if order == sorted(order) else r.emit("permute", [product], shape, axes=order)
+
+
+def _convolution(spatial):
+    def handler(r, a):
+        if isinstance(a.padding, str):
+            kernel = r.value(a.weight).shape[2:]
+            reach = [d * (k - 1) for d, k in zip(times(a.dilation, spatial), kernel)]
+            if a.padding == "same" and any(x % 2 for x in reach):
+                raise Unsupported("padding 'same' of an even kernel; pad before it")
+            padding = [x // 2 if a.padding == "same" else 0 for x in reach]
+        else:
+            padding = times(a.padding, spatial)
+        return r.emit(
+            "conv",
+            [r.value(a.input), r.value(a.weight), None if a.bias is None else r.value(a.bias)],
+            a.shape,
+            stride=times(a.stride, spatial),
+            padding=padding,
+            dilation=times(a.dilation, spatial),
+            groups=a.groups,
+        )
+
+    return handler
+
+
+op("conv2d", "conv2d.padding")(_convolution(2))
+op("conv1d", "conv1d.padding")(_convolution(1))
+
+
+@op("conv_transpose2d.input")
+def _conv_transpose(r, a):
+    return r.emit(
+        "conv_transpose",
+        [r.value(a.input), r.value(a.weight), None if a.bias is None else r.value(a.bias)],
+        a.shape,
+        stride=times(a.stride, 2),
+        padding=times(a.padding, 2),
+        dilation=times(a.dilation, 2),
+        groups=a.groups,
+    )
+
+
+@op("batch_norm")
+def _batch_norm(r, a):
+    if a.running_mean is None or a.momentum is None:
+        raise Unsupported(
+            "without running statistics or with momentum=None; build it with track_running_stats=True and a momentum"
+        )
+    running = [r.buffer(item) for item in (a.running_mean, a.running_var)]
+    scales = [None if item is None else r.value(item) for item in (a.weight, a.bias)]
+    return r.emit(
+        "batch_norm",
+        [r.value(a.input), *scales, *running],
+        r.value(a.input).shape,
+        momentum=float(a.momentum),
+        epsilon=float(a.eps),
+        training=bool(a.training),
+    )
+
+
+def _affine(r, a):
+    return [None if item is None else r.value(item) for item in (a.weight, a.get("bias"))]
+
+
+@op("layer_norm")
+def _layer_norm(r, a):
+    x = r.value(a.input)
+    return r.emit(
+        "layer_norm",
+        [x, *_affine(r, a)],
+        x.shape,
+        axes=len(a.normalized_shape),
+        epsilon=float(a.eps),
+    )
+
+
+@op("rms_norm")
+def _rms_norm(r, a):
+    x = r.value(a.input)
+    epsilon = 1.1920928955078125e-07 if a.eps is None else float(a.eps)
+    return r.emit(
+        "rms_norm", [x, _affine(r, a)[0]], x.shape, axes=len(a.normalized_shape), epsilon=epsilon
+    )
+
+
+@op("group_norm")
+def _group_norm(r, a):
+    x = r.value(a.input)
+    return r.emit(
+        "group_norm", [x, *_affine(r, a)], x.shape, groups=a.num_groups, epsilon=float(a.eps)
+    )
+
+
+@op("embedding")
+def _embedding(r, a):
+    if a.get("padding_idx", -1) not in (-1, None):
+        weight = r.value(a.weight)
+        return r.emit("embedding", [weight, r.value(a.indices)], a.shape, padding=a.padding_idx)
+    return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape)
+
+
+@op("index.Tensor")
+def _index(r, a):
+    if len(a.indices) != 1 or a.indices[0] is None:
+        raise Unsupported("an index other than of the first axis")
+    table, ids = r.value(a.self), r.value(a.indices[0])
+    if ids.dtype != "i32":
+        raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
+    flat = reshaped(
+        r,
+        table,
+        [
+            table.shape[0],
+            -1 if len(table.shape) > 2 else (table.shape[1] if len(table.shape) == 2 else 1),
+        ],
+    )
+    if len(table.shape) > 2:
+        raise Unsupported("an index of a tensor with more than two axes")
+    return reshaped(r, r.emit("embedding", [flat, ids], [*ids.shape, *flat.shape[1:]]), a.shape)
+
+
+@op("dropout", "feature_dropout")
+def _dropout(r, a):
+    given = a.get("input", a.get("self"))
+    if not a.train or a.p == 0:
+        return given
+    x = r.value(given)
+    return r.emit("dropout", [x], x.shape, p=float(a.p))
+
+
+@op("bernoulli_.float", "bernoulli.p")
+def _bernoulli(r, a):
+    """Stochastic depth: rows of ones and zeros, divided by the share of ones right behind."""
+    users = [list(node.users) for node in a.nodes]
+    later = [
+        u
+        for u in users[0]
+        if u.target
+        in (torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.div.Tensor)
+    ]
+    if len(later) != 1 or later[0].args[1] != a.p:
+        raise Unsupported("random numbers; dropout and stochastic depth can be")
+    mask = r.emit("drop_mask", [], a.shape, p=1 - float(a.p))
+    return r.emit("mul", [mask, float(a.p)], a.shape)
+
+
+@op("scaled_dot_product_attention")
+def _attention(r, a):
+    q, k, v = (r.value(item) for item in (a.query, a.key, a.value))
+    mask, causal = a.attn_mask, bool(a.is_causal)
+    if isinstance(mask, Known):
+        mask, causal = _known_mask(mask)
+    if isinstance(mask, Value) and mask.dtype == "u8":
+        mask = masked(r, mask, 0.0, -3.0e38)
+    if mask is not None:
+        mask = r.value(mask)
+    return r.emit(
+        "attention",
+        [q, k, v, mask],
+        a.shape,
+        causal=causal,
+        scale=None if a.scale is None else float(a.scale),
+        dropout=float(a.dropout_p),
+    )
+
+
+def _known_mask(mask):
+    """A mask that lets everything through, or what lies before, needs no tensor."""
+    tensor, _ = mask.one_row()
+    if tensor.dtype != torch.bool:
+        return (None, False) if not tensor.any() else (mask, False)
+    if tensor.all():
+        return None, False
+    queries, keys = tensor.shape[-2:]
+    if torch.equal(
+        tensor, torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).expand_as(tensor)
+    ):
+        return None, True
+    bias = tuple(torch.zeros(t.shape).masked_fill(~t, -3.0e38) for t in mask.tensors)
+    return Known(bias), False
+
+
+@op("lstm.input")
+def _lstm(r, a):
+    if a.bidirectional:
+        raise Unsupported("an LSTM in both directions")
+    x = r.value(a.input)
+    states = [r.value(item) for item in a.hx]
+    each = 4 if a.has_biases else 2
+    weights = [[r.value(w) for w in a.params[i : i + each]] for i in range(0, len(a.params), each)]
+    if (
+        any(len(layer) != each for layer in weights)
+        or weights[0][1].shape[0] != 4 * weights[0][1].shape[1]
+    ):
+        raise Unsupported("an LSTM with a projection of its state")
+    if not a.batch_first:
+        x = r.emit("permute", [x], [x.shape[1], x.shape[0], x.shape[2]], axes=[1, 0, 2])
+    rows, steps, hidden = x.shape[0], x.shape[1], weights[0][1].shape[1]
+    last_h, last_c = [], []
+    for at, layer in enumerate(weights):
+        if at > 0 and a.train and a.dropout > 0:
+            x = r.emit("dropout", [x], x.shape, p=float(a.dropout))
+        start = [reshaped(r, sliced(r, s, 0, at, at + 1), [rows, hidden]) for s in states]
+        x, h, c = r.emit_all(
+            "lstm",
+            [x, *start, *layer],
+            [([rows, steps, hidden], "f32"), ([rows, hidden], "f32"), ([rows, hidden], "f32")],
+        )
+        last_h.append(reshaped(r, h, [1, rows, hidden]))
+        last_c.append(reshaped(r, c, [1, rows, hidden]))
+    if not a.batch_first:
+        x = r.emit("permute", [x], [steps, rows, hidden], axes=[1, 0, 2])
+    join = lambda states: (
+        states[0]
+        if len(states) == 1
+        else r.emit("concat", states, [len(states), rows, hidden], axis=0)
+    )
+    return [x, join(last_h), join(last_c)]

@@ -1,0 +1,261 @@
+"""Ops that move numbers around: `reshape`, `permute`, `slice`, `expand`, `concat` and `pad` are all it takes."""
+
+from __future__ import annotations
+
+import torch
+
+from ..values import Known, Unsupported
+from .registry import op, axis_of, reshaped, broadcast
+
+
+@op(
+    "view",
+    "reshape",
+    "flatten.using_ints",
+    "unflatten.int",
+    "unsqueeze",
+    "squeeze",
+    "squeeze.dim",
+    "squeeze.dims",
+    "_unsafe_view",
+    "view_as",
+    "reshape_as",
+)
+def _reshape(r, a):
+    return reshaped(r, a.self, a.shape)
+
+
+@op("contiguous", "alias", "detach", "clone", "lift_fresh_copy", "positive")
+def _same(r, a):
+    if "detach" in str(a.nodes[0].target):
+        return r.emit("detach", [a.self], r.value(a.self).shape)
+    return a.self
+
+
+@op("to.dtype", "to.dtype_layout", "to.device", "_to_copy", "to.other", "type_as", "float")
+def _to(r, a):
+    x = r.value(a.self)
+    wanted = a.nodes[0].meta["val"].dtype
+    if wanted in (torch.float32,):
+        return x if x.dtype == "f32" else r.emit("cast", [x], x.shape, "f32")
+    if wanted in (torch.int64, torch.int32) and x.dtype == "i32":
+        return x
+    if wanted == torch.bool and x.dtype == "u8":
+        return x
+    raise Unsupported(
+        f"a cast of {x.dtype} to {wanted}; numbers of a net are float32 here (precision is a setting of the run)"
+    )
+
+
+@op("permute")
+def _permute(r, a):
+    x = r.value(a.self)
+    return r.emit("permute", [x], a.shape, x.dtype, axes=[axis_of(d, x.shape) for d in a.dims])
+
+
+@op("transpose.int", "t", "swapaxes", "numpy_T")
+def _transpose(r, a):
+    x = r.value(a.self)
+    axes = list(range(len(x.shape)))
+    one, two = (
+        (axis_of(a.get("dim0", 0), x.shape), axis_of(a.get("dim1", 1), x.shape))
+        if len(axes) > 1
+        else (0, 0)
+    )
+    axes[one], axes[two] = axes[two], axes[one]
+    return r.emit("permute", [x], a.shape, x.dtype, axes=axes)
+
+
+@op("expand", "expand_as", "broadcast_to")
+def _expand(r, a):
+    x = r.value(a.self)
+    return x if x.shape == a.shape else r.emit("expand", [x], a.shape, x.dtype)
+
+
+@op("broadcast_tensors")
+def _broadcast_tensors(r, a):
+    values = [r.value(t) for t in a.tensors]
+    shape = broadcast(*(value.shape for value in values))
+    return [v if v.shape == shape else r.emit("expand", [v], shape, v.dtype) for v in values]
+
+
+@op("repeat")
+def _repeat(r, a):
+    x = r.value(a.self)
+    x = reshaped(r, x, [1] * (len(a.repeats) - len(x.shape)) + x.shape)
+    for axis, times in enumerate(a.repeats):
+        if times != 1 and x.shape[axis] == 1:
+            shape = x.shape[:axis] + [times] + x.shape[axis + 1 :]
+            x = r.emit("expand", [x], shape, x.dtype)
+        elif times != 1:
+            if isinstance(times, str) or isinstance(x.shape[axis], str):
+                raise Unsupported("repeats an axis as often as there are rows")
+            x = r.emit(
+                "concat",
+                [x] * times,
+                x.shape[:axis] + [x.shape[axis] * times] + x.shape[axis + 1 :],
+                x.dtype,
+                axis=axis,
+            )
+    return x
+
+
+def sliced(r, x, axis, begin, end, step=1):
+    extent = x.shape[axis]
+    if isinstance(extent, str):
+        if begin == 0 and (not isinstance(end, int) or end > 1 << 40):
+            return x
+        raise Unsupported("takes some of the rows")
+    begin = min(extent, begin + extent if begin < 0 else begin)
+    end = min(extent, end + extent if end < 0 else end)
+    if (begin, end, step) == (0, extent, 1):
+        return x
+    shape = x.shape[:axis] + [(end - begin + step - 1) // step] + x.shape[axis + 1 :]
+    return r.emit(
+        "slice",
+        [x],
+        shape,
+        x.dtype,
+        axis=axis,
+        begin=begin,
+        end=end,
+        step=step if step != 1 else None,
+    )
+
+
+@op("slice.Tensor")
+def _slice(r, a):
+    x = r.value(a.self)
+    return sliced(
+        r, x, axis_of(a.dim, x.shape), a.start or 0, (1 << 62) if a.end is None else a.end, a.step
+    )
+
+
+@op("narrow")
+def _narrow(r, a):
+    x = r.value(a.self)
+    return sliced(r, x, axis_of(a.dim, x.shape), a.start, a.start + a.length)
+
+
+@op("select.int")
+def _select(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    index = a.index + x.shape[axis] if a.index < 0 else a.index
+    return reshaped(r, sliced(r, x, axis, index, index + 1), a.shape)
+
+
+def parts(r, x, axis, sizes):
+    begins = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [sliced(r, x, axis, begin, begin + size) for begin, size in zip(begins, sizes)]
+
+
+@op("split.Tensor", "split_with_sizes", "chunk", "split.sizes")
+def _split(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    return parts(r, x, axis, [int(part.shape[axis]) for part in a.nodes[0].meta["val"]])
+
+
+@op("unbind.int")
+def _unbind(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    return [reshaped(r, part, shape) for part in parts(r, x, axis, [1] * x.shape[axis])]
+
+
+@op("cat")
+def _cat(r, a):
+    tensors = [r.value(t) for t in a.tensors]
+    tensors = [t for t in tensors if len(t.shape) != 1 or t.shape[0] != 0]
+    return r.emit("concat", tensors, a.shape, tensors[0].dtype, axis=axis_of(a.dim, a.shape))
+
+
+@op("stack")
+def _stack(r, a):
+    axis = axis_of(a.dim, a.shape)
+    one = a.shape[:axis] + [1] + a.shape[axis + 1 :]
+    return r.emit(
+        "concat",
+        [reshaped(r, t, one) for t in a.tensors],
+        a.shape,
+        r.value(a.tensors[0]).dtype,
+        axis=axis,
+    )
+
+
+@op("pad", "constant_pad_nd")
+def _pad(r, a):
+    if a.get("mode", "constant") != "constant":
+        raise Unsupported(f"padding by '{a.mode}'; constants can be")
+    x = r.value(a.self)
+    value = a.value or 0
+    for at in range(len(a.pad) // 2):
+        axis, before, behind = len(x.shape) - 1 - at, a.pad[2 * at], a.pad[2 * at + 1]
+        if before < 0 or behind < 0:
+            x = sliced(r, x, axis, max(0, -before), x.shape[axis] - max(0, -behind))
+            before, behind = max(0, before), max(0, behind)
+        if before or behind:
+            shape = x.shape[:axis] + [x.shape[axis] + before + behind] + x.shape[axis + 1 :]
+            x = r.emit(
+                "pad", [x], shape, x.dtype, axis=axis, before=before, behind=behind, value=value
+            )
+    return x
+
+
+@op("roll")
+def _roll(r, a):
+    x = r.value(a.self)
+    if not a.dims:
+        raise Unsupported("rolls a tensor as one row; name the axes")
+    for shift, axis in zip(a.shifts, a.dims):
+        axis = axis_of(axis, x.shape)
+        shift %= x.shape[axis]
+        if shift:
+            ends = [
+                sliced(r, x, axis, x.shape[axis] - shift, x.shape[axis]),
+                sliced(r, x, axis, 0, x.shape[axis] - shift),
+            ]
+            x = r.emit("concat", ends, x.shape, x.dtype, axis=axis)
+    return x
+
+
+@op("flip")
+def _flip(r, a):
+    x = r.value(a.self)
+    for axis in a.dims:
+        axis = axis_of(axis, x.shape)
+        x = r.emit(
+            "concat", parts(r, x, axis, [1] * x.shape[axis])[::-1], x.shape, x.dtype, axis=axis
+        )
+    return x
+
+
+@op("pixel_shuffle")
+def _pixel_shuffle(r, a):
+    x, f = r.value(a.self), a.upscale_factor
+    n, c, h, w = x.shape
+    x = reshaped(r, x, [n, c // f // f, f, f, h, w])
+    x = r.emit("permute", [x], [n, c // f // f, h, f, w, f], axes=[0, 1, 4, 2, 5, 3])
+    return reshaped(r, x, a.shape)
+
+
+def _filled(number):
+    """A tensor that takes from another no more than its size."""
+
+    def handler(r, a):
+        value = a.get("fill_value", number)
+        return Known(
+            tuple(
+                torch.full(node.meta["val"].shape, value, dtype=node.meta["val"].dtype)
+                for node in a.nodes
+            )
+        )
+
+    return handler
+
+
+op("new_zeros", "zeros_like", "new_empty", "empty_like")(_filled(0))
+op("new_ones", "ones_like")(_filled(1))
+op("new_full", "full_like")(_filled(0))

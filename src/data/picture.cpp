@@ -36,14 +36,20 @@ void make_room(const std::string& name, int64_t height, int64_t width, int64_t c
 
 void decode_jpeg(std::span<const std::byte> file, const std::string& name, int64_t channels,
                  int64_t at_least, Picture& out) {
-  thread_local const std::unique_ptr<void, FreeJpeg> decoder(tjInitDecompress());
+  thread_local std::unique_ptr<void, FreeJpeg> decoder;
+  if (decoder == nullptr) decoder.reset(tjInitDecompress());
   if (decoder == nullptr) throw std::bad_alloc();
+  // One that has failed remembers some of what it read: the next picture gets another.
+  const auto fail = [&] {
+    const std::string why = tjGetErrorStr2(decoder.get());
+    decoder.reset();
+    damaged(name, why.c_str());
+  };
   const auto* const bytes = reinterpret_cast<const unsigned char*>(file.data());
   int width = 0, height = 0, sampling = 0, space = 0;
-  if (tjDecompressHeader3(decoder.get(), bytes, file.size(), &width, &height, &sampling, &space) !=
-      0) {
-    damaged(name, tjGetErrorStr2(decoder.get()));
-  }
+  const bool known = tjDecompressHeader3(decoder.get(), bytes, file.size(), &width, &height,
+                                         &sampling, &space) == 0;
+  if (!known || width == 0) fail();
   user_check(space != TJCS_CMYK && space != TJCS_YCCK,
              "the picture '{}' is a JPEG of four inks; save it with red, green and blue", name);
   tjscalingfactor scale = {1, 1};
@@ -57,7 +63,7 @@ void decode_jpeg(std::span<const std::byte> file, const std::string& name, int64
   make_room(name, scaled_height, scaled_width, channels, out);
   if (tjDecompress2(decoder.get(), bytes, file.size(), out.pixels.data(), scaled_width, 0,
                     scaled_height, channels == 1 ? TJPF_GRAY : TJPF_RGB, TJFLAG_ACCURATEDCT) != 0) {
-    damaged(name, tjGetErrorStr2(decoder.get()));
+    fail();
   }
 }
 

@@ -376,7 +376,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.tier = planned_.tier;
     progress.test = result_.test;
     if (show) show(progress);
-    if (!last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
+    if (show && !last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
       result_.stopped = true;
       if (!saving && kept_on_disk) save();
     }

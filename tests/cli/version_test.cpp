@@ -14,7 +14,8 @@ TEST(Version, NamesTheCommitTheCompilerAndTheBackends) {
                                                "commit    [-0-9a-zA-Z.]+\n"
                                                "compiler  .+\n"
                                                "cpu       (oneDNN [0-9.]+, .+|plain kernels.*)\n"
-                                               "cuda      .+\n")))
+                                               "cuda      .+\n"
+                                               "mpi       .+\n")))
       << outcome.out;
 }
 

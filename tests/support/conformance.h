@@ -89,7 +89,11 @@ TEST_P(Conformance, InPlaceGivesTheSameBits) {
 }
 
 TEST_P(Conformance, AddsIntoItsOutputs) {
-  for_each_sample([&](const Sample& sample) { check_accumulates(op(), sample, backend()); });
+  for_each_sample([&](const Sample& sample) {
+    // Alone, a process has nobody to get the others' parts from: tests/comm adds among ranks.
+    if (op().collective && sample.attrs.integer("ranks", 1) > 1) return;
+    check_accumulates(op(), sample, backend());
+  });
 }
 
 inline std::string conformance_name(

@@ -58,7 +58,7 @@ std::vector<Change> precisions() {
           make({{"precision", "fp16"}, {"rounding", "stochastic"}},
                "fp16, rounded stochastically, the loss scaled", kSixteenBits),
           make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
-               3 * kSixteenBits)};
+               kSixteenBits)};
 }
 
 std::vector<Change> codecs(const Graph& graph, Tier allow) {

@@ -88,10 +88,11 @@ std::string reason(const PlannedTraining& training, const ForwardPass& pass, Val
   if (maker.op->recompute == Recompute::never) {
     return fmt::format("{} may run only once a step", maker.op->name);
   }
-  const std::string price = fmt::format("computing it again takes {:.3g} ms per MiB", own);
+  const std::string price = fmt::format("its op alone takes {:.3g} ms per MiB", own);
   if (recomputed) return price + ", and its bytes serve others meanwhile";
-  if (next <= 0) return price + ", and there is room for it";
-  return fmt::format("{}; the next MiB of the arena costs {:.3g}", price, next);
+  if (next <= 0) return price + " again, and there is room for it";
+  return fmt::format("{} again, what it reads apart; the next MiB of the arena costs {:.3g}", price,
+                     next);
 }
 
 void add_tensors(const PlannedTraining& training, Explanation& why) {

@@ -54,7 +54,8 @@ TEST(Fields, TypedThenTomlThenJsonIsTheSameRecipe) {
       if (!names.contains(name)) continue;
       for (const std::string& value : values) {
         SCOPED_TRACE(fmt::format("{} --{} {}", model, name, value));
-        const Recipe typed = recipe_of({{"model", model}, {name, value}});
+        Recipe typed = recipe_of({{"model", model}, {name, value}});
+        if (!find_field(fields_of(typed), name)->about().recorded) continue;
         ASSERT_NE(to_json(typed), to_json(recipe_of({{"model", model}})));
         spill(folder / "r.toml", to_toml(settings_of(typed)));
         const Recipe from_toml = recipe_of(read_recipe_file(folder / "r.toml"));

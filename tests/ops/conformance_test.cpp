@@ -118,7 +118,11 @@ TEST_P(Conformance, ReferenceInPlaceGivesTheSameBits) {
 }
 
 TEST_P(Conformance, ReferenceAddsIntoItsOutputs) {
-  for_each_sample([&](const Sample& sample) { check_accumulates(op(), sample, nullptr); });
+  for_each_sample([&](const Sample& sample) {
+    // Alone, a process has nobody to get the others' parts from: tests/comm adds among ranks.
+    if (op().collective && sample.attrs.integer("ranks", 1) > 1) return;
+    check_accumulates(op(), sample, nullptr);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(ops_under_test()), OpName());

@@ -28,7 +28,8 @@ std::vector<Sample> samples() {
   const std::vector<int64_t> shape = {5, 7};
   return {
       {.inputs = {{{35}}},
-       .attrs = {{"ranks", int64_t{1}}, {"part", int64_t{35}}, {"shape", shape}}},
+       .attrs = {{"ranks", int64_t{1}}, {"part", int64_t{35}}, {"shape", shape}},
+       .differentiate = {0}},
       {.inputs = {{{9}}}, .attrs = {{"ranks", int64_t{4}}, {"part", int64_t{9}}, {"shape", shape}}},
       {.inputs = {{{16}}},
        .attrs = {{"ranks", int64_t{4}}, {"part", int64_t{16}}, {"shape", shape}}}};

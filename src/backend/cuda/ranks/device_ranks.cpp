@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/ranks/nccl_ranks.h"
 #include "backend/cuda/ranks/staged_ranks.h"

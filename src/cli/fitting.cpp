@@ -16,7 +16,7 @@ void say_choices(const FitReport& fit, const PlannedTraining& training) {
       name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
   for (const TechniqueShare& share : fit.shares) {
     const bool saves = share.saved >= Bytes();
-    say("  {:<48}{} {:>9}, {:+.1f} ms  ({}; {})\n", share.what, saves ? "saves" : "takes",
+    say("  {:<56}{} {:>9}, {:+.1f} ms  ({}; {})\n", share.what, saves ? "saves" : "takes",
         to_string(saves ? share.saved : Bytes() - share.saved), share.ms_paid, share.tier,
         share.flags);
   }

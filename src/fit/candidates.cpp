@@ -169,15 +169,13 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
 
 Candidate changed(const Recipe& typed, std::vector<Change> changes) {
   std::ranges::stable_sort(changes, {}, &Change::harm);
-  const auto has = [&](std::string_view technique) {
-    return std::ranges::any_of(changes,
-                               [&](const Change& change) { return change.technique == technique; });
-  };
+  const bool eight_bits = std::ranges::any_of(
+      changes, [](const Change& change) { return change.technique == "state"; });
   Candidate candidate = {std::move(changes), typed, 0};
   Settings settings;
   for (Change& change : candidate.changes) {
     // State in 8 bits cannot move with nonzeros.
-    if (change.technique == "sparsity" && has("state")) {
+    if (change.technique == "sparsity" && eight_bits) {
       change.settings["sparsity"] = "static";
       change.what += ", which stay where they are";
     }

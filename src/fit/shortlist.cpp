@@ -209,6 +209,17 @@ class Shortlist {
       recompute_.push_back(entry.combination);
       keep(entry);
     }
+    // Estimates are rough, and roughest of what is the last resort: the smallest of each choice of it.
+    for (size_t choice = 1; choice <= choices_.back().size(); ++choice) {
+      for (const Entry& entry : entries) {
+        if (entry.combination.back() != choice || !goes_together(entry.combination)) continue;
+        if (std::ranges::find(recompute_, entry.combination) == recompute_.end()) {
+          recompute_.push_back(entry.combination);
+        }
+        keep(entry);
+        break;
+      }
+    }
     all = std::move(kept);
   }
 

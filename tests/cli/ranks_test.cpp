@@ -1,9 +1,9 @@
 // Several processes that train together, started as a user would start them.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
-#include <cstdio>
+#include <fstream>
+#include <iterator>
 
 #include "support/run_thimble.h"
 
@@ -113,17 +113,10 @@ TEST_F(RanksProgram, SayWhatDoesNotGoTogether) {
   refused({"--optimizer", "adafactor", "--shard", "state"}, "choose --shard none");
 }
 
-// Ids of the processes that `parent` started and that run the program.
+// Ids of the processes that `parent` started: mpirun's are the ranks.
 std::vector<pid_t> ranks_of(pid_t parent) {
-  std::vector<pid_t> found;
-  const std::string command = fmt::format("pgrep -P {}", parent);
-  FILE* const list = popen(command.c_str(), "r");
-  std::array<char, 64> line;
-  while (list != nullptr && std::fgets(line.data(), line.size(), list) != nullptr) {
-    found.push_back(std::atoi(line.data()));
-  }
-  if (list != nullptr) pclose(list);
-  return found;
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", parent));
+  return {std::istream_iterator<pid_t>(children), {}};
 }
 
 TEST_F(RanksProgram, EndWhereOneIsKilledAndGoOnToTheSameBits) {

@@ -15,7 +15,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
+	@echo "make bench-ranks   one rank on every core against one process on all of them"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
@@ -158,6 +159,9 @@ bench-gpu: build
 
 bench-busy: build
 	@python3 bench/busy.py --thimble $(BUILD)/thimble
+
+bench-ranks: build
+	@python3 bench/ranks.py --thimble $(BUILD)/thimble
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

@@ -21,7 +21,7 @@ from parts import arguments_of, finish
 
 PATIENCE = 10.0  # seconds that the others may take
 NET = ["wrn-10-1", "--norm", "group", "--image", "8,8,1", "--batch", "24", "--data", "digits",
-       "--threads", "1", "--steps", "300", "--save-every", "20 steps", "--no-eval", "--json"]
+       "--threads", "1", "--steps", "100", "--save-every", "10 steps", "--no-eval", "--json"]
 KINDS = [(2, "state"), (2, "none"), (4, "weights"), (2, "gradients")]
 KILLS_A_RUN = 5  # then it is left to end
 SAID = re.compile(r"^\[\d+,(\d+)\]<stderr>:\s*(thimble: .*)$", re.MULTILINE)

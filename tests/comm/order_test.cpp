@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator.h"
 #include "execute/program.h"
 #include "pipeline/pipeline.h"
 #include "train/initialize.h"

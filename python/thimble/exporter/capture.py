@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import warnings
 from collections import abc
 
 import torch
@@ -92,7 +93,9 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
 def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
-        return torch.export.export(wrapped, picked, strict=False)
+        with warnings.catch_warnings():  # of what modules of PyTorch's own do
+            warnings.simplefilter("ignore")
+            return torch.export.export(wrapped, picked, strict=False)
     except Exception as error:  # of many kinds, all of them about the module
         first = next(
             (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
@@ -127,7 +130,9 @@ def capture(model: nn.Module, loss, example) -> Graph:
                 f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed"
             )
     wrapped = _WithLoss(model, loss, list(batch), targets).train(model.training)
-    exports = [_export(wrapped, list(batch.values()), rows) for rows in ROWS]
+    first = next(model.parameters(), None)
+    tensors = [t if first is None else t.to(first.device) for t in batch.values()]
+    exports = [_export(wrapped, tensors, rows) for rows in ROWS]
     return _Reader(model, exports, batch, targets).read()
 
 

@@ -73,14 +73,14 @@ class Known:
         if not axes:
             if not torch.equal(self.tensors[0], self.tensors[1]):
                 raise Unsupported("numbers that depend on how many rows there are")
-            return self.first, None
+            return self.first.cpu(), None
         rows = [tensor.narrow(axes[0], 0, 1) for tensor in self.tensors]
         same = all(
             torch.equal(tensor, row.expand_as(tensor)) for tensor, row in zip(self.tensors, rows)
         )
         if len(axes) > 1 or not same or not torch.equal(rows[0], rows[1]):
             raise Unsupported("numbers that are not the same for every row")
-        return rows[0], axes[0]
+        return rows[0].cpu(), axes[0]
 
 
 @dataclasses.dataclass

@@ -312,6 +312,22 @@ def ids_net(build):
     return lambda full: (build(), cross_entropy, (tokens(12, 50), torch.randint(0, CLASSES, (ROWS,))))
 
 
+def swin_v2():
+    from torchvision.models import swin_transformer as s
+
+    return s.SwinTransformer(
+        [4, 4],
+        16,
+        [2, 2],
+        [2, 4],
+        [4, 4],
+        num_classes=CLASSES,
+        stochastic_depth_prob=0,
+        block=s.SwinTransformerBlockV2,
+        downsample_layer=s.PatchMergingV2,
+    )
+
+
 # Others of the same libraries.
 MORE = {
     "resnext50": torchvision_net("resnext50_32x4d"),
@@ -329,10 +345,10 @@ MORE = {
     "efficientnet_v2_s": torchvision_net("efficientnet_v2_s", dropout=0, stochastic_depth_prob=0),
     "vgg11_bn": torchvision_net("vgg11_bn", 32, dropout=0),
     "alexnet": torchvision_net("alexnet", 64, dropout=0),
-    "swin_v2_t": torchvision_net("swin_v2_t", stochastic_depth_prob=0),
+    "swin_v2": lambda full: (swin_v2(), cross_entropy, images(32)),
     "maxvit": lambda full: (
         torchvision.models.MaxVit(
-            (64, 64), 16, [16, 32], [1, 1], 8, 4, stochastic_depth_prob=0, num_classes=CLASSES
+            (64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=CLASSES
         ),
         cross_entropy,
         images(64),

@@ -129,7 +129,7 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=2e-5, extra=(), onnx=False, dynamo=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False):
     tools = thimble_torch()
     module, loss, example = nets.net(name)
     batch, _ = tools.fields_of(module, loss, example)
@@ -227,7 +227,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--onnx", action="store_true", help="by way of ONNX files")
     parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
-    parser.add_argument("--rate", type=float, default=2e-5)
+    parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
     args = parser.parse_args()

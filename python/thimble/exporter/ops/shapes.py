@@ -145,6 +145,21 @@ def sliced(r, x, axis, begin, end, step=1):
     )
 
 
+def with_part(r, x, where, part):
+    """x with other numbers in a slice of it: `where` as of aten::slice, less the tensor."""
+    axis, begin, end, step = [*where, *(0, None, None, 1)[len(where) :]]
+    axis = axis_of(axis, x.shape)
+    extent = x.shape[axis]
+    if isinstance(extent, str) or step != 1:
+        raise Unsupported("changes some of the rows, or every so many, in place")
+    begin, end = slice(begin, end).indices(extent)[:2]
+    pieces = [sliced(r, x, axis, 0, begin)] if begin > 0 else []
+    pieces.append(r.value(part))
+    if end < extent:
+        pieces.append(sliced(r, x, axis, end, extent))
+    return pieces[0] if len(pieces) == 1 else r.emit("concat", pieces, x.shape, x.dtype, axis=axis)
+
+
 @op("slice.Tensor")
 def _slice(r, a):
     x = r.value(a.self)
@@ -280,6 +295,17 @@ def _filled(number):
     return handler
 
 
-op("new_zeros", "zeros_like", "new_empty", "empty_like")(_filled(0))
+op("new_zeros", "zeros_like", "new_empty", "empty_like", "zero")(_filled(0))
 op("new_ones", "ones_like")(_filled(1))
 op("new_full", "full_like")(_filled(0))
+
+
+@op("copy")
+def _copy(r, a):
+    x = r.value(a.src)
+    return x if x.shape == a.shape else r.emit("expand", [x], a.shape, x.dtype)
+
+
+@op("fill.Scalar")
+def _fill(r, a):
+    return Known(tuple(torch.full(node.meta["val"].shape, float(a.value)) for node in a.nodes))

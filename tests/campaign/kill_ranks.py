@@ -179,7 +179,7 @@ def run(program, report, count=20, seconds=900, seed=1):
         mine = 0
         while True:
             job = Job(program, kind, folder)
-            if mine == KILLS_A_RUN or kills == count:
+            if mine == KILLS_A_RUN or kills == count or time.monotonic() >= until:
                 break
             moment = rng.uniform(0, first if kills % 2 == 0 else 0.9 * length)
             at = kill_one(job, rng, moment)

@@ -481,7 +481,7 @@ NETS = {
 }
 
 # By way of ONNX: what PyTorch's older exporter can write, and its newer one.
-ONNX = [name for name in NETS if name not in ("gpt2", "llama")]
+ONNX = [name for name in NETS if name not in ("swin", "gpt2", "llama")]
 DYNAMO = list(NETS)
 
 

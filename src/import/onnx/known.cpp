@@ -138,6 +138,42 @@ Known joined(std::span<const Known> parts, int axis) {
   return y;
 }
 
+Known triangle(const Known& x, int64_t diagonal, bool upper) {
+  user_check(x.shape.rank() >= 2, "{} is no matrix", to_string(x.shape));
+  Known y = x;
+  const int64_t rows = x.shape.back(2), columns = x.shape.back(1);
+  for (int64_t at = 0; at < y.elements(); ++at) {
+    const int64_t column = at % columns, row = at / columns % rows;
+    const bool kept = upper ? column - row >= diagonal : column - row <= diagonal;
+    if (!kept) y.numbers[static_cast<size_t>(at)] = 0;
+  }
+  return y;
+}
+
+Known scattered(const Known& x, const Known& indices, const Known& updates) {
+  const int64_t places = indices.shape.rank() > 0 ? indices.shape.back(1) : 0;
+  user_check(places >= 1 && places <= x.shape.rank(), "{} names no places of {}",
+             to_string(indices.shape), to_string(x.shape));
+  const int64_t inner = x.shape.product(static_cast<int>(places), x.shape.rank());
+  const std::vector<int64_t> all = indices.wholes();
+  const int64_t count = std::ssize(all) / places;
+  user_check(updates.elements() == count * inner, "{} updates do not fill {} places of {}",
+             updates.elements(), count, inner);
+  Known y = x;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = 0;
+    for (int64_t k = 0; k < places; ++k) {
+      const int64_t extent = x.shape[static_cast<int>(k)];
+      const int64_t given = all[static_cast<size_t>(i * places + k)];
+      const int64_t place = given < 0 ? given + extent : given;
+      user_check(place >= 0 && place < extent, "there is no place {} of {}", given, extent);
+      at = at * extent + place;
+    }
+    std::copy_n(updates.numbers.begin() + i * inner, inner, y.numbers.begin() + at * inner);
+  }
+  return y;
+}
+
 Known turned(const Known& x, std::span<const int64_t> axes) {
   user_check(std::ssize(axes) == x.shape.rank(), "it does not name all axes of {}",
              to_string(x.shape));

@@ -28,8 +28,10 @@ class OnnxLowering {
         node_ = &node;
         lower(node);
       } catch (const UserError& fault) {
-        l_.add_fault(fmt::format("{}: {}{}", node.op, fault.what(),
-                                 node.name.empty() ? "" : " (" + node.name + ")"));
+        if (!reads_broken(node)) {  // else that is what is wrong
+          l_.add_fault(fmt::format("{}: {}{}", node.op, fault.what(),
+                                   node.name.empty() ? "" : " (" + node.name + ")"));
+        }
         for (const std::string& made : node.out) broken_.insert(made);
       }
     }
@@ -41,6 +43,9 @@ class OnnxLowering {
 
   // What a node reads.
 
+  bool reads_broken(const OnnxNode& node) const {
+    return std::ranges::any_of(node.in, [&](const auto& in) { return broken_.contains(in); });
+  }
   bool has(size_t i) const { return i < node_->in.size() && !node_->in[i].empty(); }
   const std::string& name(size_t i) const {
     user_check(has(i), "it has no input {}", i + 1);

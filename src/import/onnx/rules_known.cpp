@@ -163,6 +163,14 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   if (node.op == "Transpose") {
     return set_known(turned(x, node.wholes("perm", {}))), true;
   }
+  if (node.op == "Trilu") {
+    const int64_t diagonal = has(1) ? known_in(1).wholes().at(0) : 0;
+    return set_known(triangle(x, diagonal, node.whole("upper", 1) != 0)), true;
+  }
+  if (node.op == "ScatterND") {
+    user_check(node.text("reduction", "none") == "none", "it adds up what it scatters");
+    return set_known(scattered(x, known_in(1), known_in(2))), true;
+  }
   if (node.op == "CumSum") {
     user_check(axis_of(known_in(1).wholes().at(0), x.shape.rank()) == x.shape.rank() - 1,
                "it sums along another axis than the last");

@@ -482,7 +482,7 @@ NETS = {
 
 # By way of ONNX: what PyTorch's older exporter can write, and its newer one.
 ONNX = [name for name in NETS if name not in ("swin", "gpt2", "llama")]
-DYNAMO = list(NETS)
+DYNAMO = [name for name in NETS if name not in ("convnext", "swin", "fcn", "deeplab")]
 
 
 def net(name, full=False):

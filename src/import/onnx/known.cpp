@@ -150,26 +150,60 @@ Known triangle(const Known& x, int64_t diagonal, bool upper) {
   return y;
 }
 
-Known scattered(const Known& x, const Known& indices, const Known& updates) {
+namespace {
+
+// Where slices of `shape` begin, by their leading places in the last axis of `indices`.
+struct Slices {
+  std::vector<int64_t> begins;
+  int64_t length = 1;
+  int places = 0;
+};
+
+Slices slices_of(const Shape& shape, const Known& indices) {
   const int64_t places = indices.shape.rank() > 0 ? indices.shape.back(1) : 0;
-  user_check(places >= 1 && places <= x.shape.rank(), "{} names no places of {}",
-             to_string(indices.shape), to_string(x.shape));
-  const int64_t inner = x.shape.product(static_cast<int>(places), x.shape.rank());
+  user_check(places >= 1 && places <= shape.rank(), "{} names no places of {}",
+             to_string(indices.shape), to_string(shape));
+  Slices slices = {
+      {}, shape.product(static_cast<int>(places), shape.rank()), static_cast<int>(places)};
   const std::vector<int64_t> all = indices.wholes();
-  const int64_t count = std::ssize(all) / places;
-  user_check(updates.elements() == count * inner, "{} updates do not fill {} places of {}",
-             updates.elements(), count, inner);
-  Known y = x;
-  for (int64_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(places)) {
     int64_t at = 0;
-    for (int64_t k = 0; k < places; ++k) {
-      const int64_t extent = x.shape[static_cast<int>(k)];
-      const int64_t given = all[static_cast<size_t>(i * places + k)];
+    for (int k = 0; k < places; ++k) {
+      const int64_t extent = shape[k], given = all[i + static_cast<size_t>(k)];
       const int64_t place = given < 0 ? given + extent : given;
       user_check(place >= 0 && place < extent, "there is no place {} of {}", given, extent);
       at = at * extent + place;
     }
-    std::copy_n(updates.numbers.begin() + i * inner, inner, y.numbers.begin() + at * inner);
+    slices.begins.push_back(at * slices.length);
+  }
+  return slices;
+}
+
+}  // namespace
+
+Known scattered(const Known& x, const Known& indices, const Known& updates) {
+  const Slices slices = slices_of(x.shape, indices);
+  user_check(updates.elements() == std::ssize(slices.begins) * slices.length,
+             "{} updates do not fill {} places of {}", updates.elements(), slices.begins.size(),
+             slices.length);
+  Known y = x;
+  auto from = updates.numbers.begin();
+  for (const int64_t begin : slices.begins) {
+    std::copy_n(from, slices.length, y.numbers.begin() + begin);
+    from += slices.length;
+  }
+  return y;
+}
+
+Known gathered_by_places(const Known& x, const Known& indices) {
+  const Slices slices = slices_of(x.shape, indices);
+  std::vector<int64_t> dims(indices.shape.dims().begin(), indices.shape.dims().end() - 1);
+  for (int axis = slices.places; axis < x.shape.rank(); ++axis) dims.push_back(x.shape[axis]);
+  Known y = {Shape(std::span<const int64_t>(dims)), {}, x.whole};
+  check_size(y.shape);
+  for (const int64_t begin : slices.begins) {
+    const auto first = x.numbers.begin() + begin;
+    y.numbers.insert(y.numbers.end(), first, first + slices.length);
   }
   return y;
 }

@@ -31,6 +31,8 @@ Known filled(const Shape& shape, double number, bool whole);
 Known triangle(const Known& x, int64_t diagonal, bool upper);
 // Slices of x, by their leading places in the last axis of `indices`, become those of `updates`.
 Known scattered(const Known& x, const Known& indices, const Known& updates);
+// The other way: slices of x by their leading places.
+Known gathered_by_places(const Known& x, const Known& indices);
 Known turned(const Known& x, std::span<const int64_t> axes);
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,9 @@ class OnnxLowering {
         node_ = &node;
         lower(node);
       } catch (const UserError& fault) {
-        if (!reads_broken(node)) {  // else that is what is wrong
-          l_.add_fault(fmt::format("{}: {}{}", node.op, fault.what(),
-                                   node.name.empty() ? "" : " (" + node.name + ")"));
-        }
-        for (const std::string& made : node.out) broken_.insert(made);
+        note(node, fault.what());
+      } catch (const std::out_of_range&) {
+        note(node, "a list that it is told by is too short");
       }
     }
     return l_.finish(loss(), outputs());
@@ -40,6 +39,15 @@ class OnnxLowering {
 
  private:
   using Names = std::vector<std::string>;
+
+  // What is wrong with a node, unless something is wrong with what it reads; readers of it are not looked at.
+  void note(const OnnxNode& node, std::string_view fault) {
+    if (!reads_broken(node)) {
+      l_.add_fault(
+          fmt::format("{}: {}{}", node.op, fault, node.name.empty() ? "" : " (" + node.name + ")"));
+    }
+    for (const std::string& made : node.out) broken_.insert(made);
+  }
 
   // What a node reads.
 
@@ -184,7 +192,8 @@ class OnnxLowering {
   std::map<std::string, Known, std::less<>> known_;
   std::set<std::string, std::less<>> broken_;
   std::map<std::string, std::string, std::less<>>
-      not_a_number_;  // where something is none: of what
+      not_a_number_;                                     // where something is none: of what
+  std::map<std::string, Names, std::less<>> sequences_;  // parts of what was split
   int parts_ = 0;
 };
 

@@ -39,7 +39,7 @@ help:
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
-	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
+	@echo "make bench-fit     what one budget chooses, against everything typed by hand (MINUTES=9: stop cleanly; VIT=FILE: an exported net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -178,7 +178,8 @@ bench-techniques: build
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 bench-fit: build
-	@python3 bench/fit.py $(BUILD)/thimble --out docs/results/fit.md
+	@python3 bench/fit.py $(BUILD)/thimble --lines docs/results/fit.jsonl --out docs/results/fit.md \
+	        $(if $(MINUTES),--minutes $(MINUTES)) $(if $(VIT),--vit $(VIT))
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

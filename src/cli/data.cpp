@@ -183,9 +183,13 @@ Action add_tokens(CLI::App& data) {
       ->type_name("")
       ->required();
   tokens->add_option("--out", options->out, "Folder to write")->type_name("FOLDER")->required();
-  tokens->add_option("--by", *kind, "What a token is: bytes, characters or pieces (bytes)")
+  tokens->add_option("--by", *kind, "What a token is: bytes, characters, pieces or gpt2 (bytes)")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"bytes", "characters", "pieces"}));
+      ->check(CLI::IsMember({"bytes", "characters", "pieces", "gpt2"}));
+  tokens
+      ->add_option("--tokenizer", options->tokenizer,
+                   "gpt2: folder of vocab.json and merges.txt, as transformers saves them")
+      ->type_name("FOLDER");
   tokens->add_option("--valid", options->valid, "Text to test with (the last tenth)")
       ->type_name("FILE")
       ->expected(1);
@@ -202,13 +206,17 @@ Action add_tokens(CLI::App& data) {
   tokens->add_flag("--raw", options->raw, "16-bit tokens without a header, as nanoGPT has them");
   return [options, kind, tokens]() -> int {
     if (!tokens->parsed()) return -1;
-    for (const TokenKind one : {TokenKind::bytes, TokenKind::characters, TokenKind::pieces}) {
+    for (const TokenKind one :
+         {TokenKind::bytes, TokenKind::characters, TokenKind::pieces, TokenKind::gpt2}) {
       if (name_of(one) == *kind) options->kind = one;
     }
     const bool cut = options->merges > 0 || !options->codes.empty() ||
                      options->preparation.tokenise || options->preparation.lower_case;
     user_check(!cut || options->kind == TokenKind::pieces,
                "--merges, --codes, --tokenise and --lower are for --by pieces");
+    user_check((options->kind == TokenKind::gpt2) == !options->tokenizer.empty(),
+               "--by gpt2 and --tokenizer FOLDER, where its vocab.json and merges.txt are, go "
+               "together");
     options->say = tell;
     make_tokens(*options);
     return kOk;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "data/token_file.h"
 #include "data/token_set.h"
+#include "text/byte_bpe.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
 
@@ -15,7 +16,7 @@ namespace thimble {
 namespace {
 
 constexpr Bytes kMostText(int64_t{1} << 32);
-constexpr std::array<std::string_view, 3> kKinds = {"bytes", "characters", "pieces"};
+constexpr std::array<std::string_view, 4> kKinds = {"bytes", "characters", "pieces", "gpt2"};
 
 std::string checked_text(const std::string& path) {
   std::string text = read_text(path, "a text", kMostText);
@@ -37,8 +38,9 @@ class Encoder {
   virtual ~Encoder() = default;
   virtual int64_t vocabulary() const = 0;
   virtual void encode(const std::string& path, const Emit& emit) const = 0;
-  virtual std::string vocabulary_text() const { return ""; }
-  virtual std::string codes_text() const { return ""; }
+  // What has to lie beside the tokens, for text to become such tokens later: names of files and
+  // what is in them.
+  virtual std::vector<std::pair<std::string, std::string>> files() const { return {}; }
 };
 
 class ByBytes final : public Encoder {
@@ -72,7 +74,9 @@ class ByCharacters final : public Encoder {
     }
     emit(tokens);
   }
-  std::string vocabulary_text() const override { return characters_.to_text(); }
+  std::vector<std::pair<std::string, std::string>> files() const override {
+    return {{"vocabulary.txt", characters_.to_text()}};
+  }
 
  private:
   CharacterVocabulary characters_;
@@ -105,8 +109,9 @@ class ByPieces final : public Encoder {
       emit(tokens);
     });
   }
-  std::string vocabulary_text() const override { return pieces_->to_text(); }
-  std::string codes_text() const override { return codes_; }
+  std::vector<std::pair<std::string, std::string>> files() const override {
+    return {{"vocabulary.txt", pieces_->to_text()}, {"codes.bpe", codes_}};
+  }
 
  private:
   std::string pieces_of(std::string_view line) const {
@@ -127,9 +132,32 @@ class ByPieces final : public Encoder {
   std::unique_ptr<Vocabulary> pieces_;
 };
 
+class ByGpt2 final : public Encoder {
+ public:
+  explicit ByGpt2(const std::string& folder)
+      : folder_(folder), bpe_(ByteBpe::read(folder + "/vocab.json", folder + "/merges.txt")) {}
+  int64_t vocabulary() const override { return bpe_.size(); }
+  void encode(const std::string& path, const Emit& emit) const override {
+    emit(bpe_.encode(checked_text(path)));
+  }
+  std::vector<std::pair<std::string, std::string>> files() const override {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const char* name : {"vocab.json", "merges.txt"}) {
+      all.emplace_back(name,
+                       read_text(folder_ + "/" + name, "a tokenizer's file", kLargestJsonFile));
+    }
+    return all;
+  }
+
+ private:
+  const std::string folder_;
+  const ByteBpe bpe_;
+};
+
 std::unique_ptr<Encoder> make_encoder(const TokenOptions& options) {
   if (options.kind == TokenKind::bytes) return std::make_unique<ByBytes>();
   if (options.kind == TokenKind::pieces) return std::make_unique<ByPieces>(options);
+  if (options.kind == TokenKind::gpt2) return std::make_unique<ByGpt2>(options.tokenizer);
   std::vector<std::string> all = options.texts;
   all.insert(all.end(), options.valid.begin(), options.valid.end());
   return std::make_unique<ByCharacters>(all);
@@ -168,9 +196,6 @@ void make_tokens(const TokenOptions& options) {
   for (const std::string& path : options.valid) {
     encoder->encode(path, [&](std::span<const int32_t> tokens) { valid.write(tokens); });
   }
-  const auto write = [&](const char* name, const std::string& text) {
-    if (!text.empty()) write_file(options.out + "/" + name, text);
-  };
   nlohmann::json about = {{"vocabulary", encoder->vocabulary()},
                           {"by", std::string(name_of(options.kind))}};
   if (options.kind == TokenKind::pieces) {
@@ -180,9 +205,10 @@ void make_tokens(const TokenOptions& options) {
   }
   train.finish();
   valid.finish();
-  write("vocabulary.txt", encoder->vocabulary_text());
-  write("codes.bpe", encoder->codes_text());
-  write("tokens.json", json_text(about, 2) + "\n");
+  for (const auto& [name, text] : encoder->files()) {
+    if (!text.empty()) write_file(options.out + "/" + name, text);
+  }
+  write_file(options.out + "/tokens.json", json_text(about, 2) + "\n");
   options.say(fmt::format("{}: {} tokens to train on, {} to test with, of a vocabulary of {}",
                           options.out, train.count(), valid.count(), encoder->vocabulary()));
 }

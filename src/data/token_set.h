@@ -4,6 +4,7 @@
 //   tokens.json          how large the vocabulary is, and what its tokens are
 //   vocabulary.txt       of characters and of pieces
 //   codes.bpe            of pieces that are cut from words
+//   vocab.json, merges.txt   of GPT-2's tokens (text/byte_bpe.h)
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace thimble {
 
-enum class TokenKind : uint8_t { bytes, characters, pieces };
-std::string_view name_of(TokenKind kind);  // "bytes", "characters", "pieces"
+enum class TokenKind : uint8_t { bytes, characters, pieces, gpt2 };
+std::string_view name_of(TokenKind kind);  // "bytes", "characters", ...
 
 struct TokenOptions {
   std::string out;                      // folder
@@ -26,6 +27,7 @@ struct TokenOptions {
   PreparationOptions preparation = {};  // of pieces
   int64_t merges = 0;                   // likewise; learnt from the texts
   std::string codes = {};               // or read from here
+  std::string tokenizer = {};           // of gpt2: the folder of vocab.json and merges.txt
   bool raw = false;                     // files without a header, as nanoGPT has them
   std::function<void(const std::string& sentence)> say = {};
 };

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "data/token_set.h"
+#include "text/byte_bpe.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
 
@@ -50,6 +51,21 @@ class Characters final : public TokenText {
 
  private:
   const CharacterVocabulary characters_;
+};
+
+class Gpt2 final : public TokenText {
+ public:
+  explicit Gpt2(const std::string& folder)
+      : bpe_(ByteBpe::read(folder + "/vocab.json", folder + "/merges.txt")) {}
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    user_check(!find_malformed(text), "the prompt is not UTF-8; convert it");
+    return bpe_.encode(text);
+  }
+  std::string decode(std::span<const int32_t> tokens) const override { return bpe_.decode(tokens); }
+
+ private:
+  const ByteBpe bpe_;
 };
 
 class Pieces final : public TokenText {
@@ -102,10 +118,14 @@ class Pieces final : public TokenText {
 
 std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
   const std::string path = folder + "/tokens.json";
-  user_check(exists(path),
-             "'{}' does not say what its tokens are; name the folder that `thimble data tokens` "
-             "made with --data-dir, or choose --numbers",
-             folder);
+  // As transformers leaves them, beside files of tokens that others made.
+  const bool bare = exists(folder + "/vocab.json") && exists(folder + "/merges.txt");
+  if (bare && !exists(path)) return std::make_unique<Gpt2>(folder);
+  user_check(
+      exists(path),
+      "'{}' does not say what its tokens are; name with --data-dir the folder that `thimble "
+      "data tokens` made, or one with GPT-2's vocab.json and merges.txt, or choose --numbers",
+      folder);
   const nlohmann::json about = read_json(path, "a description of tokens");
   const std::string by = about.is_object() && about.contains("by") && about["by"].is_string()
                              ? about["by"].get<std::string>()
@@ -114,6 +134,7 @@ std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
     return about.contains(key) && about[key].is_boolean() && about[key].get<bool>();
   };
   if (by == name_of(TokenKind::bytes)) return std::make_unique<Bytes256>();
+  if (by == name_of(TokenKind::gpt2)) return std::make_unique<Gpt2>(folder);
   if (by == name_of(TokenKind::characters)) {
     return std::make_unique<Characters>(folder + "/vocabulary.txt");
   }

@@ -13,8 +13,8 @@ namespace thimble {
 
 class TokenText {
  public:
-  // By tokens.json and the files beside it. UserError where the folder says nothing of what its
-  // tokens are.
+  // By tokens.json and the files beside it, or by vocab.json and merges.txt alone. UserError where the
+  // folder says nothing of what its tokens are.
   static std::unique_ptr<TokenText> read(const std::string& folder);
   virtual ~TokenText() = default;
 

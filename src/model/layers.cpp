@@ -41,8 +41,14 @@ ValueId Layers::stored(ValueId value) {
 }
 
 ValueId Layers::weight(std::string_view name, const Shape& shape, Init init) {
-  return stored(
-      builder_.weight(name, {shape, options_.master ? DType::f32 : options_.storage}, init));
+  return stored(named(name, {shape, options_.master ? DType::f32 : options_.storage}, init));
+}
+
+ValueId Layers::named(std::string_view name, TensorType type, Init init) {
+  const ValueId known = builder_.graph().find(builder_.scoped(name));
+  if (!known.valid()) return builder_.weight(name, type, init);
+  internal_check(builder_.type(known) == type, "a weight is used with another shape");
+  return known;
 }
 
 ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride,
@@ -146,8 +152,8 @@ ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::strin
 ValueId Layers::layer_norm(std::string_view name, ValueId x, double epsilon) {
   const Builder::Scope scope(builder_, name);
   const TensorType channel = {{builder_.shape(x).back()}, DType::f32};
-  const ValueId gamma = builder_.weight("weight", channel, kOnes);
-  const ValueId beta = builder_.weight("bias", channel, {});
+  const ValueId gamma = named("weight", channel, kOnes);
+  const ValueId beta = named("bias", channel, {});
   return builder_.op("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
 }
 

@@ -30,7 +30,8 @@ class Layers {
   ValueId dropout(ValueId x);
   // The input that random bits are made of; the first call makes it.
   ValueId rng();
-  // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
+  // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast. The same
+  // name in the same scope is the same weight, whatever asks for it: rows may go through a layer in parts.
   ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
@@ -55,6 +56,8 @@ class Layers {
   bool training() const { return options_.training; }
 
  private:
+  // The weight of that name in the scope at hand, made where there is none.
+  ValueId named(std::string_view name, TensorType type, Init init);
   // The value in the storage type, through a cast where it is of another.
   ValueId stored(ValueId value);
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);

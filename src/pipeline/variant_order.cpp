@@ -14,7 +14,7 @@ void VariantOrder::put_first(size_t place, Bytes arena) {
   }
   const auto at = shapes_.begin() + static_cast<ptrdiff_t>(place);
   std::rotate(shapes_.begin(), at, at + 1);
-  if (++tries_ == kTries) shapes_ = largest_;
+  if (++tries_ == most_tries_) shapes_ = largest_;
 }
 
 }  // namespace thimble

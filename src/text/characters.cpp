@@ -39,6 +39,7 @@ bool is_in(std::span<const CodeRun> runs, char32_t c) { return find_run(runs, c)
 }  // namespace
 
 bool is_alphabetic(char32_t c) { return is_in(kAlphabetic, c); }
+bool is_letter(char32_t c) { return is_in(kLetter, c); }
 bool is_number(char32_t c) { return is_in(kNumber, c); }
 bool is_alphanumeric(char32_t c) { return is_in(kAlphabetic, c) || is_in(kDecimal, c); }
 bool is_lowercase(char32_t c) { return is_in(kLowercase, c); }

@@ -4,6 +4,7 @@
 namespace thimble {
 
 bool is_alphabetic(char32_t c);
+bool is_letter(char32_t c);        // alphabetic, but no mark and no numeral
 bool is_number(char32_t c);        // any kind of digit or numeral
 bool is_alphanumeric(char32_t c);  // a letter or a decimal digit
 bool is_lowercase(char32_t c);

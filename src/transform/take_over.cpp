@@ -64,7 +64,7 @@ class Order {
       order_.push_back(id);
       for (const ValueId output : std::views::reverse(graph_[id].outputs)) {
         for (const NodeId reader : std::views::reverse(readers_[output.at()])) {
-          if (reader < id) next.push_back(reader);
+          if (reader < first) next.push_back(reader);  // was passed by, waiting
         }
       }
     }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "data/wav.h"
+#include "recipe/settings.h"
 
 namespace thimble {
 namespace {
@@ -32,11 +33,14 @@ std::string wav(const std::vector<int16_t>& samples, uint32_t rate = 8000, uint1
 
 class SpokenDigits : public testing::Test {
  protected:
-  std::unique_ptr<Dataset> open(int64_t frames, int64_t features) {
+  std::unique_ptr<Dataset> open(int64_t length, int64_t features, const char* frames = "samples") {
+    Recipe recipe;
+    configure(recipe, {{"model", "lstm"}, {"data", "spoken_digits"}, {"frames", frames}});
     return open_dataset(
         "spoken_digits",
         {.folder = folder_.path(),
-         .wanted = {{.name = "sequence", .dtype = DType::f32, .shape = {frames, features}}}});
+         .wanted = {{.name = "sequence", .dtype = DType::f32, .shape = {length, features}}},
+         .settings = recipe.data.settings});
   }
   TemporaryFolder folder_;
 };
@@ -55,10 +59,35 @@ TEST_F(SpokenDigits, FramesOfEqualLoudness) {
                               {reinterpret_cast<std::byte*>(&label), 4, 4, 1}};
   data->read(Split::train, 0, parts);
   EXPECT_EQ(label, 3);
-  EXPECT_EQ(batch, (std::vector<float>{-7, -7, 1, -1, -7, -7, 1, 1, -7, -7, 1, -1, -7, -7, 1, 0}));
+  // Silence first, so that the recording ends where the frames do.
+  EXPECT_EQ(batch, (std::vector<float>{-7, -7, 0, 1, -7, -7, -1, 1, -7, -7, 1, 1, -7, -7, -1, 1}));
   data->read(Split::test, 0, parts);  // longer than there is room for
   EXPECT_EQ(label, 9);
   EXPECT_EQ(batch[14], 1);
+}
+
+// A tone of three turns in 16 samples, the second half of two frames: all in the third bin, but for what
+// the window lets pass beside it.
+TEST_F(SpokenDigits, FramesAsSpectra) {
+  std::vector<int16_t> tone;
+  for (int i = 0; i < 16; ++i) {
+    tone.push_back(static_cast<int16_t>(std::lround(8000 * std::cos(2 * M_PI * 3 * i / 16))));
+  }
+  spill(folder_ / "3_ann_7.wav", wav(tone));
+  spill(folder_ / "9_ann_0.wav", wav(tone));
+  const auto data = open(2, 8, "spectrum");
+  std::vector<float> frames(2 * 8);
+  const RecordPart parts[] = {{reinterpret_cast<std::byte*>(frames.data()), 32, 32, 2}, {}};
+  data->read(Split::train, 0, parts);
+  for (size_t k = 0; k < 8; ++k) {
+    EXPECT_NEAR(frames[k], std::log(0.1), 1e-6) << k;  // silence
+    // Half of sqrt(2), the amplitude at a mean square of one, times 16 and the window's mean of 1/2.
+    const double size = k == 3             ? 16 * std::sqrt(2) / 4
+                        : k == 2 || k == 4 ? 16 * std::sqrt(2) / 8
+                                           : 0;
+    EXPECT_NEAR(frames[8 + k], std::log(0.1 + size), 1e-3) << k;
+  }
+  EXPECT_TRUE(throws_saying<UserError>([&] { open(2, 2000, "spectrum"); }, "1024", "--features"));
 }
 
 TEST_F(SpokenDigits, FilesThatAreNone) {

@@ -11,6 +11,7 @@
 #include "data/pair_set.h"
 #include "data/token_file.h"
 #include "data/token_set.h"
+#include "data/token_text.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -58,6 +59,24 @@ class TextSets : public testing::Test {
 
   TemporaryFolder folder_;
 };
+
+TEST_F(TextSets, TokensOfGpt2) {
+  const std::string text = "The plan's memory: 3 bytes.\nGröße 東京";
+  spill(folder_ / "text", text);
+  make({.texts = {folder_ / "text"},
+        .valid = {folder_ / "text"},
+        .kind = TokenKind::gpt2,
+        .tokenizer = THIMBLE_TEST_TOKENIZER});
+  const auto set = tokens();
+  EXPECT_EQ(set->info().fields[0].limit, 400);
+  // What sampling asks later, of the folder of tokens or of the tokenizer's own.
+  const std::vector<int32_t> numbers = TokenText::read(THIMBLE_TEST_TOKENIZER)->encode(text);
+  const auto here = TokenText::read(folder_.path());
+  EXPECT_EQ(here->encode(text), numbers);
+  EXPECT_EQ(here->decode(numbers), text);
+  const std::vector<int32_t> first = read(*set, Split::train, 0)[0];
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), numbers.begin()));
+}
 
 TEST_F(TextSets, WindowsOfAStream) {
   spill(folder_ / "text", "abcdefghijklmnopqrst");  // 18 to train on, 2 to test with

@@ -169,6 +169,7 @@ inline std::vector<Net> nets() {
       "source-vocabulary=13,target-vocabulary=11";
   all.push_back({"dynamicconv", {.name = "dynamicconv:" + small, .batch = 3}});
   all.push_back({"lightconv", {.name = "lightconv:" + small, .batch = 2}});
+  all.push_back({"sliced_dynamicconv", {.name = "dynamicconv:slices=2," + small, .batch = 3}});
   all.push_back(
       {"sparse_dynamicconv", {.name = "dynamicconv:" + small, .batch = 2}, {.density = 0.4}});
   all.push_back(

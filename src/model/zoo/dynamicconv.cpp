@@ -4,6 +4,16 @@
 // front of a layer_norm. Convolutions have a linear layer before and behind, and softmaxed kernels:
 // computed from every position (dynamicconv) or learned (lightconv). dynamicconv-iwslt and
 // lightconv-iwslt are the published models for IWSLT'14 German-English.
+//
+// In training, rows can go through it in slices, all of them through a layer before the first goes on:
+//
+//   rows 0-31    ─▶ layer 0 ─┐ ┌▶ layer 1 ─┐ ┌▶ ...
+//   rows 32-63   ─▶ layer 0 ─┤ ├▶ layer 1 ─┤ ├▶ ...
+//   rows 64-95   ─▶ layer 0 ─┘ └▶ layer 1 ─┘ └▶ ...
+//
+// Between layers the values of all rows are there; inside of one, where that is computed again, those of a
+// slice. Unlike with microbatches, a layer's gradients are complete when its backward pass is, so that its
+// weights move then, and nothing keeps the gradients of all of them.
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +33,7 @@ struct Translator {
   double attention_dropout = 0.1;
   double kernel_dropout = 0.1;
   int64_t source_vocabulary = 0, target_vocabulary = 0;  // 0: the data's
+  int64_t slices = 1;
 };
 
 constexpr int64_t kPad = 0;                                  // the token that fills rows up
@@ -77,6 +88,12 @@ void fields(ModelOptions& options, Fields& list) {
   list.whole("target-vocabulary", net.target_vocabulary,
              {.least = 4, .most = kMostWidth, .open = 0},
              {.help = "tokens of the target", .usual = "the data's, else 6632", .matters = kAll});
+  list.whole(
+      "slices", net.slices, {.least = 1, .most = 4096},
+      {.help = "parts of the rows that go through each layer one after another",
+       .more = "dynamicconv: parts of the rows that go through each layer one after another: "
+               "inside of a layer, memory is that of a part, see [slices](#slices)",
+       .matters = kAll});
   list_dropout(options, list);
   const RealRange share = {.least = 0, .most = 1, .below = true};
   list.real("attention-dropout", net.attention_dropout, share,
@@ -134,21 +151,65 @@ class Network {
         net_(options),
         b_(net_.build()),
         rows_(options.batch),
-        length_(options.length) {}
+        length_(options.length) {
+    const int64_t slices = options.training ? std::min(own_.slices, rows_) : 1;
+    for (int64_t s = 0; s < slices; ++s) {
+      slices_.push_back({s * rows_ / slices, (s + 1) * rows_ / slices});
+    }
+  }
 
   Model build() {
     const ValueId source = net_.tokens("source", source_words(own_));
-    length_of_source_ = b_.input("source_length", {{rows_}, DType::i32});
-    net_.model().feeds.push_back({.value = length_of_source_, .field = "source_length"});
+    const ValueId lengths = b_.input("source_length", {{rows_}, DType::i32});
+    net_.model().feeds.push_back({.value = lengths, .field = "source_length"});
     const ValueId target = net_.tokens("target_in", target_words(own_));
-    const ValueId memory = encode(source);
-    ValueId x = decode(target, memory);
-    x = b_.op("reshape", {x}, {{"shape", std::vector<int64_t>{rows_ * length_, own_.width}}});
-    return net_.finish_tokens(
-        x, net_.weight("head.weight", {target_words(own_), own_.width}, table_init()));
+    lengths_of_sources_ = sliced(lengths);
+    std::vector<ValueId> x = decode(sliced(target), encode(sliced(source)));
+    for (ValueId& rows : x) {
+      const int64_t tokens = b_.shape(rows)[0] * length_;
+      rows = b_.op("reshape", {rows}, {{"shape", std::vector<int64_t>{tokens, own_.width}}});
+    }
+    const ValueId head = net_.weight("head.weight", {target_words(own_), own_.width}, table_init());
+    return x.size() == 1 ? net_.finish_tokens(x[0], head) : finish(x, head);
   }
 
  private:
+  struct Rows {
+    int64_t begin, end;
+  };
+
+  // The slices of a value with a row for each record.
+  std::vector<ValueId> sliced(ValueId all) {
+    std::vector<ValueId> parts;
+    for (const Rows& rows : slices_) {
+      parts.push_back(
+          slices_.size() == 1
+              ? all
+              : b_.op("slice", {all},
+                      {{"axis", int64_t{0}}, {"begin", rows.begin}, {"end", rows.end}}));
+    }
+    return parts;
+  }
+
+  // The sums of what the slices lose.
+  Model finish(const std::vector<ValueId>& x, ValueId head) {
+    const std::vector<ValueId> targets = sliced(net_.tokens("targets", target_words(own_)));
+    std::vector<ValueId> sums = net_.token_loss(x[0], head, targets[0]);
+    for (size_t s = 1; s < x.size(); ++s) {
+      const std::vector<ValueId> made = net_.token_loss(x[s], head, targets[s]);
+      for (const size_t k : {size_t{0}, size_t{2}, size_t{3}}) {
+        sums[k] = b_.op("add", {sums[k], made[k]});
+      }
+    }
+    return net_.finish_token_losses(sums[0], sums[2], sums[3]);
+  }
+
+  // What `layer` makes of every slice, one after another.
+  template <class Layer>
+  void through(std::vector<ValueId>& x, Layer&& layer) {
+    for (slice_ = 0; slice_ < x.size(); ++slice_) x[slice_] = layer(x[slice_]);
+  }
+
   // Embeddings, their padding zero, and positions.
   ValueId embed(ValueId tokens, int64_t vocabulary) {
     const ValueId table = net_.weight("tokens.weight", {vocabulary, own_.width}, table_init());
@@ -160,25 +221,30 @@ class Network {
     return net_.dropout(b_.op("add", {x, places}));
   }
 
-  ValueId encode(ValueId source) {
+  std::vector<ValueId> encode(std::vector<ValueId> x) {
     const Builder::Scope scope(b_, "encoder");
-    ValueId x = embed(source, source_words(own_));
+    through(x, [&](ValueId tokens) { return embed(tokens, source_words(own_)); });
     for (int64_t layer = 0; layer < own_.encoder; ++layer) {
       const Builder::Scope of_layer(b_, fmt::format("layer{}", layer));
-      x = beside("conv", x, convolution(x, kernel_of(layer), false));
-      x = beside("mlp", x, perceptron(x));
+      through(x, [&](ValueId in) {
+        return beside("conv", in, convolution(in, kernel_of(layer), false));
+      });
+      through(x, [&](ValueId in) { return beside("mlp", in, perceptron(in)); });
     }
     return x;
   }
 
-  ValueId decode(ValueId target, ValueId memory) {
+  std::vector<ValueId> decode(std::vector<ValueId> x, const std::vector<ValueId>& memory) {
     const Builder::Scope scope(b_, "decoder");
-    ValueId x = embed(target, target_words(own_));
+    through(x, [&](ValueId tokens) { return embed(tokens, target_words(own_)); });
     for (int64_t layer = 0; layer < own_.decoder; ++layer) {
       const Builder::Scope of_layer(b_, fmt::format("layer{}", layer));
-      x = beside("conv", x, convolution(x, kernel_of(layer), true));
-      x = beside("attention", x, attention(x, memory));
-      x = beside("mlp", x, perceptron(x));
+      through(x, [&](ValueId in) {
+        return beside("conv", in, convolution(in, kernel_of(layer), true));
+      });
+      through(x,
+              [&](ValueId in) { return beside("attention", in, attention(in, memory[slice_])); });
+      through(x, [&](ValueId in) { return beside("mlp", in, perceptron(in)); });
     }
     return x;
   }
@@ -209,7 +275,7 @@ class Network {
     }
     Attrs attrs = {{"heads", own_.heads}, {"kernel", kernel}, {"causal", int64_t{causal}}};
     std::vector<ValueId> inputs = {x, kernels};
-    if (!causal) inputs.push_back(length_of_source_);
+    if (!causal) inputs.push_back(lengths_of_sources_[slice_]);
     attrs.set("padded", int64_t{!causal});
     add_dropout(own_.kernel_dropout, attrs, inputs);
     x = b_.op(learned ? "light_conv" : "dynamic_conv", inputs, attrs);
@@ -218,9 +284,9 @@ class Network {
 
   ValueId attention(ValueId x, ValueId memory) {
     const Builder::Scope scope(b_, "attention");
-    std::vector<ValueId> inputs = {linear("query", x, own_.width),
-                                   linear("key", memory, own_.width),
-                                   linear("value", memory, own_.width), length_of_source_};
+    std::vector<ValueId> inputs = {
+        linear("query", x, own_.width), linear("key", memory, own_.width),
+        linear("value", memory, own_.width), lengths_of_sources_[slice_]};
     Attrs attrs = {{"heads", own_.heads}, {"padded", int64_t{1}}};
     add_dropout(own_.attention_dropout, attrs, inputs);
     return linear("out", b_.op("attention", inputs, attrs), own_.width);
@@ -254,7 +320,9 @@ class Network {
   Layers net_;
   Builder& b_;
   const int64_t rows_, length_;
-  ValueId length_of_source_;
+  std::vector<Rows> slices_;
+  std::vector<ValueId> lengths_of_sources_;  // by slice
+  size_t slice_ = 0;                         // the one that is being built
 };
 
 Model build(const ModelOptions& options) { return Network(options).build(); }

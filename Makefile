@@ -14,7 +14,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch fuzz test-cuda sanitize-cuda \
         deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
@@ -27,6 +27,7 @@ help:
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
+	@echo "make fuzz       Clang's libFuzzer on readers of network files, SECONDS=60 each (installs clang)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -38,7 +39,7 @@ help:
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
-	@echo "make bench-fit     what one budget chooses, against everything typed by hand"
+	@echo "make bench-fit     what one budget chooses, against everything typed by hand (MINUTES=9: stop cleanly; VIT=FILE: an exported net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -120,11 +121,29 @@ $(TORCH_VENV)/bin/python:
 	@python3 -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
 	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
-	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers onnx onnxscript || { rm -rf $(TORCH_VENV); exit 1; }
 
-test-torch: build $(TORCH)
+test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/train.py
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
+	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
+
+# What breaks a reader is left in build/fuzz, KIND-...; SECONDS is of each.
+SECONDS ?= 60
+
+fuzz:
+	@tools/setup clang libclang-rt-14-dev
+	@tools/setup
+	@mkdir -p build/fuzz/corpus/net build/fuzz/corpus/onnx
+	@cmake --preset fuzz $(LAUNCHER) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
+	@cmake --build build/fuzz --target fuzz_net fuzz_onnx -j $(JOBS)
+	@cp tests/import/nets/*.json build/fuzz/corpus/net; cp tests/import/nets/*.onnx build/fuzz/corpus/onnx
+	@for kind in net onnx; do \
+	  build/fuzz/tests/fuzz_$$kind -max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/$$kind- build/fuzz/corpus/$$kind || exit 1; \
+	done
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
@@ -167,7 +186,8 @@ bench-techniques: build
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 bench-fit: build
-	@python3 bench/fit.py $(BUILD)/thimble --out docs/results/fit.md
+	@python3 bench/fit.py $(BUILD)/thimble --lines docs/results/fit.jsonl --out docs/results/fit.md \
+	        $(if $(MINUTES),--minutes $(MINUTES)) $(if $(VIT),--vit $(VIT))
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

@@ -12,6 +12,11 @@ Batches of your own: an iterable of NumPy, PyTorch or DLPack arrays (any DataLoa
 `Run.step(batch)` in a loop of your own. See docs/python.md.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from ._errors import Bug, DeviceError, DoesNotFit, Error, OutOfMemory, Stopped, UserError
 from ._figures import Figures, Progress
 from ._library import c as _c
@@ -22,3 +27,10 @@ __version__: str = _c.version().decode()
 
 __all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "OutOfMemory", "Plan",
            "Progress", "Run", "Stopped", "UserError", "plan", "train", "verify", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """thimble.torch, which needs PyTorch, when it is asked for."""
+    if name == "torch":
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module 'thimble' has no attribute '{name}'")

@@ -72,6 +72,14 @@ class Writer:
             view[lead + (slice(at, at + count),)] = rows
 
 
+def _length(items: Any) -> int:
+    """How many there are; 0: it does not say."""
+    try:
+        return len(items)
+    except TypeError:
+        return 0
+
+
 class Loader:
     """Steps of batches out of an iterable, which is gone through again for every epoch."""
 
@@ -86,10 +94,12 @@ class Loader:
 
     def epoch(self) -> int:
         """Whole batches of an epoch, where that is known; else 0."""
-        records = getattr(self._batches, "dataset", None)
-        if hasattr(records, "__len__"):
-            return max(1, len(records) // self.batch)
-        return len(self._batches) if hasattr(self._batches, "__len__") else 0
+        if getattr(self._batches, "batch_size", None) is not None:  # of a DataLoader
+            for part in ("sampler", "dataset"):
+                records = _length(getattr(self._batches, part, None))
+                if records:
+                    return max(1, records // self.batch)
+        return _length(self._batches)
 
     def skip(self, steps: int) -> None:
         """Goes to where a run stood after so many steps."""
@@ -113,10 +123,11 @@ class Loader:
             self._rest(rows)
 
     def _begin(self) -> None:
-        if self._again and iter(self._batches) is self._batches:
+        iterator = iter(self._batches)
+        if self._again and iterator is self._batches:
             raise UserError("the batches ended early: an iterator is gone through once; give a "
                             "list or a DataLoader, or ask for fewer steps")
-        self._iterator = iter(self._batches)
+        self._iterator = iterator
         self._drawn = 0
 
     def _end(self) -> None:

@@ -12,11 +12,14 @@ gives its loss itself, as those of transformers do when a batch has labels. See 
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import struct
 import tempfile
-from typing import Any, Callable, Iterable
+import warnings
+from collections import abc
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
@@ -136,7 +139,8 @@ def plan(
         )[0]
 
 
-def _planned(model, loss, example, optimizer, memory, path, recipe):
+def _planned(model, loss, example, optimizer, memory, path, recipe, goes_on=None):
+    """The plan, and the names of buffers that count; `goes_on`: the folder of the run that it is for."""
     import thimble
 
     of_torch = isinstance(optimizer, torch.optim.Optimizer)
@@ -144,7 +148,10 @@ def _planned(model, loss, example, optimizer, memory, path, recipe):
     settings = settings_of(optimizer) if of_torch else {"optimizer": optimizer}
     if settings.get("lr") == 0:
         raise CannotExport("the optimizer's rate is 0")
-    return thimble.plan(path, memory=memory, **{**settings, **recipe}), counters
+    if of_torch and optimizer.state:
+        warnings.warn("thimble: what the optimizer gathered before is left behind: it begins anew", stacklevel=3)
+    settings = {"memory": memory, **settings, **recipe}
+    return thimble.Plan(path, settings, with_data=False, goes_on=goes_on), counters
 
 
 def train(
@@ -154,79 +161,133 @@ def train(
     *,
     optimizer: torch.optim.Optimizer | str | None = None,
     memory: str | int | None = None,
-    scheduler: Callable[[int], float] | list[float] | None = None,
+    scheduler: Callable[[int], float] | list[float] | Any | None = None,
     test: Iterable | None = None,
     out: str | os.PathLike[str] | None = None,
+    resume: bool | str = False,
+    overwrite: bool = False,
     progress: Callable | None = None,
     **recipe: Any,
 ):
     """Trains the module on the loader's batches and gives it what came of it; the run.
 
-    scheduler   what the optimizer's rate is multiplied by at a step: a function of it, or a list
+    scheduler   what the optimizer's rate is multiplied by at a step: a function of it, or a list; or one
+                of torch.optim.lr_scheduler, moved on after every step
     test        batches to test on: the module's loss and accuracy in evaluation mode
     out         a folder of checkpoints; the network file is there too
+    resume      True: from the latest in `out`; "auto": likewise, if there is one
+    overwrite   True: start again where `out` has a checkpoint
+    progress    called after every step; where it returns True, the run stops
     recipe      any setting of Thimble's: epochs=3, steps=1000, device="cuda", precision="bf16"
+
+    Whatever ends the run early comes out as it is; the module has then what came of the steps before.
     """
     import thimble
 
-    example = next(iter(loader))
+    begun = iter(loader)
+    example = next(begun, None)
+    if example is None:
+        raise thimble.UserError("the batches ended early: the loader has none")
     if "epochs" not in recipe and "steps" not in recipe:
         recipe["epochs"] = 1
-    rate = None
-    if scheduler is not None:
-        factor = (
-            scheduler
-            if callable(scheduler)
-            else lambda step: scheduler[min(step, len(scheduler) - 1)]
-        )
-        rate = lambda step, scheduled: scheduled * factor(step)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "net.json")
         if out is not None:
             os.makedirs(out, exist_ok=True)
-            path = os.path.join(out, "net.json")
-        planned, counters = _planned(model, loss, example, optimizer, memory, path, recipe)
-        names, _ = fields_of(model, loss, example)
+        path = os.path.join(folder if out is None else out, "net.json")
+        planned, counters = _planned(
+            model,
+            loss,
+            example,
+            optimizer,
+            memory,
+            path,
+            recipe,
+            goes_on=out if resume else None,
+        )
+        names = list(fields_of(model, loss, example)[0])
+        first = itertools.chain([example], begun)  # what was looked at is trained on, too
         run = thimble.Run(
             planned,
-            _named(loader, list(names)),
-            test=None if test is None else _named(test, list(names)),
+            _named(first, names) if begun is loader else _Epochs(loader, names, first),
+            test=None if test is None else _Epochs(test, names),
             out=out,
-            rate=rate,
+            resume=resume,
+            overwrite=overwrite,
+            rate=_rate_of(scheduler, optimizer),
         )
+        before = run.steps
         try:
             run.train(progress)
         finally:
-            load(model, run, counters)
+            load(model, run, counters, run.steps - before)
         return run
 
 
-class _named:
-    """Batches by the names of the net's inputs; as long as the loader, and as often."""
+def _rate_of(scheduler, optimizer) -> Callable[[int, float], float] | None:
+    """A schedule as a run asks for it: (step, the recipe's rate) -> the rate of the step."""
+    if scheduler is None:
+        return None
+    if hasattr(scheduler, "get_last_lr"):
+        if getattr(scheduler, "optimizer", None) is not optimizer:
+            raise CannotExport("the scheduler is of another optimizer than the one that is given")
+        share = [group["lr"] / optimizer.param_groups[0]["lr"] for group in optimizer.param_groups]
 
-    def __init__(self, loader, names):
-        self.loader, self.names = loader, names
+        def scheduled(step: int, _: float) -> float:
+            with warnings.catch_warnings():  # PyTorch's optimizer makes no steps of its own here
+                warnings.simplefilter("ignore")
+                while scheduler.last_epoch < step:
+                    scheduler.step()
+            rates = scheduler.get_last_lr()
+            if any(abs(r - s * rates[0]) > 1e-6 * abs(r) for r, s in zip(rates, share)):
+                raise CannotExport(
+                    "the scheduler changes the rates of groups of parameters by different factors; "
+                    "one factor for all can be"
+                )
+            return rates[0]
+
+        return scheduled
+    if callable(scheduler):
+        return lambda step, rate: rate * scheduler(step)
+    factors = list(scheduler)
+    if not factors:
+        raise CannotExport("the schedule is an empty list")
+    return lambda step, rate: rate * factors[min(step, len(factors) - 1)]
+
+
+def _named(batches: Iterable, names: list[str]) -> Iterator[dict]:
+    for batch in batches:
+        if isinstance(batch, abc.Mapping):
+            yield dict(batch)
+        else:
+            yield dict(zip(names, batch if isinstance(batch, (tuple, list)) else [batch]))
+
+
+class _Epochs:
+    """Batches by the names of the net's inputs; as many as the loader has, and as often. `first`: those
+    of the first epoch, where it has begun."""
+
+    def __init__(self, loader: Iterable, names: list[str], first: Iterable | None = None):
+        self.loader, self.names, self._first = loader, names, first
+        for part in ("sampler", "dataset", "batch_size"):  # of a DataLoader
+            if hasattr(loader, part):
+                setattr(self, part, getattr(loader, part))
 
     def __iter__(self):
-        for batch in self.loader:
-            yield (
-                batch
-                if isinstance(batch, dict)
-                else dict(zip(self.names, batch if isinstance(batch, (tuple, list)) else [batch]))
-            )
+        first, self._first = self._first, None
+        return _named(self.loader if first is None else first, self.names)
 
     def __len__(self):
         return len(self.loader)
 
 
-def load(model: torch.nn.Module, run, counters: Iterable[str] = ()) -> None:
-    """Gives the module the run's parameters and buffers."""
+def load(model: torch.nn.Module, run, counters: Iterable[str] = (), steps: int = 0) -> None:
+    """Gives the module the run's parameters and buffers; `counters` go on by `steps`."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "weights.safetensors")
         run.export(path)
         load_file(model, path)
     for name in counters:
-        model.get_buffer(name).add_(run.steps)
+        model.get_buffer(name).add_(steps)
 
 
 def load_file(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:

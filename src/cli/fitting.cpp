@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/console.h"
+#include "comm/agreement.h"
 #include "fit/first_times.h"
 #include "fit/memory_limit.h"
 
@@ -48,20 +51,32 @@ void report(const DoesNotFit& fault, bool json) {
 
 }  // namespace
 
-Recipe with_budget_in_bytes(Recipe recipe) {
+Recipe with_budget_in_bytes(Recipe recipe, World* world) {
   if (recipe.memory != kAutomaticMemory) return recipe;
-  const MemoryLimit limit = memory_limit(*make_backend(recipe.device, recipe.on));
-  say("--memory auto: {} ({} bytes): {} is {}, of which {} stay free\n", to_string(limit.budget),
-      limit.budget.count, limit.from, to_string(limit.available), to_string(limit.margin));
-  recipe.memory = limit.budget;
+  const auto backend = make_backend(recipe.device, recipe.on);
+  const MemoryLimit limit = memory_limit(*backend);
+  Bytes budget = limit.budget;
+  std::string shared;
+  if (world != nullptr) {
+    if (!backend->remote()) budget = Bytes(budget.count / world->here());
+    const auto all = gathered(world->ranks(), static_cast<double>(budget.count));
+    budget = Bytes(static_cast<int64_t>(*std::ranges::min_element(all)));
+    shared = fmt::format(" for each of {} ranks", world->size());
+  }
+  if (world == nullptr || world->first()) {
+    say("--memory auto: {} ({} bytes){}: {} is {}, of which {} stay free\n", to_string(budget),
+        budget.count, shared, limit.from, to_string(limit.available), to_string(limit.margin));
+  }
+  recipe.memory = budget;
   return recipe;
 }
 
-std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json,
-                                          Measuring measuring) {
-  const Recipe recipe = with_budget_in_bytes(resolved.recipe);
-  const bool fitted_too = is_fitted(recipe, resolved.said);
-  if (fitted_too || measuring == Measuring::always) {
+std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json, Measuring measuring,
+                                          World* world) {
+  const Recipe recipe = with_budget_in_bytes(resolved.recipe, world);
+  const bool speaks = world == nullptr || world->first();
+  const bool measures = measuring == Measuring::always || is_fitted(recipe, resolved.said);
+  if (measures && world == nullptr) {
     if (const auto first = measure_first_times(recipe)) {
       say("measured {} kernels in {:.1f} s, for times one can believe (kept in {}; `--costs "
           "modelled` leaves it out)\n",
@@ -70,15 +85,15 @@ std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json,
   }
   auto planned = plan_within_budget(recipe, resolved.said);
   if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
-    report(*fault, json);
+    if (speaks) report(*fault, json);
     return std::nullopt;
   }
   if (const auto* const infeasible = std::get_if<Infeasible>(&planned)) {
-    report(recipe, *infeasible, json);
+    if (speaks) report(recipe, *infeasible, json);
     return std::nullopt;
   }
   auto& ready = std::get<PlannedByBudget>(planned);
-  if (!json && ready.fit) say_choices(*ready.fit, ready.training);
+  if (!json && speaks && ready.fit) say_choices(*ready.fit, ready.training);
   return std::move(ready);
 }
 

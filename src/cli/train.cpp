@@ -245,9 +245,7 @@ int train(const Flags& typed, World* world) {
                  to_json(resolved.recipe), options.fingerprint});
   }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  // Ranks do not measure by themselves: their times would differ, and so would their plans.
-  auto by_command = plan_asked(resolved, flags.recipe.json,
-                               world == nullptr ? Measuring::always : Measuring::by_budgets);
+  auto by_command = plan_asked(resolved, flags.recipe.json, Measuring::always, world);
   if (!by_command) return kInfeasible;
   PlannedTraining* const planned = &by_command->training;
   if (world != nullptr) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fit/fit.h"
+#include "report/explanation.h"
 
 namespace thimble {
 

@@ -89,11 +89,12 @@ std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
       if (asked == kLeastMemory) budget = steps.smallest().arena;
       continue;
     }
-    FitReport report = {.allow = allow_,
-                        .shares = shares_of(typed_, *pick, plain(), *backend_),
-                        .flags = typed_out(recipe, pick->step->candidate()),
-                        .plain_arena = plain().once().arena,
-                        .plain_ms = plain().once().seconds * 1e3};
+    FitReport report;
+    report.allow = allow_;
+    report.flags = typed_out(recipe, pick->step->candidate());
+    report.plain_arena = plain().once().arena;
+    report.plain_ms = plain().once().seconds * 1e3;
+    report.shares = shares_of(typed_, *pick, plain(), *backend_);
     for (const auto& step : steps.steps()) {
       ++report.tried;
       report.planned += step->was_planned() ? 1 : 0;
@@ -101,6 +102,7 @@ std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     training->plan_seconds = report.seconds;
+    training->choices = static_cast<const BudgetChoices&>(report);
     return Fitted{std::move(*training), std::move(report)};
   }
   return does_not_fit(budget);

@@ -12,19 +12,15 @@
 #include <vector>
 
 #include "fit/search.h"
-#include "report/explanation.h"
 
 namespace thimble {
 
 // What was chosen.
-struct FitReport {
+struct FitReport : BudgetChoices {
   Tier allow = Tier::equivalent;
-  std::vector<TechniqueShare> shares;  // milder ones first; recomputation last
-  std::string flags;                   // all that was chosen and the budget, to be typed
-  Bytes plain_arena;                   // as typed, everything kept
-  double plain_ms = 0;
-  int tried = 0;    // steps that were built
-  int planned = 0;  // of which planned in full
+  std::string flags;  // all that was chosen and the budget, to be typed
+  int tried = 0;      // steps that were built
+  int planned = 0;    // of which planned in full
   double seconds = 0;
 };
 struct Fitted {

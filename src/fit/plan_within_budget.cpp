@@ -13,16 +13,13 @@ namespace thimble {
 namespace {
 
 nlohmann::json to_json(const FitReport& fit) {
-  nlohmann::json choices = nlohmann::json::array();
-  for (const TechniqueShare& share : fit.shares) choices.push_back(to_json(share));
-  return {{"allow", name_of(fit.allow)},
-          {"choices", choices},
-          {"plain_arena_bytes", fit.plain_arena.count},
-          {"plain_step_ms", fit.plain_ms},
-          {"flags", fit.flags},
-          {"steps_tried", fit.tried},
-          {"steps_planned", fit.planned},
-          {"seconds", fit.seconds}};
+  nlohmann::json json = to_json(static_cast<const BudgetChoices&>(fit));
+  json.update({{"allow", name_of(fit.allow)},
+               {"flags", fit.flags},
+               {"steps_tried", fit.tried},
+               {"steps_planned", fit.planned},
+               {"seconds", fit.seconds}});
+  return json;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "plan/make_plan.h"
@@ -56,8 +57,11 @@ class Shortlist {
     std::vector<Combination> all;
     combine(none, 0, all);
     constexpr size_t kAllOfThem = 40;
-    if (all.size() > kAllOfThem) keep_promising(all);
-    for (const Combination& combination : all) build(combination);
+    if (all.size() > kAllOfThem) {
+      build_promising(all);
+    } else {
+      for (const Combination& combination : all) build(combination);
+    }
     return std::move(steps_);
   }
 
@@ -158,69 +162,101 @@ class Shortlist {
     }
   }
 
-  // Leaves those that look fastest for some budget, those of little harm first where it is close, and
-  // the smallest, which alone may compute things again: where so much can be combined, there is a plan
-  // without it for every budget but the smallest.
-  void keep_promising(std::vector<Combination>& all) {
-    struct Entry {
-      Combination combination;
-      Parts parts;
-      double harm = 0;
-    };
+  struct Entry {
+    Combination combination;
+    Parts parts;  // estimated, or, once it is built, its own
+    double harm = 0;
+    bool built = false;
+    std::optional<bool> valid = {};  // when it was asked for
+  };
+
+  bool is_valid(Entry& entry) const {
+    if (!entry.valid) entry.valid = goes_together(entry.combination);
+    return *entry.valid;
+  }
+
+  // Builds those that are fastest for some budget, of no more than each degree of harm, and the
+  // smallest, which alone may compute things again: where so much can be combined, there is a plan
+  // without it for every budget but the smallest. An estimate that makes one the fastest is put right
+  // by building it, and the choice made again.
+  void build_promising(const std::vector<Combination>& all) {
     std::vector<Entry> entries;
-    double least = kNever, most = 0;
+    double least = kNever;
     for (const Combination& combination : all) {
       entries.push_back({combination, estimate(combination), harm(combination)});
       least = std::min(least, floor_of(entries.back().parts));
     }
-    most = plain_.persistent + plain_.carried + plain_.activations;
-    std::vector<Combination> kept;
-    const auto keep = [&](const Entry& entry) {
-      if (std::ranges::find(kept, entry.combination) == kept.end())
-        kept.push_back(entry.combination);
-    };
+    build_smallest(entries);
+    std::set<double> levels;
+    for (const std::vector<Change>& changes : choices_) {
+      for (const Change& change : changes) levels.insert(change.harm);
+    }
+    const double most = plain_.persistent + plain_.carried + plain_.activations;
     constexpr int kBudgets = 24;
     for (int i = 0; i < kBudgets; ++i) {
       const double budget = least * std::pow(most / least, (i + 0.5) / kBudgets);
-      const Entry* fastest = nullptr;
-      for (const Entry& entry : entries) {
-        const double seconds = seconds_within(entry.parts, budget);
-        const double so_far = fastest == nullptr ? kNever : seconds_within(fastest->parts, budget);
-        if (seconds < so_far && goes_together(entry.combination)) fastest = &entry;
-      }
-      if (fastest == nullptr) continue;
-      keep(*fastest);
-      const Entry* gentle = fastest;
-      constexpr double kClose = 1.08;
-      for (const Entry& entry : entries) {
-        const bool close =
-            seconds_within(entry.parts, budget) <= kClose * seconds_within(fastest->parts, budget);
-        if (close && entry.harm < gentle->harm && goes_together(entry.combination)) {
-          gentle = &entry;
+      for (const double level : levels) {
+        Entry* fastest = find_fastest(entries, budget, level);
+        while (fastest != nullptr && !fastest->built && may_build_more()) {
+          build(*fastest);
+          fastest = find_fastest(entries, budget, level);
         }
       }
-      keep(*gentle);
     }
-    std::ranges::stable_sort(entries, {}, [](const Entry& e) { return floor_of(e.parts); });
-    constexpr size_t kSmallest = 3;
-    for (const Entry& entry : entries) {
-      if (recompute_.size() == kSmallest) break;
-      if (!goes_together(entry.combination)) continue;
+  }
+
+  void build(Entry& entry) {
+    const FitStep* const step = build(entry.combination);
+    entry.built = true;
+    entry.valid = step != nullptr;
+    if (step != nullptr) entry.parts = parts_of(*step);
+  }
+
+  // So large that building another would take too long.
+  bool may_build_more() const {
+    constexpr size_t kNodes = 60'000;
+    size_t nodes = 0;
+    for (const auto& step : steps_) nodes += step->graph().nodes.size();
+    return nodes < kNodes;
+  }
+
+  Entry* find_fastest(std::vector<Entry>& entries, double budget, double level) const {
+    Entry* fastest = nullptr;
+    double seconds = kNever;
+    for (Entry& entry : entries) {
+      const double takes = seconds_within(entry.parts, budget);
+      if (entry.harm > level || takes >= seconds || !is_valid(entry)) continue;
+      fastest = &entry;
+      seconds = takes;
+    }
+    return fastest;
+  }
+
+  // The smallest few, and, since estimates are roughest of what is the last resort, the smallest of
+  // each choice of it.
+  void build_smallest(std::vector<Entry>& entries) {
+    std::vector<Entry*> smallest_first;
+    for (Entry& entry : entries) smallest_first.push_back(&entry);
+    std::ranges::stable_sort(smallest_first, {}, [](const Entry* e) { return floor_of(e->parts); });
+    const auto take = [&](Entry& entry) {
+      if (std::ranges::find(recompute_, entry.combination) != recompute_.end()) return;
       recompute_.push_back(entry.combination);
-      keep(entry);
+    };
+    constexpr size_t kSmallest = 3;
+    for (Entry* entry : smallest_first) {
+      if (recompute_.size() == kSmallest) break;
+      if (is_valid(*entry)) take(*entry);
     }
-    // Estimates are rough, and roughest of what is the last resort: the smallest of each choice of it.
     for (size_t choice = 1; choice <= choices_.back().size(); ++choice) {
-      for (const Entry& entry : entries) {
-        if (entry.combination.back() != choice || !goes_together(entry.combination)) continue;
-        if (std::ranges::find(recompute_, entry.combination) == recompute_.end()) {
-          recompute_.push_back(entry.combination);
-        }
-        keep(entry);
+      for (Entry* entry : smallest_first) {
+        if (entry->combination.back() != choice || !is_valid(*entry)) continue;
+        take(*entry);
         break;
       }
     }
-    all = std::move(kept);
+    for (Entry* entry : smallest_first) {
+      if (std::ranges::find(recompute_, entry->combination) != recompute_.end()) build(*entry);
+    }
   }
 
   const Recipe typed_;

@@ -266,15 +266,14 @@ Laid Lowering::in(const NetNode& node, size_t i) {
   return found->second;
 }
 
-ValueId Lowering::stored(ValueId value) {
-  const DType dtype = builder_.type(value).dtype;
-  if (dtype == options_.storage) return value;
-  return builder_.op("cast", {value}, {{"dtype", std::string(name_of(options_.storage))}});
+ValueId Lowering::in_dtype(ValueId value, DType dtype) {
+  if (builder_.type(value).dtype == dtype) return value;
+  return builder_.op("cast", {value}, {{"dtype", std::string(name_of(dtype))}});
 }
 
 Laid Lowering::stored_in(const NetNode& node, size_t i) {
   Laid x = in(node, i);
-  x.value = stored(x.value);
+  x.value = node.attrs.has("whole") ? in_dtype(x.value, DType::f32) : stored(x.value);
   return x;
 }
 

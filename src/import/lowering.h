@@ -75,9 +75,11 @@ class Lowering {
   double number(const NetNode& node, size_t i) const { return *node.in[i].number; }
   // Input i, which must be there.
   Laid in(const NetNode& node, size_t i);
-  // In the type that activations are kept in.
+  // In the type that activations are kept in; of nodes that compute whole numbers ("whole") in f32, which
+  // has them exactly.
   Laid stored_in(const NetNode& node, size_t i);
-  ValueId stored(ValueId value);
+  ValueId stored(ValueId value) { return in_dtype(value, options_.storage); }
+  ValueId in_dtype(ValueId value, DType dtype);
   // In the net's order of axes.
   ValueId plain_in(const NetNode& node, size_t i) { return plain(builder_, in(node, i)); }
   // A norm's scale or shift in f32 [channels]; where there is none, that number for each.

@@ -68,7 +68,7 @@ std::optional<std::string> find_fault(const PlanFile& file) {
 void save_plan(const std::string& path, const PlannedTraining& planned) {
   std::vector<ShapedPlan> plans;
   for (const auto& variant : planned.variants) plans.push_back({variant->shape, variant->plan});
-  save_plan(path, planned.recipe, plans);
+  save_plan(path, planned.recipe, plans, planned.choices);
 }
 
 }  // namespace thimble

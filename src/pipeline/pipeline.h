@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "pipeline/pricing.h"
 #include "pipeline/training_graph.h"
 #include "pipeline/variant.h"
+#include "recipe/budget_choices.h"
 #include "recipe/recipe.h"
 
 namespace thimble {
@@ -21,7 +23,8 @@ struct PlannedTraining {
   Microbatches microbatches;
   std::vector<std::unique_ptr<Variant>> variants;  // of a step, as step_shapes() has them
   Tier tier = Tier::exact;
-  double plan_seconds = 0;  // graph, costs, plan and verification
+  double plan_seconds = 0;                    // graph, costs, plan and verification
+  std::optional<BudgetChoices> choices = {};  // none: no budget chose
 
   // Of full microbatches, the longest: its arena is the run's, its predicted cost that of a step.
   const Variant& full() const { return *variants.front(); }

@@ -27,10 +27,12 @@ ShapedPlan shaped_from(const nlohmann::json& json) {
 
 }  // namespace
 
-void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans) {
+void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans,
+               const std::optional<BudgetChoices>& choices) {
   nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}};
   file.update(shaped_json(plans.front()));
   for (const ShapedPlan& other : plans.subspan(1)) file["others"].push_back(shaped_json(other));
+  if (choices) file["fit"] = to_json(*choices);
   write_file(path, json_text(file) + "\n");
 }
 
@@ -49,6 +51,7 @@ PlanFile load_plan(const std::string& path) {
       for (const nlohmann::json& other : json.at("others"))
         read.plans.push_back(shaped_from(other));
     }
+    if (json.contains("fit")) read.choices = budget_choices_from(json.at("fit"));
     return read;
   } catch (const nlohmann::json::exception& error) {
     user_error("'{}' is damaged: {}", path, error.what());

@@ -1,12 +1,14 @@
 // A plan on disk: the recipe it was made for, and the plans of all variants of its step, each with its
-// shape; the first is the one whose arena the others share.
+// shape; the first is the one whose arena the others share; and what its budget chose.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "plan/plan.h"
+#include "recipe/budget_choices.h"
 #include "recipe/recipe.h"
 
 namespace thimble {
@@ -17,11 +19,13 @@ struct ShapedPlan {
 };
 
 // `recipe` is completed, its codec chosen. REQUIRES: there is a plan.
-void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans);
+void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans,
+               const std::optional<BudgetChoices>& choices = {});
 
 struct PlanFile {
   Recipe recipe;
   std::vector<ShapedPlan> plans;  // one at least
+  std::optional<BudgetChoices> choices = {};
 };
 // UserError when the file is not a plan, or one of another version.
 PlanFile load_plan(const std::string& path);

@@ -133,6 +133,16 @@ json bits_of(const json& record) {
   return bits;
 }
 
+json bits_of(const Recipe& recipe, const json& begun) {
+  json bits = bits_of(to_json(recipe));
+  json chosen = json::object();
+  for (const auto& [name, value] : settings_of(recipe)) chosen[file_key(name)] = value;
+  std::erase_if(bits.get_ref<json::object_t&>(), [&](const auto& field) {
+    return !begun.contains(field.first) && !chosen.contains(field.first);
+  });
+  return bits;
+}
+
 void check_keys(const json& record, std::string_view where) {
   std::vector<std::string> names;
   for (const ListedField& listed : listed_fields()) names.push_back(file_key(listed.field.name()));

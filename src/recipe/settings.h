@@ -42,6 +42,9 @@ Recipe recipe_from_json(const nlohmann::json& json, std::string_view where);
 
 // What a run that goes on must have in common with how it began: the fields that matter for bits.
 nlohmann::json bits_of(const nlohmann::json& recipe);
+// The same of a recipe, less what is as usual and what the record of how the run began does not know:
+// it was made by a version that had no such field, and did what is usual now.
+nlohmann::json bits_of(const Recipe& recipe, const nlohmann::json& begun);
 // UserError for a key that no recipe has, naming the nearest.
 void check_keys(const nlohmann::json& recipe, std::string_view where);
 

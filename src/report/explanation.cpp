@@ -74,14 +74,6 @@ std::string explanation_text(const Explanation& why) {
   return text;
 }
 
-nlohmann::json to_json(const TechniqueShare& share) {
-  return {{"what", share.what},
-          {"flags", share.flags},
-          {"tier", share.tier},
-          {"saved_bytes", share.saved.count},
-          {"paid_ms", share.ms_paid}};
-}
-
 nlohmann::json to_json(const Explanation& why) {
   nlohmann::json live = nlohmann::json::array();
   for (const LiveTensor& tensor : why.live) {

@@ -7,19 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
+#include "recipe/budget_choices.h"
 
 namespace thimble {
-
-// A technique's part in a plan, beyond those before it in the list: together they lead from the step
-// with everything plain and kept to the plan.
-struct TechniqueShare {
-  std::string what;    // "microbatches of 10 rows"
-  std::string flags;   // as it would be typed: "--microbatch 10"
-  std::string tier;    // what it does to the numbers
-  Bytes saved;         // of the arena; below 0: it takes more by itself
-  double ms_paid = 0;  // of a step, predicted; below 0: faster
-};
 
 struct LiveTensor {
   std::string name;
@@ -64,7 +54,6 @@ struct Explanation {
 };
 
 std::string explanation_text(const Explanation& why);
-nlohmann::json to_json(const TechniqueShare& share);
 nlohmann::json to_json(const Explanation& why);
 
 }  // namespace thimble

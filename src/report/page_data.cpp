@@ -226,6 +226,7 @@ nlohmann::json report_json(const ReportData& data) {
                          {"calls", calls_json(data)},
                          {"stays", stays_json(stays_of(data.graph, data.plan))},
                          {"recipe", recipe_json(data.recipe)}};
+  if (data.choices) json["fit"] = to_json(*data.choices);
   if (!data.frontier.empty()) json["frontier"] = frontier_json(data);
   if (!data.curves.empty()) json["curves"] = curves_json(data.curves);
   if (data.measured_step_seconds > 0) json["measured_ms"] = 1e3 * data.measured_step_seconds;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "execute/trace.h"
+#include "recipe/budget_choices.h"
 #include "report/frontier.h"
 #include "report/why.h"
 
@@ -48,6 +50,7 @@ struct ReportData {
   Trace measured = {};                  // likewise
   double measured_step_seconds = 0;     // of usual steps, in which calls are not timed
   Bytes budget = {};                    // 0: none
+  std::optional<BudgetChoices> choices = {};
   std::vector<FrontierPoint> frontier = {};
   std::string frontier_costs = {};
   std::vector<Curve> curves = {};

@@ -216,6 +216,7 @@ ReportFiles make_report(const ReportRequest& request) {
   const Costs costs = node_costs(request, graph, backend.get());
   ReportData data = {.title = recipe.model.name, .graph = graph, .plan = plan};
   data.budget = recipe.memory.value_or(Bytes());
+  data.choices = request.plan.choices;
   if (request.frontier && backend != nullptr) {
     Frontier frontier = sweep(recipe);
     data.frontier = std::move(frontier.points);

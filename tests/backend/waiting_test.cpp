@@ -2,6 +2,7 @@
 #include "backend/cpu/waiting.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -49,6 +51,18 @@ int threads() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
+// Threads of this process that may run on one processor only.
+int placed_threads() {
+  int placed = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(std::stoi(task.path().filename()), sizeof allowed, &allowed);
+    placed += CPU_COUNT(&allowed) == 1;
+  }
+  return placed;
+}
+
 class WaitingTest : public testing::Test {
  protected:
   void SetUp() override {  // tests run several at a time, and say so
@@ -73,7 +87,19 @@ TEST_F(WaitingTest, NeighboursMakeItShort) {
   EXPECT_FALSE(waiting.is_short());
   const int before = threads();
   EXPECT_TRUE(becomes_short(waiting));
-  EXPECT_EQ(threads(), before + 2);  // one that leads, and one more than processors
+  // One that leads, one more than processors, and the team's others.
+  EXPECT_EQ(threads(), before + 2 + usable_cores() - 1);
+}
+
+TEST_F(WaitingTest, BesideNeighboursEveryThreadButTheFirstHasItsPlace) {
+  const int cores = usable_cores();
+  if (cores < 2) GTEST_SKIP() << "a team of one never waits";
+  auto waiting = std::make_unique<Waiting>(cores);
+  const Neighbours neighbours;
+  ASSERT_TRUE(becomes_short(*waiting));
+  EXPECT_EQ(placed_threads(), cores - 1);
+  waiting.reset();
+  EXPECT_EQ(placed_threads(), 0);
 }
 
 TEST_F(WaitingTest, ATeamOfOneNeverWaits) {

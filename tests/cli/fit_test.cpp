@@ -68,6 +68,30 @@ TEST(FitCommand, TypedOutTrainsToTheSameBits) {
   }
 }
 
+// Whoever looks at the run later finds what was chosen, and what each technique brought.
+TEST(FitCommand, LeavesItsChoicesInTheRunFolderAndOnThePage) {
+  const TemporaryFolder folder;
+  const Words steps = {"--steps", "1", "--no-eval", "--json", "--out", folder / "run"};
+  const Outcome run = thimble_says(Words{"train", "--memory", "least"} + kNet + steps);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto plan = nlohmann::json::parse(slurp(folder / "run/plan.json"));
+  EXPECT_EQ(plan["fit"]["choices"], run.json()["fit"]["choices"]);
+  EXPECT_EQ(plan["fit"]["plain_arena_bytes"], run.json()["fit"]["plain_arena_bytes"]);
+  EXPECT_EQ(thimble_says({"verify", folder / "run/plan.json"}).code, 0);
+  const Words report = {"report", folder / "run", "--frontier", "off", "-o", folder / "page.html"};
+  ASSERT_EQ(thimble_says(report).code, 0);
+  EXPECT_NE(slurp(folder / "page.html").find("\"flags\":\"--microbatch 1\""), std::string::npos);
+  // Not an object of choices: a sentence.
+  spill(folder / "run/plan.json", [&] {
+    nlohmann::json damaged = plan;
+    damaged["fit"] = 7;
+    return damaged.dump();
+  }());
+  const Outcome damaged = thimble_says(report);
+  EXPECT_EQ(damaged.code, 2);
+  EXPECT_NE(damaged.err.find("is damaged"), std::string::npos) << damaged.err;
+}
+
 // A run that goes on with another budget keeps the microbatches that it began with.
 TEST(FitCommand, ResumesWithWhatItChose) {
   const TemporaryFolder folder;

@@ -81,6 +81,27 @@ TEST_F(RanksProgram, GoOnFromCheckpointsOfAnyNumberOfRanks) {
   EXPECT_EQ(last["weights_sha256"], straight.json()["weights_sha256"]);
 }
 
+// Each rank chooses for itself, and they choose the same; the first one says what.
+TEST_F(RanksProgram, ABudgetChoosesTheSameOnEachOfThem) {
+  const Words all = {"--optimizer", "sgd", "--steps", "2"};
+  const Outcome chosen =
+      train(2, all + Words{"--memory", "least", "--json", "--out", folder_ / "chosen"});
+  ASSERT_EQ(chosen.code, 0) << chosen.err;
+  Words typed = all + Words{"--json", "--out", folder_ / "typed"};
+  std::istringstream flags(chosen.json()["fit"]["flags"].get<std::string>());
+  for (std::string word; flags >> word;) typed.push_back(word);
+  const Outcome again = train(2, typed);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json()["arena_bytes"], chosen.json()["arena_bytes"]);
+  EXPECT_EQ(again.json()["weights_sha256"], chosen.json()["weights_sha256"]);
+  const Outcome said = train(2, all + Words{"--memory", "least", "--out", folder_ / "said"});
+  EXPECT_NE(said.err.find("fit: "), std::string::npos) << said.err;
+  EXPECT_EQ(said.err.find("fit: "), said.err.rfind("fit: ")) << said.err;
+  const Outcome tight = train(2, all + Words{"--memory", "1kB", "--out", folder_ / "tight"});
+  EXPECT_EQ(tight.code, 3);
+  EXPECT_EQ(tight.err.find("it needs"), tight.err.rfind("it needs")) << tight.err;
+}
+
 TEST_F(RanksProgram, AreRefusedWhereTheyDoNotAgree) {
   const auto two = [&](const Words& first, const Words& second) {
     // mpirun -np 1 thimble FIRST : -np 1 thimble SECOND

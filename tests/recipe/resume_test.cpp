@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "recipe/samples.h"
+#include "train/checkpoint.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -83,6 +84,22 @@ TEST(Resuming, SaysWhichFieldThenAndNow) {
     EXPECT_TRUE(throws_saying<UserError>(
         [&] { run(changed, {.out = folder / "run", .resume = true}); }, then, now));
   }
+}
+
+TEST(Resuming, WhatTheSavingVersionDidNotKnowIsAsUsual) {
+  const TemporaryFolder folder;
+  run(begun(), {.out = folder / "run"});
+  const std::string state = latest_checkpoint(folder / "run").value() + "/state.json";
+  nlohmann::json record = nlohmann::json::parse(slurp(state));
+  ASSERT_EQ(record["recipe"].erase("crop_pad"), 1U);
+  spill(state, record.dump());
+
+  const TrainOptions further = {.out = folder / "run", .resume = true};
+  EXPECT_NO_THROW(run(begun(), further));
+  Settings changed = begun();
+  changed["crop-pad"] = "2";
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { run(changed, further); }, "crop_pad = (nothing)", "2"));
 }
 
 }  // namespace

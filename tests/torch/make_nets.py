@@ -1,4 +1,4 @@
-"""Writes the small networks of tests/import/nets and what PyTorch makes of them, for tests without it.
+"""Writes the small networks of tests/import/nets, some as ONNX too, and what PyTorch makes of them, for tests without it.
 
 usage: make_nets.py [--program build/release/thimble]
 """
@@ -146,6 +146,8 @@ def main():
                 value.backward()
                 optimizer.step()
                 losses.append(value.item())
+        if name != "series":
+            parity.export_onnx(build().train(), loss, example, str(FOLDER / f"{name}.onnx"), False)
         worst = max(abs(a - b) for a, b in zip(losses, result["losses"]))
         print(name, "largest difference", worst)
         assert worst < 1e-5, (losses, result["losses"])

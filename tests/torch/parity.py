@@ -1,6 +1,6 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -96,7 +96,7 @@ def of_places(output, target):
     )
 
 
-def export_onnx(module, loss, example, net):
+def export_onnx(module, loss, example, net, dynamo):
     """The graph as ONNX, to its logits; what it is fed with and compared to then."""
     if loss is None:
         ids = example["input_ids"]
@@ -107,29 +107,36 @@ def export_onnx(module, loss, example, net):
         nothing
     ):
         warnings.simplefilter("ignore")
+        how = (
+            dict(optimize=False, external_data=False)
+            if dynamo
+            else dict(
+                training=torch.onnx.TrainingMode.TRAINING,
+                do_constant_folding=False,
+                opset_version=17,
+                dynamic_axes={"x": {0: "rows"}},
+            )
+        )
         torch.onnx.export(
             module,
             (example[0],),
             net,
-            training=torch.onnx.TrainingMode.TRAINING,
-            do_constant_folding=False,
-            dynamo=False,
-            opset_version=17,
+            dynamo=dynamo,
             input_names=["x"],
             output_names=["output"],
-            dynamic_axes={"x": {0: "rows"}},
+            **how,
         )
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=2e-5, extra=(), onnx=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False):
     tools = thimble_torch()
     module, loss, example = nets.net(name)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
     net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
     if onnx:
-        module, batch, loss = export_onnx(module, loss, example, net)
+        module, batch, loss = export_onnx(module, loss, example, net, dynamo)
         extra = (*extra, "--batch", nets.ROWS)
     else:
         tools.export(module, loss, example, net, optimizer)
@@ -219,11 +226,13 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "thimble"))
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--onnx", action="store_true", help="by way of ONNX files")
+    parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
+    parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
     args = parser.parse_args()
     failed = []
-    for name in args.nets or nets.NETS:
+    for name in args.nets or (nets.DYNAMO if args.dynamo else nets.ONNX if args.onnx else nets.NETS):
         with tempfile.TemporaryDirectory() as temporary:
             folder = temporary
             if args.keep:
@@ -232,7 +241,13 @@ def main():
                 os.makedirs(folder)
             try:
                 worst, apart, tested, missing, result = compare(
-                    name, args.program, args.steps, folder, onnx=args.onnx
+                    name,
+                    args.program,
+                    args.steps,
+                    folder,
+                    args.rate,
+                    onnx=args.onnx or args.dynamo,
+                    dynamo=args.dynamo,
                 )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)

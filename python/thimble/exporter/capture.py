@@ -6,8 +6,10 @@ rows does not. What cannot be mapped is collected and raised at the end, with th
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import operator
+import warnings
 from collections import abc
 
 import torch
@@ -92,7 +94,9 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
 def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
-        return torch.export.export(wrapped, picked, strict=False)
+        with _no_layer_drop(wrapped), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.export.export(wrapped, picked, strict=False)
     except Exception as error:  # of many kinds, all of them about the module
         first = next(
             (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
@@ -105,6 +109,20 @@ def _export(wrapped, tensors, rows):
             f"torch.export cannot trace the module{at}: {first[:400]}; write what depends on numbers "
             "in a tensor as torch.where, or without it"
         ) from error
+
+
+@contextlib.contextmanager
+def _no_layer_drop(module):
+    """Modules of transformers draw a number for every layer and leave the layer out where it is below
+    `layerdrop`; where that is 0, no draw ever is, and none is traced."""
+    shares = [m.layerdrop for m in module.modules() if hasattr(m, "layerdrop")]
+    draw = torch.rand
+    if shares and not any(shares):
+        torch.rand = lambda *size, **more: 1.0 if size == ([],) else draw(*size, **more)
+    try:
+        yield
+    finally:
+        torch.rand = draw
 
 
 def _frames(error):
@@ -127,7 +145,9 @@ def capture(model: nn.Module, loss, example) -> Graph:
                 f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed"
             )
     wrapped = _WithLoss(model, loss, list(batch), targets).train(model.training)
-    exports = [_export(wrapped, list(batch.values()), rows) for rows in ROWS]
+    first = next(model.parameters(), None)
+    tensors = [t if first is None else t.to(first.device) for t in batch.values()]
+    exports = [_export(wrapped, tensors, rows) for rows in ROWS]
     return _Reader(model, exports, batch, targets).read()
 
 
@@ -288,19 +308,32 @@ class _Reader:
             raise Unsupported("there is no such op here")
         result = (handler or in_place)(self, ops.Arguments(self, a, b))
         if in_place:
-            self._check_in_place(a)
             self.env[0][a.args[0]][0] = result
+            base = self._put_back(a.args[0], result)
+            self._check_in_place(a, a.args[0])
+            while base is not None:
+                self._check_in_place(a, base)
+                base = self._put_back(base, self.env[0][base][0])
         return result
 
-    def _check_in_place(self, node):
+    def _put_back(self, part, changed):
+        """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""
+        if part.op != "call_function" or part.target is not torch.ops.aten.slice.Tensor:
+            return None
+        base, cell = part.args[0], self.env[0][part.args[0]]
+        self.env[0][base][0] = ops.with_part(self, self.value(cell[0]), part.args[1:], changed)
+        return base
+
+    def _check_in_place(self, node, changed):
         """A view of what is changed, read later, would have to change too."""
-        changed = node.args[0]
         order = {n: i for i, n in enumerate(node.graph.nodes)}
-        base = changed.args[0] if ops.is_view(changed) else None
+        own = changed.op == "call_function" and changed.target is torch.ops.aten.slice.Tensor
+        base = changed.args[0] if ops.is_view(changed) and not own else None
         views = [user for user in changed.users if ops.is_view(user) and order[user] < order[node]]
         for other in views + ([base] if base is not None else []):
             if (
                 any(order[user] > order[node] for user in other.users)
+                and other is not node.args[0]
                 and self.env[0][other] is not self.env[0][changed]
             ):
                 raise Unsupported(
@@ -418,7 +451,15 @@ class _Reader:
             name = f"constant.{len(self.graph.constants)}"
             self.graph.constants[name] = tensor
         value = Value(name, list(tensor.shape), DTYPES[tensor.dtype])
-        return value if axis is None else self.emit("expand", [value], item.shape, value.dtype)
+        if axis is None:
+            return value
+        if value.shape[axis] != 1:  # k of an axis of rows*k
+            apart = value.shape[:axis] + [1] + value.shape[axis:]
+            value = self.emit("reshape", [value], apart, value.dtype)
+            apart = apart[:axis] + ["rows"] + apart[axis + 1 :]
+            value = self.emit("expand", [value], apart, value.dtype)
+            return self.emit("reshape", [value], item.shape, value.dtype)
+        return self.emit("expand", [value], item.shape, value.dtype)
 
     # Exits.
 

@@ -68,19 +68,22 @@ class Known:
         return self.tensors[0]
 
     def one_row(self) -> tuple[torch.Tensor, int | None]:
-        """What does not depend on the rows, and the axis that it is repeated along; None: along none."""
+        """What does not depend on the rows, and the axis that it is repeated along; None: along none. Of
+        an axis of rows*k, k are left."""
         axes = [axis for axis, extent in enumerate(self.shape) if isinstance(extent, str)]
         if not axes:
             if not torch.equal(self.tensors[0], self.tensors[1]):
                 raise Unsupported("numbers that depend on how many rows there are")
-            return self.first, None
-        rows = [tensor.narrow(axes[0], 0, 1) for tensor in self.tensors]
-        same = all(
-            torch.equal(tensor, row.expand_as(tensor)) for tensor, row in zip(self.tensors, rows)
-        )
-        if len(axes) > 1 or not same or not torch.equal(rows[0], rows[1]):
+            return self.first.cpu(), None
+        if len(axes) > 1:
             raise Unsupported("numbers that are not the same for every row")
-        return rows[0], axes[0]
+        each = self.first.shape[axes[0]] // ROWS[0]
+        rows = [tensor.narrow(axes[0], 0, each) for tensor in self.tensors]
+        for tensor, row, count in zip(self.tensors, rows, ROWS):
+            same = torch.equal(tensor, torch.cat([row] * count, axes[0]))
+            if not same or not torch.equal(row, rows[0]):
+                raise Unsupported("numbers that are not the same for every row")
+        return rows[0].cpu(), axes[0]
 
 
 @dataclasses.dataclass

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <semaphore>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -49,11 +50,27 @@ double busy_ticks(std::string_view line) {
   return sum;
 }
 
-// Seconds that processors of this process have been busy, whoever with; negative: nobody says.
-double busy_seconds() {
+std::vector<int> usable_processors() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return processors;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) processors.push_back(cpu);
+  }
+  return processors;
+}
+
+// Lets the calling thread run on these only.
+void stay_on(std::span<const int> processors) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const int cpu : processors) CPU_SET(cpu, &allowed);
+  sched_setaffinity(0, sizeof allowed, &allowed);  // a hint: where it fails, nothing is lost
+}
+
+// Seconds that these processors have been busy, whoever with; negative: nobody says.
+double busy_seconds(std::span<const int> processors) {
   std::array<char, 32 << 10> text;
   const int file = open("/proc/stat", O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
@@ -66,8 +83,8 @@ double busy_seconds() {
     std::string_view line = rest.substr(3, rest.find('\n') - 3);
     rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1));
     if (line.starts_with(' ')) continue;  // of all of them together
-    const auto cpu = static_cast<size_t>(take_number(line));
-    if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
+    const auto cpu = static_cast<int>(take_number(line));
+    if (!std::ranges::binary_search(processors, cpu)) continue;
     ticks += busy_ticks(line);
     found = true;
   }
@@ -83,7 +100,9 @@ double own_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double seconds_of_others() { return busy_seconds() - own_seconds(); }
+double seconds_of_others(std::span<const int> processors) {
+  return busy_seconds(processors) - own_seconds();
+}
 
 // Whether somebody else than this program did.
 bool caller_chose() {
@@ -117,26 +136,46 @@ class Waiting::Crowd {
   std::thread thread_;
 };
 
-Waiting::Waiting(int team) : since_(Clock::now()), others_(seconds_of_others()) {
+Waiting::Waiting(int team)
+    : team_(team),
+      processors_(usable_processors()),
+      since_(Clock::now()),
+      others_(seconds_of_others(processors_)) {
   const int others = omp_get_num_procs() - team;
   constexpr int kMost = 256;
-  if (caller_chose() || team < 2 || others < 0 || others > kMost || busy_seconds() < 0) return;
+  if (caller_chose() || team < 2 || others < 0 || others > kMost) return;
+  if (busy_seconds(processors_) < 0) return;
   needed_ = others + 2;  // one more than processors, and the first of a team is not counted
 }
 
-Waiting::~Waiting() = default;
+Waiting::~Waiting() {
+  if (is_short()) place(false);
+}
+
+void Waiting::place(bool fixed) const {
+  // A smaller team is better moved to where nobody is.
+  if (team_ != std::ssize(processors_)) return;
+#pragma omp parallel num_threads(team_)
+  {
+    const std::span<const int> all = processors_;
+    const auto thread = static_cast<size_t>(omp_get_thread_num());
+    if (thread > 0) stay_on(fixed ? all.subspan(thread, 1) : all);
+  }
+}
 
 void Waiting::look() {
   if (needed_ == 0) return;
   const auto now = Clock::now();
   const auto passed = now - since_;
   if (passed < (is_short() ? kLongLook : kShortLook)) return;
-  const double others = seconds_of_others();
+  const double others = seconds_of_others(processors_);
   const double used = (others - others_) / std::chrono::duration<double>(passed).count();
   if (is_short() && used < kAlone) {
+    place(false);
     crowd_.reset();
   } else if (!is_short() && used > kCrowded && startable(needed_ + 1) > needed_) {
     crowd_ = std::make_unique<Crowd>(needed_);
+    place(true);
   }
   since_ = now;
   others_ = others;

@@ -3,11 +3,13 @@
 // time that the others of its team need, and a step takes hundreds of times as long. OpenMP reads its
 // settings before main(), but while there are more of its threads than processors, it spins for some
 // microseconds only and then sleeps. So while others are seen, threads are kept that do nothing but be
-// counted.
+// counted. And a team as large as the machine is kept in its places: moved about, two of its threads
+// meet on one processor while the neighbour has another to itself.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 namespace thimble {
 
@@ -27,7 +29,13 @@ class Waiting {
   class Crowd;
   using Clock = std::chrono::steady_clock;
 
-  int needed_ = 0;  // threads that make it a crowd; 0: nothing is to be decided
+  // Every thread of the team but the first to a processor of its own, or all of them to any. The first
+  // stays free: threads that it starts would inherit its place.
+  void place(bool fixed) const;
+
+  const int team_;
+  std::vector<int> processors_;  // that this process may run on
+  int needed_ = 0;               // threads that make it a crowd; 0: nothing is to be decided
   Clock::time_point since_;
   double others_ = 0;  // seconds until then
   std::unique_ptr<Crowd> crowd_;

@@ -75,27 +75,31 @@ Aligned align(Builder& b, const Laid& x, const Laid& y) {
           without_leading_ones(b, in_order(b, right, order), !second && a != c), order};
 }
 
+ValueId scaled(Builder& b, ValueId x, double factor) {
+  return b.op("scale", {x}, {{"factor", factor}});
+}
+
+ValueId shifted(Builder& b, ValueId x, double by) {
+  return by == 0 ? x : b.op("map", {x}, {{"of", std::string("shift")}, {"a", by}});
+}
+
+ValueId one_minus(Builder& b, ValueId x) { return shifted(b, scaled(b, x, -1), 1); }
+
 void with_number(Lowering& l, const NetNode& node, bool number_first, double number) {
   Builder& b = l.b();
   const Laid x = l.stored_in(node, number_first ? 1 : 0);
-  const auto scale = [&](ValueId v, double factor) {
-    return b.op("scale", {v}, {{"factor", factor}});
-  };
-  const auto shift = [&](ValueId v, double by) {
-    return by == 0 ? v : b.op("map", {v}, {{"of", std::string("shift")}, {"a", by}});
-  };
   ValueId y = x.value;
   if (node.op == "add") {
-    y = shift(y, number);
+    y = shifted(b, y, number);
   } else if (node.op == "sub") {
-    y = number_first ? shift(scale(y, -1), number) : shift(y, -number);
+    y = number_first ? shifted(b, scaled(b, y, -1), number) : shifted(b, y, -number);
   } else if (node.op == "mul") {
-    y = scale(y, number);
+    y = scaled(b, y, number);
   } else if (number_first) {
-    y = scale(b.op("map", {y}, {{"of", std::string("reciprocal")}}), number);
+    y = scaled(b, b.op("map", {y}, {{"of", std::string("reciprocal")}}), number);
   } else {
     user_check(number != 0, "it divides by 0");
-    y = scale(y, 1 / number);
+    y = scaled(b, y, 1 / number);
   }
   l.set(node, {y, x.order});
 }
@@ -116,7 +120,42 @@ void arithmetic(Lowering& l, const NetNode& node) {
   l.set(node, {l.b().op(node.op, {same(both.a), same(both.b)}), both.order});
 }
 
-// a where the mask, of ones and zeros, has a one; else b.
+// Ones and zeros in f32, without a gradient, from the sign of a difference in f32.
+void compare(Lowering& l, const NetNode& node) {
+  user_check(node.in.size() == 2, "it compares two operands");
+  Builder& b = l.b();
+  const bool first = l.is_number(node, 0), second = l.is_number(node, 1);
+  user_check(!first || !second, "both operands are numbers");
+  const auto exact = [&](size_t i) {
+    const Laid x = l.in(node, i);
+    return Laid{b.op("detach", {l.in_dtype(x.value, DType::f32)}), x.order};
+  };
+  Laid apart;
+  if (first || second) {
+    apart = exact(first ? 1 : 0);
+    apart.value = first ? shifted(b, scaled(b, apart.value, -1), l.number(node, 0))
+                        : shifted(b, apart.value, -l.number(node, 1));
+  } else {
+    const Aligned both = align(b, exact(0), exact(1));
+    apart = {b.op("sub", {both.a, both.b}), both.order};
+  }
+  // Whatever is above 0 is far above 1 when it is this much larger.
+  const auto above_zero = [&](ValueId x, double factor) {
+    return b.op("map", {scaled(b, x, factor * 3.0e38)},
+                {{"of", std::string("clip")}, {"a", 0.0}, {"b", 1.0}});
+  };
+  ValueId y;
+  if (node.op == "gt" || node.op == "le") {
+    y = above_zero(apart.value, 1);
+  } else if (node.op == "lt" || node.op == "ge") {
+    y = above_zero(apart.value, -1);
+  } else {
+    y = above_zero(b.op("map", {apart.value}, {{"of", std::string("abs")}}), 1);
+  }
+  const bool turned = node.op == "le" || node.op == "ge" || node.op == "eq";
+  l.set(node, {turned ? one_minus(b, y) : y, apart.order});
+}
+
 void cast(Lowering& l, const NetNode& node) {
   const Laid x = l.in(node, 0);
   l.set(node, {l.stored(x.value), x.order});
@@ -194,6 +233,12 @@ constexpr auto kRules = std::to_array<LoweringRule>({
     {"sub", arithmetic},
     {"mul", arithmetic},
     {"div", arithmetic},
+    {"eq", compare},
+    {"ne", compare},
+    {"lt", compare},
+    {"le", compare},
+    {"gt", compare},
+    {"ge", compare},
     {"cast", cast},
     {"dropout", dropout},
     {"drop_mask", drop_mask},

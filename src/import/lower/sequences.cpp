@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "import/lowering.h"
@@ -14,6 +15,47 @@ ValueId heads_joined(Builder& b, const Laid& x) {
   const ValueId value = in_order(b, x, {0, 2, 1, 3});
   const Shape shape = b.shape(value);
   return reshaped(b, value, {shape[0], shape[1], shape[2] * shape[3]});
+}
+
+// Where [N,T,C] is a part of what lies behind each other at a place: of which value, and from which number on.
+struct Part {
+  ValueId of;
+  int64_t begin = 0, width = 0;  // of a place in the whole
+};
+
+std::optional<Part> part_of(const Builder& b, ValueId x) {
+  const Graph& graph = b.graph();
+  const Shape shape = b.shape(x);
+  while (graph[x].producer.valid()) {
+    const Node& node = graph[graph[x].producer];
+    x = node.inputs.empty() ? x : node.inputs[0];
+    if (node.op->name == "reshape") continue;
+    if (node.op->name != "slice") break;
+    const Shape whole = b.shape(x);
+    const int axis = static_cast<int>(node.attrs.integer("axis"));
+    const int64_t step = whole.product(axis + 1, whole.rank());
+    const int64_t begin = node.attrs.integer("begin"), end = node.attrs.integer("end");
+    const bool behind_each_other =
+        whole.product(0, axis) == shape[0] * shape[1] && (end - begin) * step == shape[2];
+    if (!behind_each_other) break;
+    return Part{x, begin * step, whole[axis] * step};
+  }
+  return std::nullopt;
+}
+
+// q, k and v [N,T,C] as one tensor, where they were cut out of one in this order.
+std::optional<ValueId> packed_of(Builder& b, const std::vector<ValueId>& qkv) {
+  const Shape shape = b.shape(qkv[0]);
+  int64_t at = 0;
+  ValueId whole;
+  for (const ValueId one : qkv) {
+    const std::optional<Part> part = part_of(b, one);
+    if (!part || part->begin != at || (at > 0 && part->of != whole)) return std::nullopt;
+    whole = part->of;
+    at += b.shape(one)[2];
+    if (one == qkv.back() && at != part->width) return std::nullopt;
+  }
+  return reshaped(b, whole, {shape[0], shape[1], at});
 }
 
 // Written out, for masks that are neither causal nor absent.
@@ -49,6 +91,10 @@ void attention(Lowering& l, const NetNode& node) {
                  {"causal", int64_t{causal}},
                  {"scale", scale}};
   std::vector<ValueId> inputs = {heads_joined(b, q), heads_joined(b, k), heads_joined(b, v)};
+  if (const std::optional<ValueId> packed = packed_of(b, inputs)) {
+    inputs = {*packed};
+    attrs.set("packed", int64_t{1});
+  }
   if (l.training() && drop > 0) {
     attrs.set("dropout", drop);
     attrs.set("stream", b.next_random_stream());

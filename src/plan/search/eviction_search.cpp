@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <ranges>
+#include <tuple>
 
 #include "plan/search/lean_copies.h"
 #include "plan/search/stage_memory.h"
@@ -309,12 +311,20 @@ class Search {
     struct Candidate {
       int unit = 0;
       double price = 0;
+      double rate = 0;  // of a byte
     };
     struct Choice {
       Set dropped;
       size_t next = 0;  // candidates from here on may be added
       int64_t gain = 0;
       double price = 0;
+    };
+    // A choice with one candidate more, not yet made: most of them never are.
+    struct Growth {
+      double key = 0;
+      size_t number = 0;  // in order of their finding, which decides between equals
+      size_t choice = 0;  // of the level
+      size_t candidate = 0;
     };
     bound(present, stage);  // leaves needed_: what the replays to come read
     std::vector<Candidate> candidates;
@@ -323,13 +333,11 @@ class Search {
       const auto& uses = memory_.uses[static_cast<size_t>(u)];
       const bool used = !uses.empty() && uses.back() > stage;
       const bool wanted = used || needed_[static_cast<size_t>(u)];
-      candidates.push_back({u, wanted ? seconds_to_make(u, present) : 0.0});
+      const double price = wanted ? seconds_to_make(u, present) : 0.0;
+      candidates.push_back({u, price, price / static_cast<double>(bytes(u))});
     });
-    const auto rate = [&](const Candidate& c) {
-      return c.price / static_cast<double>(bytes(c.unit));
-    };
     std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
+                     [](const auto& a, const auto& b) { return a.rate < b.rate; });
     // The cheapest few that suffice several times over.
     int64_t gain = 0;
     size_t enough = 0;
@@ -340,42 +348,63 @@ class Search {
     candidates.resize(enough);
     std::vector<Choice> level = {Choice{}};
     std::vector<Choice> done;
+    std::vector<Growth> growths;
     while (!level.empty() && done.size() < 4 * effort_.covers) {
-      std::vector<Choice> larger;
-      for (const Choice& choice : level) {
-        for (size_t i = choice.next; i < candidates.size(); ++i) {
-          Choice with = choice;
-          with.dropped.add(candidates[i].unit);
-          with.next = i + 1;
-          with.gain += bytes(candidates[i].unit);
-          with.price += candidates[i].price;
-          (with.gain >= excess ? done : larger).push_back(with);
+      growths.clear();
+      const auto grown = [&](const Growth& growth) {
+        const Candidate& candidate = candidates[growth.candidate];
+        Choice with = level[growth.choice];
+        with.dropped.add(candidate.unit);
+        with.next = growth.candidate + 1;
+        with.gain += bytes(candidate.unit);
+        with.price += candidate.price;
+        return with;
+      };
+      for (size_t c = 0; c < level.size(); ++c) {
+        for (size_t i = level[c].next; i < candidates.size(); ++i) {
+          const int64_t gained = level[c].gain + bytes(candidates[i].unit);
+          if (gained >= excess) {
+            done.push_back(grown({0, 0, c, i}));
+            continue;
+          }
+          // Further on, those that got most of the way for the least.
+          const double worth =
+              (level[c].price + candidates[i].price) / static_cast<double>(gained) +
+              1e-30 * static_cast<double>(excess - gained);
+          growths.push_back({worth, growths.size(), c, i});
         }
       }
-      // Further on, those that got most of the way for the least.
-      const auto worth = [&](const Choice& c) {
-        return c.price / static_cast<double>(std::min(c.gain, excess)) +
-               1e-30 * static_cast<double>(excess - c.gain);
-      };
-      std::stable_sort(larger.begin(), larger.end(),
-                       [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
-      if (larger.size() > effort_.covers) larger.resize(effort_.covers);
+      const size_t kept = std::min(growths.size(), effort_.covers);
+      std::partial_sort(growths.begin(), growths.begin() + static_cast<ptrdiff_t>(kept),
+                        growths.end(), [](const Growth& a, const Growth& b) {
+                          return std::pair(a.key, a.number) < std::pair(b.key, b.number);
+                        });
+      std::vector<Choice> larger;
+      for (size_t k = 0; k < kept; ++k) larger.push_back(grown(growths[k]));
       level = std::move(larger);
     }
-    const auto sort_by_price = [&] {
-      std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.price, a.gain) < std::pair(b.price, b.gain);
-      });
+    // The first so many by price.
+    const auto sort_by_price = [&](size_t most) {
+      std::vector<size_t> order(done.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      const size_t count = std::min(most, done.size());
+      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
+                        [&](size_t a, size_t b) {
+                          return std::tuple(done[a].price, done[a].gain, a) <
+                                 std::tuple(done[b].price, done[b].gain, b);
+                        });
+      std::vector<Choice> first;
+      for (size_t k = 0; k < count; ++k) first.push_back(done[order[k]]);
+      done = std::move(first);
     };
-    sort_by_price();
+    sort_by_price(2 * effort_.covers);
     if (effort_.exact_prices) {
-      done.resize(std::min(done.size(), 2 * effort_.covers));
       for (Choice& choice : done) {
         Set without = present;
         without.remove(choice.dropped);
         choice.price = bound(without, stage);
       }
-      sort_by_price();
+      sort_by_price(effort_.covers);
     }
     std::vector<Set> sets;
     for (const Choice& choice : done) {

@@ -6,6 +6,26 @@ function drawHeadlines(parent, headlines) {
   }
 }
 
+function drawChoices(data) {
+  if (!data.fit) return;
+  byId("choices").hidden = false;
+  const { plain_arena_bytes: arena, plain_step_ms: ms, choices } = data.fit;
+  byId("choices-said").textContent = `As typed, with everything kept, the step takes ${bytesText(arena)} and ` +
+    `${millisecondsText(ms)}. ` + (choices.length ? "From there to the plan, technique by technique, times as predicted:"
+    : "That fits: nothing had to be done.");
+  const signed = (number, text) => (number < 0 ? "−" : "+") + text(Math.abs(number));
+  for (const { what, flags, tier, saved_bytes: saved, paid_ms: paid } of choices) {
+    byId("choice-table").append(element("tr", {}, element("td", {}, what, element("code", {}, flags)),
+      element("td", { class: "quiet" }, tier), element("td", { class: "number" }, signed(-saved, bytesText)),
+      element("td", { class: "number" }, signed(paid, millisecondsText))));
+  }
+  if (choices.length) {
+    byId("choice-table").append(element("tr", { class: "total" }, element("td", {}, "the plan"), element("td", {}),
+      element("td", { class: "number" }, bytesText(data.arena)),
+      element("td", { class: "number" }, millisecondsText(data.predicted_ms))));
+  }
+}
+
 function drawKinds(step) {
   const most = (at) => step.byStack[at].reduce((a, b) => Math.max(a, b), 0);
   STACK.forEach((kind, at) => {
@@ -65,6 +85,7 @@ byId("notes").hidden = data.notes.length === 0;
 byId("notes").append(...data.notes.map((note) => element("li", {}, `Not shown: ${note}.`)));
 byId("memory-said").textContent = `It is fullest at call ${grouped(data.peak_call + 1)} of ${grouped(step.calls)}, ` +
   `${step.callName(data.peak_call)}.` + (data.microbatches > 1 ? ` The calls between run ${data.microbatches} times, once for each microbatch.` : "");
+drawChoices(data);
 drawKinds(step);
 new MemoryChart(step, view);
 new AddressChart(step, view);

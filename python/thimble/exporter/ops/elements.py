@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from ..values import Known, Unsupported, Value
+from ..values import Known, Value
 from .registry import op, broadcast
+from .shapes import parts
 
 
 def number_or_value(r, item):
@@ -17,13 +20,20 @@ def number_or_value(r, item):
 def binary(r, name, x, y):
     x, y = number_or_value(r, x), number_or_value(r, y)
     values = [item for item in (x, y) if isinstance(item, Value)]
-    if any(value.dtype != "f32" for value in values):
-        values = [r.emit("cast", [v], v.shape, "f32") if v.dtype == "u8" else v for v in values]
-        x, y = [values.pop(0) if isinstance(item, Value) else item for item in (x, y)]
-        if any(isinstance(v, Value) and v.dtype != "f32" for v in (x, y)):
-            raise Unsupported(f"'{name}' of whole numbers that are not known beforehand")
-    shape = broadcast(*(item.shape for item in (x, y) if isinstance(item, Value)))
-    return r.emit(name, [x, y], shape)
+    shape = broadcast(*(value.shape for value in values))
+    numbers = [item for item in (x, y) if isinstance(item, float)]
+    whole = any(value.dtype == "i32" for value in values) and all(
+        value.dtype != "f32" for value in values
+    )
+    if whole and name in ("add", "sub", "mul") and all(n.is_integer() for n in numbers):
+        return r.emit(name, [x, y], shape, "i32", whole=1)
+    return r.emit(name, [as_floats(r, x), as_floats(r, y)], shape)
+
+
+def as_floats(r, item):
+    if not isinstance(item, Value) or item.dtype == "f32":
+        return item
+    return r.emit("cast", [item], item.shape)
 
 
 def _arithmetic(name):
@@ -42,8 +52,17 @@ def _arithmetic(name):
 
 for _name in ("add", "sub", "mul", "div"):
     op(f"{_name}.Tensor", f"{_name}.Scalar")(_arithmetic(_name))
-op("maximum")(_arithmetic("maximum"))
-op("minimum")(_arithmetic("minimum"))
+
+
+def compared(r, name, x, y, shape):
+    """Ones and zeros."""
+    return r.emit(name, [number_or_value(r, x), number_or_value(r, y)], shape, "u8")
+
+
+@op("maximum", "minimum", "max.other", "min.other")
+def _larger(r, a):
+    name = "lt" if "min" in str(a.nodes[0].target) else "gt"
+    return masked(r, compared(r, name, a.self, a.other, a.shape), a.self, a.other)
 
 
 @op("rsub.Scalar", "rsub.Tensor")
@@ -152,7 +171,70 @@ def _masked_fill(r, a):
 
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     op(f"{_name}.Scalar", f"{_name}.Tensor")(
-        lambda r, a, name=_name: r.emit(
-            name, [number_or_value(r, a.self), number_or_value(r, a.other)], a.shape, "u8"
-        )
+        lambda r, a, name=_name: compared(r, name, a.self, a.other, a.shape)
+    )
+
+
+def ones_of(r, mask):
+    """A mask as ones and zeros to count with."""
+    mask = r.value(mask)
+    if mask.dtype != "u8":
+        mask = compared(r, "ne", mask, 0.0, mask.shape)
+    return r.emit("cast", [mask], mask.shape)
+
+
+def _as_mask(value):
+    return Value(value.name, value.shape, "u8")
+
+
+@op("logical_and", "bitwise_and.Tensor", "__and__.Tensor")
+def _and(r, a):
+    return _as_mask(binary(r, "mul", ones_of(r, a.self), ones_of(r, a.other)))
+
+
+@op("logical_or", "bitwise_or.Tensor", "__or__.Tensor")
+def _or(r, a):
+    x, y = ones_of(r, a.self), ones_of(r, a.other)
+    return _as_mask(binary(r, "sub", binary(r, "add", x, y), binary(r, "mul", x, y)))
+
+
+@op("logical_not", "bitwise_not")
+def _not(r, a):
+    return _as_mask(binary(r, "sub", 1.0, ones_of(r, a.self)))
+
+
+@op("prelu")
+def _prelu(r, a):
+    x, weight = r.value(a.self), r.value(a.weight)
+    if len(x.shape) > 2 and weight.shape != [1]:
+        weight = r.emit("reshape", [weight], weight.shape + [1] * (len(x.shape) - 2))
+    below = mapped(r, "relu", mapped(r, "neg", x))
+    return binary(r, "sub", mapped(r, "relu", x), binary(r, "mul", below, weight))
+
+
+@op("selu")
+def _selu(r, a):
+    return binary(
+        r, "mul", mapped(r, "elu", a.self, alpha=1.6732632423543772), 1.0507009873554805
+    )
+
+
+@op("glu")
+def _glu(r, a):
+    x = r.value(a.self)
+    axis = a.dim % len(x.shape)
+    first, gate = parts(r, x, axis, [x.shape[axis] // 2] * 2)
+    return binary(r, "mul", first, mapped(r, "sigmoid", gate))
+
+
+@op("tril", "triu")
+def _triangle(r, a):
+    x = r.value(a.self)
+    kept = a.nodes[0].target(torch.ones(*x.shape[-2:]), a.diagonal)
+    return binary(r, "mul", x, Known((kept, kept)))
+
+
+for _name, _base in (("log2", 2.0), ("log10", 10.0)):
+    op(_name)(
+        lambda r, a, base=_base: binary(r, "mul", mapped(r, "log", a.self), 1 / math.log(base))
     )

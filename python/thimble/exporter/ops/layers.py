@@ -6,8 +6,8 @@ import torch
 
 from ..values import Known, Unsupported, Value
 from .registry import op, reshaped, times
-from .shapes import sliced
-from .elements import binary, masked
+from .shapes import flipped, sliced
+from .elements import binary, compared, mapped, masked
 
 
 @op("linear")
@@ -22,6 +22,16 @@ def _addmm(r, a):
     if a.beta != 1 or a.alpha != 1:
         raise Unsupported("with alpha or beta other than 1")
     return binary(r, "add", r.emit("matmul", [r.value(a.mat1), r.value(a.mat2)], a.shape), a.self)
+
+
+@op("baddbmm")
+def _baddbmm(r, a):
+    product = r.emit("matmul", [r.value(a.batch1), r.value(a.batch2)], a.shape)
+    product = product if a.alpha == 1 else binary(r, "mul", product, float(a.alpha))
+    if a.beta == 0:
+        return product
+    given = a.self if a.beta == 1 else binary(r, "mul", a.self, float(a.beta))
+    return binary(r, "add", product, given)
 
 
 @op("mm", "bmm", "matmul")
@@ -163,6 +173,16 @@ def _rms_norm(r, a):
     )
 
 
+@op("instance_norm")
+def _instance_norm(r, a):
+    if not a.use_input_stats:
+        raise Unsupported("instance norm with running statistics; leave track_running_stats out")
+    x = r.value(a.input)
+    return r.emit(
+        "group_norm", [x, *_affine(r, a)], x.shape, groups=x.shape[1], epsilon=float(a.eps)
+    )
+
+
 @op("group_norm")
 def _group_norm(r, a):
     x = r.value(a.input)
@@ -171,32 +191,78 @@ def _group_norm(r, a):
     )
 
 
+def _is_fed(r, value):
+    """Whether whole numbers are an input's, or known: those of a table's rows that were computed are
+    numbers like any other."""
+    made = {name: node for node in r.graph.nodes for name in node.outputs}
+    while value.name in made:
+        node = made[value.name]
+        if node.op not in ("reshape", "slice", "permute", "expand", "pad", "concat"):
+            return False
+        value = Value(node.inputs[0], [], "i32")
+    return True
+
+
 @op("embedding")
 def _embedding(r, a):
+    ids = r.value(a.indices)
+    if not _is_fed(r, ids):
+        rows = r.value(a.weight).shape[0]
+        numbers = torch.arange(rows, dtype=torch.float32)
+        places = reshaped(r, ids, [*ids.shape, 1])
+        chosen = compared(r, "eq", places, Known((numbers, numbers)), [*ids.shape, rows])
+        chosen = r.emit("cast", [chosen], chosen.shape)
+        return r.emit("matmul", [chosen, r.value(a.weight)], a.shape)
     if a.get("padding_idx", -1) not in (-1, None):
         weight = r.value(a.weight)
         return r.emit("embedding", [weight, r.value(a.indices)], a.shape, padding=a.padding_idx)
     return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape)
 
 
-@op("index.Tensor")
-def _index(r, a):
-    if len(a.indices) != 1 or a.indices[0] is None:
-        raise Unsupported("an index other than of the first axis")
-    table, ids = r.value(a.self), r.value(a.indices[0])
+def _taken(r, x, axis, ids, shape):
+    """Slices of an axis by known or fed numbers: rows of a table, as an embedding has them."""
     if ids.dtype != "i32":
         raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
-    flat = reshaped(
-        r,
-        table,
-        [
-            table.shape[0],
-            -1 if len(table.shape) > 2 else (table.shape[1] if len(table.shape) == 2 else 1),
-        ],
-    )
-    if len(table.shape) > 2:
-        raise Unsupported("an index of a tensor with more than two axes")
-    return reshaped(r, r.emit("embedding", [flat, ids], [*ids.shape, *flat.shape[1:]]), a.shape)
+    others = [at for at in range(len(x.shape)) if at != axis]
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("an index of the rows")
+    if axis != 0:
+        extents = [x.shape[at] for at in (axis, *others)]
+        x = r.emit("permute", [x], extents, x.dtype, axes=[axis, *others])
+    width, rows = 1, False
+    for extent in x.shape[1:]:
+        rows = rows or isinstance(extent, str)
+        width *= int(extent.partition("*")[2] or 1) if isinstance(extent, str) else extent
+    width = width if not rows else "rows" if width == 1 else f"rows*{width}"
+    taken = r.emit("embedding", [reshaped(r, x, [x.shape[0], width]), ids], [*ids.shape, width])
+    taken = reshaped(r, taken, [*ids.shape, *x.shape[1:]])
+    if axis != 0:  # the new axes go where the old one was
+        count = len(ids.shape)
+        axes = [*range(count, count + axis), *range(count), *range(count + axis, count + len(others))]
+        taken = r.emit("permute", [taken], shape, x.dtype, axes=axes)
+    return reshaped(r, taken, shape)
+
+
+@op("index.Tensor")
+def _index(r, a):
+    given = [at for at, index in enumerate(a.indices) if index is not None]
+    if len(given) != 1:
+        raise Unsupported("an index of several axes at once")
+    return _taken(r, r.value(a.self), given[0], r.value(a.indices[given[0]]), a.shape)
+
+
+@op("gather")
+def _gather(r, a):
+    if isinstance(a.self, Known) and (a.self.first == a.self.first.flatten()[0]).all():
+        number = a.self.first.flatten()[0]
+        return Known(tuple(number.expand(node.meta["val"].shape) for node in a.nodes))
+    raise Unsupported("takes other numbers of every row; an index of one axis for all can be")
+
+
+@op("index_select")
+def _index_select(r, a):
+    x = r.value(a.self)
+    return _taken(r, x, a.dim % len(x.shape), r.value(a.index), a.shape)
 
 
 @op("dropout", "feature_dropout")
@@ -205,6 +271,9 @@ def _dropout(r, a):
     if not a.train or a.p == 0:
         return given
     x = r.value(given)
+    if "feature" in str(a.nodes[0].target):  # whole channels
+        shape = x.shape[:2] + [1] * (len(x.shape) - 2)
+        return binary(r, "mul", x, r.emit("drop_mask", [], shape, p=float(a.p)))
     return r.emit("dropout", [x], x.shape, p=float(a.p))
 
 
@@ -256,14 +325,12 @@ def _known_mask(mask):
         tensor, torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries).expand_as(tensor)
     ):
         return None, True
-    bias = tuple(torch.zeros(t.shape).masked_fill(~t, -3.0e38) for t in mask.tensors)
+    bias = tuple(torch.zeros(t.shape).masked_fill(~t.cpu(), -3.0e38) for t in mask.tensors)
     return Known(bias), False
 
 
 @op("lstm.input")
 def _lstm(r, a):
-    if a.bidirectional:
-        raise Unsupported("an LSTM in both directions")
     x = r.value(a.input)
     states = [r.value(item) for item in a.hx]
     each = 4 if a.has_biases else 2
@@ -277,19 +344,27 @@ def _lstm(r, a):
         x = r.emit("permute", [x], [x.shape[1], x.shape[0], x.shape[2]], axes=[1, 0, 2])
     rows, steps, hidden = x.shape[0], x.shape[1], weights[0][1].shape[1]
     last_h, last_c = [], []
-    for at, layer in enumerate(weights):
+    ways = 2 if a.bidirectional else 1
+    for at in range(0, len(weights), ways):
         if at > 0 and a.train and a.dropout > 0:
             x = r.emit("dropout", [x], x.shape, p=float(a.dropout))
-        start = [reshaped(r, sliced(r, s, 0, at, at + 1), [rows, hidden]) for s in states]
-        x, h, c = r.emit_all(
-            "lstm",
-            [x, *start, *layer],
-            [([rows, steps, hidden], "f32"), ([rows, hidden], "f32"), ([rows, hidden], "f32")],
-        )
-        last_h.append(reshaped(r, h, [1, rows, hidden]))
-        last_c.append(reshaped(r, c, [1, rows, hidden]))
+        made = []
+        for way in range(ways):
+            start = [
+                reshaped(r, sliced(r, s, 0, at + way, at + way + 1), [rows, hidden]) for s in states
+            ]
+            y, h, c = r.emit_all(
+                "lstm",
+                [flipped(r, x, 1) if way else x, *start, *weights[at + way]],
+                [([rows, steps, hidden], "f32"), ([rows, hidden], "f32"), ([rows, hidden], "f32")],
+            )
+            made.append(flipped(r, y, 1) if way else y)
+            last_h.append(reshaped(r, h, [1, rows, hidden]))
+            last_c.append(reshaped(r, c, [1, rows, hidden]))
+        x = made[0] if ways == 1 else r.emit("concat", made, [rows, steps, 2 * hidden], axis=2)
+    hidden_out = ways * hidden
     if not a.batch_first:
-        x = r.emit("permute", [x], [steps, rows, hidden], axes=[1, 0, 2])
+        x = r.emit("permute", [x], [steps, rows, hidden_out], axes=[1, 0, 2])
     join = lambda states: (
         states[0]
         if len(states) == 1

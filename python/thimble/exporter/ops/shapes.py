@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..values import Known, Unsupported
+from ..values import Known, Unsupported, Value
 from .registry import op, axis_of, reshaped, broadcast
 
 
@@ -38,10 +38,12 @@ def _to(r, a):
     wanted = a.nodes[0].meta["val"].dtype
     if wanted in (torch.float32,):
         return x if x.dtype == "f32" else r.emit("cast", [x], x.shape, "f32")
-    if wanted in (torch.int64, torch.int32) and x.dtype == "i32":
-        return x
-    if wanted == torch.bool and x.dtype == "u8":
-        return x
+    if wanted in (torch.int64, torch.int32) and x.dtype in ("i32", "u8"):
+        return Value(x.name, x.shape, "i32")
+    if wanted == torch.bool:
+        return (
+            x if x.dtype == "u8" else r.emit("ne", [x, 0.0], x.shape, "u8")
+        )
     raise Unsupported(
         f"a cast of {x.dtype} to {wanted}; numbers of a net are float32 here (precision is a setting of the run)"
     )
@@ -51,6 +53,26 @@ def _to(r, a):
 def _permute(r, a):
     x = r.value(a.self)
     return r.emit("permute", [x], a.shape, x.dtype, axes=[axis_of(d, x.shape) for d in a.dims])
+
+
+@op("movedim.int", "movedim.intlist")
+def _movedim(r, a):
+    x = r.value(a.self)
+    first = torch.empty(*range(2, 2 + len(x.shape)), device="meta")
+    moved = torch.movedim(first, a.source, a.destination)
+    axes = [extent - 2 for extent in moved.shape]
+    return r.emit("permute", [x], a.shape, x.dtype, axes=axes)
+
+
+@op("repeat_interleave.self_int")
+def _repeat_interleave(r, a):
+    x = r.value(a.self)
+    if a.dim is None:
+        raise Unsupported("repeats a tensor as one row; name the axis")
+    axis = axis_of(a.dim, x.shape)
+    apart = x.shape[: axis + 1] + [1] + x.shape[axis + 1 :]
+    wide = x.shape[: axis + 1] + [a.repeats] + x.shape[axis + 1 :]
+    return reshaped(r, r.emit("expand", [reshaped(r, x, apart)], wide, x.dtype), a.shape)
 
 
 @op("transpose.int", "t", "swapaxes", "numpy_T")
@@ -121,6 +143,21 @@ def sliced(r, x, axis, begin, end, step=1):
         end=end,
         step=step if step != 1 else None,
     )
+
+
+def with_part(r, x, where, part):
+    """x with other numbers in a slice of it: `where` as of aten::slice, less the tensor."""
+    axis, begin, end, step = [*where, *(0, None, None, 1)[len(where) :]]
+    axis = axis_of(axis, x.shape)
+    extent = x.shape[axis]
+    if isinstance(extent, str) or step != 1:
+        raise Unsupported("changes some of the rows, or every so many, in place")
+    begin, end = slice(begin, end).indices(extent)[:2]
+    pieces = [sliced(r, x, axis, 0, begin)] if begin > 0 else []
+    pieces.append(r.value(part))
+    if end < extent:
+        pieces.append(sliced(r, x, axis, end, extent))
+    return pieces[0] if len(pieces) == 1 else r.emit("concat", pieces, x.shape, x.dtype, axis=axis)
 
 
 @op("slice.Tensor")
@@ -221,14 +258,16 @@ def _roll(r, a):
     return x
 
 
+def flipped(r, x, axis):
+    ends = parts(r, x, axis, [1] * x.shape[axis])[::-1]
+    return ends[0] if len(ends) == 1 else r.emit("concat", ends, x.shape, x.dtype, axis=axis)
+
+
 @op("flip")
 def _flip(r, a):
     x = r.value(a.self)
     for axis in a.dims:
-        axis = axis_of(axis, x.shape)
-        x = r.emit(
-            "concat", parts(r, x, axis, [1] * x.shape[axis])[::-1], x.shape, x.dtype, axis=axis
-        )
+        x = flipped(r, x, axis_of(axis, x.shape))
     return x
 
 
@@ -256,6 +295,17 @@ def _filled(number):
     return handler
 
 
-op("new_zeros", "zeros_like", "new_empty", "empty_like")(_filled(0))
+op("new_zeros", "zeros_like", "new_empty", "empty_like", "zero")(_filled(0))
 op("new_ones", "ones_like")(_filled(1))
 op("new_full", "full_like")(_filled(0))
+
+
+@op("copy")
+def _copy(r, a):
+    x = r.value(a.src)
+    return x if x.shape == a.shape else r.emit("expand", [x], a.shape, x.dtype)
+
+
+@op("fill.Scalar")
+def _fill(r, a):
+    return Known(tuple(torch.full(node.meta["val"].shape, float(a.value)) for node in a.nodes))

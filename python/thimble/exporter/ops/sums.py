@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ..values import Unsupported
-from .registry import op, axis_of
-from .elements import binary, mapped
+import torch
+
+from ..values import Known, Unsupported
+from .registry import op, axis_of, reshaped
+from .elements import as_floats, binary, mapped
 
 
 def reduced(r, kind, x, dims, keep):
-    x = r.value(x)
+    x = as_floats(r, r.value(x))
     axes = sorted({axis_of(d, x.shape) for d in dims}) if dims else list(range(len(x.shape)))
     shape = (
         [1 if i in axes else e for i, e in enumerate(x.shape)]
@@ -57,3 +59,53 @@ def _softmax(r, a):
 def _log_softmax(r, a):
     x = r.value(a.self)
     return r.emit("log_softmax", [x], x.shape, axis=axis_of(a.dim, x.shape))
+
+
+@op("logsumexp")
+def _logsumexp(r, a):
+    """Of x: x - log_softmax(x), the same for all; their mean."""
+    x = r.value(a.self)
+    if len(a.dim) != 1:
+        raise Unsupported("over several axes; one can be")
+    shares = r.emit("log_softmax", [x], x.shape, axis=axis_of(a.dim[0], x.shape))
+    return reduced(r, "mean", binary(r, "sub", x, shares), a.dim, a.keepdim)
+
+
+@op("linalg_vector_norm", "norm.ScalarOpt_dim")
+def _norm(r, a):
+    order = a.get("ord", a.get("p"))
+    if order not in (1, 2, 1.0, 2.0):
+        raise Unsupported(f"a norm of order {order}; 1 and 2 can be")
+    if order == 1:
+        return reduced(r, "sum", mapped(r, "abs", a.self), a.dim, a.keepdim)
+    squares = reduced(r, "sum", mapped(r, "square", a.self), a.dim, a.keepdim)
+    return mapped(r, "sqrt", squares)
+
+
+@op("std.correction")
+def _std(r, a):
+    return mapped(r, "sqrt", _var(r, a))
+
+
+@op("cumsum")
+def _cumsum(r, a):
+    """A product with a triangle of ones."""
+    x = r.value(a.self)
+    axis, last = axis_of(a.dim, x.shape), len(x.shape) - 1
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("sums up over the rows")
+    axes = list(range(len(x.shape)))
+    axes[axis], axes[last] = last, axis
+
+    def turned(value, shape):
+        return value if axis == last else r.emit("permute", [value], shape, x.dtype, axes=axes)
+
+    triangle = torch.ones(x.shape[axis], x.shape[axis]).triu()
+    shape = [x.shape[k] for k in axes]
+    factors = [turned(x, shape), r.value(Known((triangle, triangle)))]
+    if last == 0:
+        factors[0] = reshaped(r, factors[0], [1, *shape])
+    whole = None if x.dtype == "f32" else 1
+    dtype = "f32" if whole is None else "i32"
+    sums = r.emit("matmul", factors, [1, *shape] if last == 0 else shape, dtype, whole=whole)
+    return turned(reshaped(r, sums, shape), x.shape)

@@ -1,0 +1,33 @@
+// What a budget chose, for whoever looks at a plan later: technique by technique, from the step with
+// everything plain and kept to the plan.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace thimble {
+
+// A technique's part in a plan, beyond those before it in the list.
+struct TechniqueShare {
+  std::string what;    // "microbatches of 10 rows"
+  std::string flags;   // as it would be typed: "--microbatch 10"
+  std::string tier;    // what it does to the numbers
+  Bytes saved;         // of the arena; below 0: it takes more by itself
+  double ms_paid = 0;  // of a step, predicted; below 0: faster
+};
+
+struct BudgetChoices {
+  Bytes plain_arena;  // as typed, everything kept
+  double plain_ms = 0;
+  std::vector<TechniqueShare> shares;  // milder ones first; recomputation last
+};
+
+nlohmann::json to_json(const TechniqueShare& share);
+nlohmann::json to_json(const BudgetChoices& choices);
+// nlohmann::json::exception where it is none.
+BudgetChoices budget_choices_from(const nlohmann::json& json);
+
+}  // namespace thimble

@@ -131,20 +131,12 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 
-# What breaks a reader is left in build/fuzz, KIND-...; SECONDS is of each.
+# What breaks a reader is left in build/fuzz; SECONDS is of each.
 SECONDS ?= 60
 
-fuzz:
-	@tools/setup clang libclang-rt-14-dev
-	@tools/setup
-	@mkdir -p build/fuzz/corpus/net build/fuzz/corpus/onnx
-	@cmake --preset fuzz $(LAUNCHER) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
-	@cmake --build build/fuzz --target fuzz_net fuzz_onnx -j $(JOBS)
-	@cp tests/import/nets/*.json build/fuzz/corpus/net; cp tests/import/nets/*.onnx build/fuzz/corpus/onnx
-	@for kind in net onnx; do \
-	  build/fuzz/tests/fuzz_$$kind -max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
-	    -artifact_prefix=build/fuzz/$$kind- build/fuzz/corpus/$$kind || exit 1; \
-	done
+fuzz: build
+	@tools/setup clang-16 libclang-rt-16-dev
+	@tests/fuzz/run $(BUILD) build/fuzz $(SECONDS)
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan

@@ -30,7 +30,7 @@ ROWS = {"dense": "dense, fp32", "combined": "combined, within 6.5 MB", "small": 
 # Slices in place of microbatches, whose gradients would all have to be there at once; and no loss scale
 # that waits for all of them.
 HALF = ("--precision", "bf16", "--rounding", "stochastic")
-LEAN = ("--slices", "8", "--memory", "least")
+LEAN = ("--slices", "8", "--loss-rows", "32", "--memory", "least")
 # What changes the numbers; slices and recomputation come on top, which do not, or in rounding alone.
 TRANSLATED = {
     "translation, dense": (),

@@ -1,5 +1,6 @@
 // thimble train, through the program itself.
 #include "support/run_thimble.h"
+#include "support/wav_file.h"
 
 namespace thimble {
 namespace {
@@ -247,8 +248,10 @@ class RecipeData {
     if (text.find("\ndata = \"tokens\"") != std::string::npos) {
       return made("tokens", {folder_ / "text"});
     }
-    if (text.find("\ndata = \"spoken_digits\"") != std::string::npos)
-      return {"--data", "sequences"};
+    if (text.find("\ndata = \"spoken_digits\"") != std::string::npos) {
+      for (const char* name : {"3_ann_0.wav", "3_ann_7.wav"}) spill(folder_ / name, wav({1, 2, 3}));
+      return {"--data-dir", folder_.string()};
+    }
     if (text.find("\ndata = \"cifar10\"") != std::string::npos) return {"--data", "generated"};
     return {};  // no files are needed
   }

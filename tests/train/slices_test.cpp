@@ -73,13 +73,15 @@ TEST(Slices, AreNoMoreThanRows) {
   EXPECT_EQ(nodes(4, false), nodes(1, false));
 }
 
-// Weights of 4.9 MB; between layers 0.66 MB pass, and inside of one a multiple of it.
+// Beside weights and state: what passes between layers, and what is inside of one.
 TEST(Slices, TakeLessThanAllRowsAtOnce) {
   const auto least = [](int64_t slices) {
     Recipe recipe;
-    recipe.model = {
-        .name = "dynamicconv:encoder=4,decoder=3,length=32,slices=" + std::to_string(slices),
-        .batch = 40};
+    recipe.model = {.name =
+                        "dynamicconv:width=128,encoder=3,decoder=2,length=32,source-vocabulary=100,"
+                        "target-vocabulary=100,slices=" +
+                        std::to_string(slices),
+                    .batch = 40};
     recipe.optimizer = parse_optimizer("adafactor");
     recipe.device = "null";
     recipe.planner = "optimal";

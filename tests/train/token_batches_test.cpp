@@ -2,6 +2,7 @@
 #include <map>
 
 #include "../file_support.h"
+#include "pipeline/variant_order.h"
 #include "plan/verify/verify_shared_arena.h"
 #include "support/runs.h"
 #include "train/checkpoint.h"
@@ -59,6 +60,18 @@ TEST(TokenBatches, TheOneThatTakesMostGoesFirst) {
       EXPECT_EQ(variant->plan.policy, "keep_all");
       EXPECT_LE(variant->plan.arena, planned.plan().arena);
     }
+  }
+}
+
+// In least memory each may take a little more than the one before.
+TEST(TokenBatches, EveryLengthMayHaveToGoFirst) {
+  std::vector<VariantShape> shapes;
+  for (int64_t length = 8; length >= 1; --length) shapes.push_back({.rows = 1, .length = length});
+  VariantOrder order(shapes);
+  for (int64_t arena = 1; arena < 8; ++arena) {
+    ASSERT_FALSE(order.at_last());
+    order.put_first(7, Bytes(arena));
+    EXPECT_EQ(order.shapes()[0].length, arena);
   }
 }
 

@@ -18,7 +18,7 @@ struct Losses {
   ValueId weight, loss, correct;
   std::vector<ValueId> gradients;
 
-  explicit Losses(bool reads_correct = false) {
+  explicit Losses(bool reads_correct = false, bool last_first = true) {
     constexpr int64_t kRows = 10, kWidth = 6, kClasses = 9;
     Builder b(graph);
     const ValueId x = b.weight("x", {{kRows, kWidth}}, {Init::Kind::normal, 1});
@@ -31,7 +31,8 @@ struct Losses {
       made.push_back(b.apply("vocabulary_loss", {h, weight, targets, normalizer},
                              {{"label_smoothing", 0.1}, {"rows_at_once", int64_t{4}}}));
     }
-    // The last first, as the backward pass meets them.
+    // The last first, as the backward pass meets them, or the other way round.
+    if (!last_first) std::ranges::reverse(made);
     loss = made[2][0], correct = made[2][2];
     for (const size_t run : {size_t{1}, size_t{0}}) {
       loss = b.op("add", {made[run][0], loss});
@@ -63,9 +64,13 @@ struct Losses {
   }
 };
 
-TEST(TakeOver, LossesAndGradientsKeepTheirBits) {
-  const Losses before;
-  Losses after;
+class TakeOver : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Sums, TakeOver, testing::Bool(),
+                         [](const auto& test) { return test.param ? "LastFirst" : "FirstFirst"; });
+
+TEST_P(TakeOver, LossesAndGradientsKeepTheirBits) {
+  const Losses before(false, GetParam());
+  Losses after(false, GetParam());
   take_over_forward(after.graph);
   verify_graph(after.graph);
   EXPECT_EQ(before.count("vocabulary_loss"), 3u);
@@ -80,7 +85,7 @@ TEST(TakeOver, LossesAndGradientsKeepTheirBits) {
 }
 
 // The sum of two losses needs no more than what has come so far: it stands right behind.
-TEST(TakeOver, SumsFollowWhatTheyRead) {
+TEST(TakingOver, SumsFollowWhatTheyRead) {
   Losses after;
   take_over_forward(after.graph);
   const auto& nodes = after.graph.nodes;
@@ -97,7 +102,7 @@ TEST(TakeOver, SumsFollowWhatTheyRead) {
 }
 
 // One that its gradients read has to be there before.
-TEST(TakeOver, AResultThatTheBackwardPassReadsStays) {
+TEST(TakingOver, AResultThatTheBackwardPassReadsStays) {
   Losses after(true);
   take_over_forward(after.graph);
   EXPECT_EQ(after.count("vocabulary_loss"), 3u);

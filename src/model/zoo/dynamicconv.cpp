@@ -34,6 +34,7 @@ struct Translator {
   double kernel_dropout = 0.1;
   int64_t source_vocabulary = 0, target_vocabulary = 0;  // 0: the data's
   int64_t slices = 1;
+  int64_t loss_rows = 0;  // 0: the op's own
 };
 
 constexpr int64_t kPad = 0;                                  // the token that fills rows up
@@ -94,6 +95,10 @@ void fields(ModelOptions& options, Fields& list) {
        .more = "dynamicconv: parts of the rows that go through each layer one after another: "
                "inside of a layer, memory is that of a part, see [slices](#slices)",
        .matters = kAll});
+  list.whole("loss-rows", net.loss_rows, {.least = 1, .most = 1 << 30, .open = 0},
+             {.help = "tokens whose logits exist at a time",
+              .usual = "64, or a quarter of the width",
+              .matters = kAll});
   list_dropout(options, list);
   const RealRange share = {.least = 0, .most = 1, .below = true};
   list.real("attention-dropout", net.attention_dropout, share,
@@ -170,7 +175,7 @@ class Network {
       rows = b_.op("reshape", {rows}, {{"shape", std::vector<int64_t>{tokens, own_.width}}});
     }
     const ValueId head = net_.weight("head.weight", {target_words(own_), own_.width}, table_init());
-    return x.size() == 1 ? net_.finish_tokens(x[0], head) : finish(x, head);
+    return x.size() == 1 ? net_.finish_tokens(x[0], head, own_.loss_rows) : finish(x, head);
   }
 
  private:
@@ -194,9 +199,9 @@ class Network {
   // The sums of what the slices lose.
   Model finish(const std::vector<ValueId>& x, ValueId head) {
     const std::vector<ValueId> targets = sliced(net_.tokens("targets", target_words(own_)));
-    std::vector<ValueId> sums = net_.token_loss(x[0], head, targets[0]);
+    std::vector<ValueId> sums = net_.token_loss(x[0], head, targets[0], own_.loss_rows);
     for (size_t s = 1; s < x.size(); ++s) {
-      const std::vector<ValueId> made = net_.token_loss(x[s], head, targets[s]);
+      const std::vector<ValueId> made = net_.token_loss(x[s], head, targets[s], own_.loss_rows);
       for (const size_t k : {size_t{0}, size_t{2}, size_t{3}}) {
         sums[k] = b_.op("add", {sums[k], made[k]});
       }

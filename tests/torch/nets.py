@@ -480,9 +480,20 @@ NETS = {
     "lstm": lstm,
 }
 
-# By way of ONNX: what PyTorch's older exporter can write, and its newer one.
-ONNX = [name for name in NETS if name not in ("swin", "gpt2", "llama")]
-DYNAMO = [name for name in NETS if name not in ("convnext", "swin", "fcn", "deeplab")]
+# By way of ONNX: of PyTorch's older exporter, and of its newer one.
+ONNX = [
+    "resnet18",
+    "resnet50",
+    "mobilenet_v2",
+    "mobilenet_v3",
+    "efficientnet_b0",
+    "convnext",
+    "vit",
+    "unet",
+    "bert",
+    "lstm",
+]
+DYNAMO = [name for name in ONNX if name != "convnext"]
 
 
 def net(name, full=False):

@@ -13,14 +13,14 @@ function drawChoices(data) {
   byId("choices-said").textContent = `As typed, with everything kept, the step takes ${bytesText(arena)} and ` +
     `${millisecondsText(ms)}. ` + (choices.length ? "From there to the plan, technique by technique, times as predicted:"
     : "That fits: nothing had to be done.");
-  const signed = (number, text) => (number < 0 ? "−" : "+") + text(Math.abs(number));
+  const signed = (number, text) => (number < 0 ? "−" : number > 0 ? "+" : "") + text(Math.abs(number));
   for (const { what, flags, tier, saved_bytes: saved, paid_ms: paid } of choices) {
-    byId("choice-table").append(element("tr", {}, element("td", {}, what, element("code", {}, flags)),
-      element("td", { class: "quiet" }, tier), element("td", { class: "number" }, signed(-saved, bytesText)),
+    byId("choice-table").append(element("tr", {}, element("td", {}, what, element("span", { class: "note" }, element("code", {}, flags), ` ${tier}`)),
+      element("td", { class: "number" }, signed(-saved, bytesText)),
       element("td", { class: "number" }, signed(paid, millisecondsText))));
   }
   if (choices.length) {
-    byId("choice-table").append(element("tr", { class: "total" }, element("td", {}, "the plan"), element("td", {}),
+    byId("choice-table").append(element("tr", { class: "total" }, element("td", {}, "the plan"),
       element("td", { class: "number" }, bytesText(data.arena)),
       element("td", { class: "number" }, millisecondsText(data.predicted_ms))));
   }

@@ -15,7 +15,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch fuzz test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
+        deb wheel test-package bench bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
+	@echo "make bench-ranks   one rank on every core against one process on all of them"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-fit     what one budget chooses, against everything typed by hand (MINUTES=9: stop cleanly; VIT=FILE: an exported net)"
@@ -130,20 +131,12 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 
-# What breaks a reader is left in build/fuzz, KIND-...; SECONDS is of each.
+# What breaks a reader is left in build/fuzz; SECONDS is of each.
 SECONDS ?= 60
 
-fuzz:
-	@tools/setup clang libclang-rt-14-dev
-	@tools/setup
-	@mkdir -p build/fuzz/corpus/net build/fuzz/corpus/onnx
-	@cmake --preset fuzz $(LAUNCHER) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
-	@cmake --build build/fuzz --target fuzz_net fuzz_onnx -j $(JOBS)
-	@cp tests/import/nets/*.json build/fuzz/corpus/net; cp tests/import/nets/*.onnx build/fuzz/corpus/onnx
-	@for kind in net onnx; do \
-	  build/fuzz/tests/fuzz_$$kind -max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
-	    -artifact_prefix=build/fuzz/$$kind- build/fuzz/corpus/$$kind || exit 1; \
-	done
+fuzz: build
+	@tools/setup clang-16 libclang-rt-16-dev
+	@tests/fuzz/run $(BUILD) build/fuzz $(SECONDS)
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan
@@ -177,6 +170,9 @@ bench-gpu: build
 
 bench-busy: build
 	@python3 bench/busy.py --thimble $(BUILD)/thimble
+
+bench-ranks: build
+	@python3 bench/ranks.py --thimble $(BUILD)/thimble
 
 bench-remat: build
 	@python3 bench/remat.py --thimble $(BUILD)/thimble

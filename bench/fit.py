@@ -156,7 +156,8 @@ def measure(program, net, tier, asked):
             rows.append(row)
             if asked.rivals == "off":
                 continue
-            row["best"] = min(rivals(program, net, tier, budget, answer["ms"]), default=(float("inf"), ""))
+            row["best"] = min(rivals(program, net, tier, budget, answer["ms"]), key=lambda rival: rival[0],
+                              default=(float("inf"), ""))
             if answer["ms"] > row["best"][0] * NEAR_TIE * (1 + 1e-9):
                 faults.append(f"{where}: {answer['ms']:.1f} ms, and {row['best'][1]} takes "
                               f"{row['best'][0]:.1f}")

@@ -144,6 +144,12 @@ def ours(args, net, settings, *more):
                       "--no-eval", "--out", out, *settings, *more])
 
 
+def of_step(settings):
+    """Those that a step's kernels depend on, which are all that `calibrate` takes."""
+    kept = ("--optimizer", "--momentum", "--weight-decay")
+    return [s for i, s in enumerate(settings) if s in kept or settings[i - 1] in kept]
+
+
 def row(work, result, why, eager, compiled, time_goal, memory_goal):
     if result is None:
         print(f"{work:34} failed: {why}", flush=True)
@@ -193,8 +199,11 @@ def main():
                 elif reason:
                     print(f"{name} {which} failed: {reason}", flush=True)
             if args.calibrate:
-                asked([args.thimble, "calibrate", net, "--batch", BATCH, "--precision", "bf16", "--master",
-                       "--device", "cuda", "--json", "--seconds", args.calibrate, *settings])
+                _, why = asked([args.thimble, "calibrate", net, "--batch", BATCH, "--precision", "bf16",
+                                "--master", "--device", "cuda", "--json", "--seconds", args.calibrate,
+                                *of_step(settings)])
+                if why:
+                    print("calibrate:", why, flush=True)
             row(f"{name}, all kept", *ours(args, net, settings), eager, compiled, KEPT_TIME, KEPT_MEMORY)
             if eager:
                 quarter = eager["peak_bytes"] // 4

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
 
 #include "base/cores.h"
@@ -38,17 +37,6 @@ int threads_of_rank(World& world) {
   return static_cast<int>(std::ranges::min(gathered(world.ranks(), threads)));
 }
 
-// While ranks come together nobody holds a line to the others yet: what starts them ends them all where
-// one is gone, and each says so.
-void end_with_a_word(int signal) {
-  constexpr char kWords[] =
-      "thimble: this rank was told to end before training began; another one may be gone: start "
-      "them "
-      "again\n";
-  if (::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0) ::_exit(128 + signal);
-  ::_exit(128 + signal);
-}
-
 }  // namespace
 
 Asked read_for_ranks(const std::string& model, Settings typed, World* world) {
@@ -68,7 +56,6 @@ Asked read_for_ranks(const std::string& model, Settings typed, World* world) {
 }
 
 int run_among_ranks(const std::function<int(World* world)>& command) {
-  if (launched_ranks() > 1) std::signal(SIGTERM, end_with_a_word);
   const std::unique_ptr<World> world = World::join();
   try {
     return command(world.get());

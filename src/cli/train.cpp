@@ -249,7 +249,6 @@ int train(const Flags& typed, World* world) {
   if (!by_command) return kInfeasible;
   PlannedTraining* const planned = &by_command->training;
   if (world != nullptr) {
-    check_plans(world->ranks(), *planned);
     planned->backend->join(world->ranks());
     options.saved = [world](const std::string& folder) {
       world->lifeline().set_remedy(
@@ -265,7 +264,9 @@ int train(const Flags& typed, World* world) {
     say("{}: {} parameters, {}, {} steps; arena {} bytes ({}){}\n", model.options.name,
         parameter_count(model.graph), batch_text(*planned), trainer.steps(),
         planned->plan().arena.count, to_string(planned->plan().arena),
-        world == nullptr ? "" : fmt::format(" on each of {} ranks", world->size()));
+        world == nullptr ? ""
+                         : fmt::format(" on each of {} ranks, over {}", world->size(),
+                                       planned->backend->ranks()->name()));
   }
   if (!trainer.weights_note().empty() && first) {
     say("{}: {}\n", flags.weights, trainer.weights_note());

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/openmp_waiting.h"
+#include "cli/early_end.h"
 
 namespace thimble {
 
@@ -21,7 +22,9 @@ void settle_waiting(char** argv) {
       setenv("OMP_WAIT_POLICY", kWaitPolicy, 1) != 0) {
     return;
   }
+  hold_the_end();
   execv("/proc/self/exe", argv);  // returns only where it failed
+  hear_of_the_end();
 }
 
 }  // namespace thimble

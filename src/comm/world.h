@@ -31,9 +31,10 @@ class World {
  private:
   explicit World(std::unique_ptr<Communicator> ranks);
 
+  // MPI ends while the lines still are watched: it waits for all ranks.
+  std::optional<Lifeline> lifeline_;
   std::unique_ptr<Communicator> ranks_;
   int here_ = 1;
-  std::optional<Lifeline> lifeline_;
 };
 
 }  // namespace thimble

@@ -42,6 +42,10 @@ Signature cut_to_rank(const Graph& graph, const Node& node, Signature s,
   return s;
 }
 
+// What every collective writes, a byte outside of the arena: so ranks meet in the order of the plan, on
+// whatever streams.
+constexpr ByteRange kToken = {-1, 0};
+
 // In place of a call on nothing.
 class NothingToDo final : public Kernel {
  public:
@@ -121,8 +125,7 @@ CallUse Program::use_of(size_t s) const {
   for (const TensorRef& t : args.inputs) use.reads.push_back(range(t.data, t.type.bytes()));
   for (const TensorRef& t : args.outputs) use.writes.push_back(range(t.data, t.type.bytes()));
   if (args.workspace) use.writes.push_back(range(args.workspace, calls_[s].kernel->workspace));
-  // Ranks meet in the order of the plan: as if all collectives wrote the same bytes, outside of it.
-  if (graph_[plan_.calls[s].node].op->collective) use.writes.push_back({-1, 0});
+  if (graph_[plan_.calls[s].node].op->collective) use.writes.push_back(kToken);
   use.seconds = backend_.seconds(signature_of(graph_, plan_.calls[s].node));
   return use;
 }

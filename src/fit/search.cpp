@@ -51,7 +51,8 @@ double FitSearch::fastest_within(Bytes budget) {
   std::ranges::stable_sort(promising, {}, [](const auto& entry) { return entry.first; });
   double fastest = kAny;
   for (const FitStep* step : chosen_from_) {  // what is known without a planner
-    if (step->once().arena <= budget) fastest = std::min(fastest, step->once().seconds);
+    if (step->once_seconds() < fastest && step->keeps_within(budget))
+      fastest = step->once_seconds();
   }
   for (const auto& [bound, step] : promising) {
     if (bound >= fastest) break;
@@ -98,7 +99,7 @@ std::optional<FitSearch::Pick> FitSearch::best_of_first(size_t classes, Bytes bu
 }
 
 bool FitSearch::has_room(Bytes budget) {
-  const auto kept = [&](const FitStep* step) { return step->once().arena <= budget; };
+  const auto kept = [&](const FitStep* step) { return step->keeps_within(budget); };
   if (std::ranges::any_of(chosen_from_, kept)) return true;
   std::vector<FitStep*> leanest_first = chosen_from_;
   std::ranges::stable_sort(leanest_first, {}, &FitStep::least_arena);

@@ -30,10 +30,10 @@ struct Parts {
 Parts parts_of(const FitStep& step) {
   const auto number = [](Bytes bytes) { return static_cast<double>(bytes.count); };
   const double stays = number(step.persistent() + step.carried());
-  return {.seconds = step.once().seconds,
+  return {.seconds = step.once_seconds(),
           .persistent = number(step.persistent()),
           .carried = number(step.carried()),
-          .activations = std::max(1.0, number(step.once().arena) - stays),
+          .activations = std::max(1.0, number(step.once_peak()) - stays),
           .working = std::max(1.0, number(step.least_arena()) - stays)};
 }
 

@@ -52,9 +52,16 @@ FitStep::FitStep(Candidate candidate, Backend& backend, double share)
       training_(graph_of(candidate_.recipe)),
       costs_(scaled_costs(candidate_.recipe, graph(), backend, share)),
       request_(without_budget(request_for(candidate_.recipe, graph(), costs_))) {
-  const Plan plan = lay_out(request_, schedule_once(request_));
-  once_ = {plan.predicted_seconds, plan.arena};
+  once_cost_ = cost_of(request_, schedule_once(request_));
   find_bounds();
+}
+
+const FitStep::Pick& FitStep::once() const {
+  if (!once_) {
+    const Plan plan = lay_out(request_, schedule_once(request_));
+    once_ = {plan.predicted_seconds, plan.arena};
+  }
+  return *once_;
 }
 
 void FitStep::find_bounds() {
@@ -92,7 +99,7 @@ void FitStep::find_bounds() {
     most = std::max(most, needs);
   }
   least_arena_ = persistent_ + carried_ + most;
-  if (!candidate_.recomputes) least_arena_ = once_.arena;
+  if (!candidate_.recomputes) least_arena_ = once_peak();
   // Between the passes, what the backward pass reads is there, or will be computed again: its node,
   // once a microbatch at least.
   for (const NodeId id : pass.nodes) {
@@ -118,11 +125,11 @@ void FitStep::find_bounds() {
 }
 
 double FitStep::least_seconds(Bytes budget) const {
-  if (budget >= once_.arena) return once_.seconds;
+  if (budget >= once_peak()) return once_seconds();
   if (budget < least_arena_ || !candidate_.recomputes) return kNever;
   Bytes all = persistent_ + carried_ + kept_always_;
   for (const Kept& kept : kept_) all += kept.bytes;
-  double seconds = once_.seconds;
+  double seconds = once_seconds();
   Bytes beyond = all > budget ? all - budget : Bytes();
   for (const Kept& kept : kept_) {
     if (beyond == Bytes()) return seconds;
@@ -140,7 +147,7 @@ OptimalPlanner& FitStep::planner() {
 }
 
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
-  if (budget >= once_.arena && is_optimal()) return once_;
+  if (is_optimal() && keeps_within(budget)) return once();
   if (budget < least_arena_ || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
   if (!is_optimal()) {
@@ -160,7 +167,7 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
 FitStep::Pick FitStep::smallest() {
   if (smallest_) return *smallest_;
   if (!candidate_.recomputes) {
-    smallest_ = once_;
+    smallest_ = once();
   } else if (is_optimal()) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
     smallest_ = {pick.seconds, pick.arena};
@@ -179,7 +186,7 @@ Schedule FitStep::schedule_of(const Pick& pick) {
     request.budget = pick.arena;
     return thimble::schedule_of(std::get<Plan>(make_plan(request)));
   }
-  if (pick.arena >= once_.arena) return schedule_once(request_);
+  if (pick.arena >= once_peak() && pick.arena >= once().arena) return schedule_once(request_);
   return *planner().choose(pick.arena).schedule;
 }
 

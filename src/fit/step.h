@@ -31,7 +31,12 @@ class FitStep {
     double seconds = 0;
     Bytes arena;
   };
-  const Pick& once() const { return once_; }  // everything computed once
+  // Everything computed once: its time, what is live at its fullest, which its arena is not below,
+  // and, laid out, the plan.
+  double once_seconds() const { return once_cost_.seconds; }
+  Bytes once_peak() const { return once_cost_.live_peak; }
+  const Pick& once() const;
+  bool keeps_within(Bytes budget) const { return once_peak() <= budget && once().arena <= budget; }
   Bytes persistent() const { return persistent_; }
   Bytes carried() const { return carried_; }  // from microbatch to microbatch, beside those
   // No plan is smaller, and none within the budget is faster.
@@ -61,7 +66,8 @@ class FitStep {
   TrainingGraph training_;
   Costs costs_;
   const PlanRequest request_;
-  Pick once_;
+  ScheduleCost once_cost_;
+  mutable std::optional<Pick> once_;  // when it was asked for
   Bytes persistent_, carried_, least_arena_;
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first

@@ -39,6 +39,7 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
   if (result.arena_of_ranks.size() > 1) {
     for (const Bytes bytes : result.arena_of_ranks) json["rank_arena_bytes"].push_back(bytes.count);
     json["communication_share"] = result.communication;
+    json["ranks_over"] = result.ranks_over;
   }
   return json;
 }

@@ -58,14 +58,16 @@ void check_terms(Communicator& ranks, const Terms& own) {
   }
 }
 
-void check_plans(Communicator& ranks, const PlannedTraining& own) {
+void check_plans(Communicator& ranks, const Variants& training, const Variants& evaluation) {
   Sha256 hash;
-  for (const auto& variant : own.variants) {
-    json plan = to_json(variant->plan);
-    plan.erase("costs");  // where times come from; what matters is what they chose
-    plan.erase("predicted_seconds");
-    const std::string text = json_text(plan);
-    hash.update(std::as_bytes(std::span(text)));
+  for (const Variants* variants : {&training, &evaluation}) {
+    for (const auto& variant : *variants) {
+      json plan = to_json(variant->plan);
+      plan.erase("costs");  // where times come from; what matters is what they chose
+      plan.erase("predicted_seconds");
+      const std::string text = json_text(plan);
+      hash.update(std::as_bytes(std::span(text)));
+    }
   }
   const std::vector<std::string> digests = gathered(ranks, hash.hex());
   if (const size_t k = first_other(digests); k > 0) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "pipeline/pipeline.h"
@@ -19,7 +20,9 @@ struct Terms {
 // Called by all ranks.
 void check_terms(Communicator& ranks, const Terms& own);
 
-// The same of the plans that the ranks have made of it, by their digests: addresses must agree.
-void check_plans(Communicator& ranks, const PlannedTraining& own);
+// The same of the plans that the ranks have made of it, by their digests: one order of calls, and so of
+// meetings, and the same addresses.
+using Variants = std::vector<std::unique_ptr<Variant>>;
+void check_plans(Communicator& ranks, const Variants& training, const Variants& evaluation);
 
 }  // namespace thimble

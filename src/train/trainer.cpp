@@ -11,6 +11,7 @@
 #include "base/finite.h"
 #include "comm/agreement.h"
 #include "recipe/settings.h"
+#include "train/accord.h"
 #include "train/checkpoint.h"
 #include "train/outside_tensors.h"
 #include "train/weights_file.h"
@@ -32,6 +33,16 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// Of what was traced, the calls that ranks take part in.
+double seconds_with_ranks(const TrainingStep::Part& part) {
+  double seconds = 0;
+  for (size_t s = 0; s < part.trace.call_seconds.size(); ++s) {
+    const Node& node = part.model().graph[part.plan().calls[s].node];
+    if (node.op->collective) seconds += part.trace.call_seconds[s];
+  }
+  return seconds;
+}
+
 }  // namespace
 
 Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptions options)
@@ -48,6 +59,7 @@ Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptio
              "a batch of {} is more than the {} training records", batch, source_.train_count());
   source_.check(planned_.full().model);
   evaluations_ = plan_evaluation(planned_);
+  if (ranks() != nullptr) check_plans(*ranks(), planned_.variants, evaluations_);
   arena_ = planned_.backend->allocate(planned_.plan().arena);
   step_ = std::make_unique<TrainingStep>(planned_, source_, *arena_, recipe().seed);
   for (const auto& variant : evaluations_) {
@@ -195,7 +207,11 @@ void Trainer::step(int64_t step) {
   step_->run(step, last_rate_, traced);
   if (traced) {
     double seconds = 0;
-    for (const TrainingStep::Part& part : step_->parts()) seconds += part.trace.seconds;
+    for (const TrainingStep::Part& part : step_->parts()) {
+      seconds += part.trace.seconds;
+      traced_with_ranks_ += seconds_with_ranks(part);
+    }
+    traced_ += seconds;
     const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
     if (fastest && first_rank()) {
       record_trace(options_.out, *step_, step + 1);
@@ -394,6 +410,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   }
   result_.arena_of_ranks = {result_.measured_arena};
   if (ranks() != nullptr) {
+    result_.ranks_over = ranks()->name();
     result_.arena_of_ranks.clear();
     for (const double bytes :
          gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
@@ -401,6 +418,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     }
     const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
     result_.communication = all > 0 ? result_.communication / all : 0;
+    // What ranks do on the card, the host does not see: then as it was in the steps that were traced.
+    if (result_.communication == 0 && traced_ > 0) {
+      result_.communication = traced_with_ranks_ / traced_;
+    }
   }
   result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);

@@ -66,6 +66,7 @@ struct TrainResult {
   int64_t test_count = 0;
   Bytes measured_arena;
   std::vector<Bytes> arena_of_ranks;  // the same, of every rank
+  std::string ranks_over;             // what joins them: "mpi", "nccl"; empty: there are none
   double communication = 0;           // share of the steps' time spent with other ranks
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
@@ -150,6 +151,7 @@ class Trainer {
   std::string weights_note_;
   std::unique_ptr<RunLog> log_;
   double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none
+  double traced_ = 0, traced_with_ranks_ = 0;  // seconds of all steps that were traced
   TrainResult result_;
 };
 

@@ -64,11 +64,12 @@ class Program:
                 if not k.startswith(("OMP_", "ONEDNN_", "DNNL_", "KMP_", "GOMP_"))}
         base["HOME"] = base["XDG_CACHE_HOME"] = base["THIMBLE_CACHE"] = str(self.folder)
         base["OMP_WAIT_POLICY"] = "passive"  # others work on this machine, too
-        return base | (more or {})
+        return {k: v for k, v in (base | (more or {})).items() if v is not None}
 
-    def start(self, words, *, env=None, limits=None, memory=4096 * MIB, enter=None, **popen):
+    def start(self, words, *, env=None, limits=None, memory=4096 * MIB, enter=None, launcher=(),
+              **popen):
         """The running process. `memory`: of address space; None: not limited. `enter`: what it does
-        before all else."""
+        before all else. `launcher`: what starts it. `env`: None as a value leaves the variable out."""
         limits = {resource.RLIMIT_CORE: 0} | (limits or {})
         if memory is not None:
             limits[resource.RLIMIT_AS] = memory
@@ -82,7 +83,7 @@ class Program:
 
         popen.setdefault("cwd", self.folder)
         popen.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.Popen([self.path, *words], env=self.environment(env),
+        return subprocess.Popen([*launcher, self.path, *words], env=self.environment(env),
                                 preexec_fn=in_child, **popen)
 
     def run(self, words, *, seconds=30, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more):

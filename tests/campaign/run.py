@@ -18,12 +18,13 @@ PARTS = {
     "files": ("fuzz_files", {"count": 1000, "seconds": 600.0}, {"count": 25, "seconds": 8.0}),
     "flags": ("fuzz_flags", {"count": 3000, "seconds": 600.0}, {"count": 100, "seconds": 6.0}),
     "kills": ("kill_loop", {"count": 100, "seconds": 600.0}, {"count": 5, "seconds": 20.0}),
+    "ranks": ("kill_ranks", {"count": 20, "seconds": 600.0}, {"count": 2, "seconds": 30.0}),
     "budgets": ("budgets", {"count": 28, "budgets": 10, "seconds": 600.0},
                 {"count": 4, "budgets": 4, "seconds": 6.0}),
     "limit": ("hard_limit", {"count": 3, "seconds": 600.0}, {"count": 1, "seconds": 10.0}),
     "environment": ("environment", {"count": 8, "seconds": 600.0}, {"count": 1, "seconds": 30.0}),
 }
-SEEDED = {"files", "flags", "kills", "budgets"}
+SEEDED = {"files", "flags", "kills", "ranks", "budgets"}
 
 
 def main():

@@ -26,14 +26,14 @@ class RanksProgram : public testing::Test {
     }
   }
 
-  static Words net(int64_t batch = 24) {
-    return {"train",    "wrn-10-1", "--norm",    "group",
+  static Words net(int64_t batch = 24, const char* norm = "group") {
+    return {"train",    "wrn-10-1", "--norm",    norm,
             "--image",  "8,8,1",    "--batch",   fmt::format("{}", batch),
             "--data",   "digits",   "--threads", "1",
             "--no-eval"};
   }
-  Outcome train(int ranks, const Words& more) {
-    return thimble_says(net() + more, {.launcher = ranks > 1 ? mpirun(ranks) : Words{}});
+  Outcome train(int ranks, const Words& more, const char* norm = "group") {
+    return thimble_says(net(24, norm) + more, {.launcher = ranks > 1 ? mpirun(ranks) : Words{}});
   }
   std::string out() const { return folder_ / "run"; }
 
@@ -58,6 +58,23 @@ TEST_F(RanksProgram, GiveTheBitsOfOneProcessWithAsManyMicrobatches) {
       for (const nlohmann::json& bytes : got["rank_arena_bytes"]) {
         EXPECT_EQ(bytes, got["arena_bytes"]);
       }
+    }
+  }
+}
+
+TEST_F(RanksProgram, SyncedStatisticsGiveTheLossOfOneProcess) {
+  const Words all = {"--steps", "4", "--json", "--losses"};
+  const nlohmann::json expected =
+      train(1, all + Words{"--out", folder_ / "1"}, "batch").json()["losses"];
+  for (const int ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    const Outcome outcome =
+        train(ranks, all + Words{"--out", folder_ / fmt::format("{}", ranks)}, "synced");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const nlohmann::json got = outcome.json()["losses"];
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i].get<double>(), expected[i].get<double>(), 1e-5) << "step " << i;
     }
   }
 }
@@ -102,22 +119,53 @@ TEST_F(RanksProgram, ABudgetChoosesTheSameOnEachOfThem) {
   EXPECT_EQ(tight.err.find("it needs"), tight.err.rfind("it needs")) << tight.err;
 }
 
-TEST_F(RanksProgram, AreRefusedWhereTheyDoNotAgree) {
-  const auto two = [&](const Words& first, const Words& second) {
-    // mpirun -np 1 thimble FIRST : -np 1 thimble SECOND
-    Words launcher = mpirun(1) + Words{THIMBLE_PROGRAM};
-    launcher = launcher + first + Words{":", "-np", "1"};
-    return thimble_says(second, {.launcher = launcher});
+// mpirun -np 1 FIRST : -np 1 thimble SECOND, which is refused.
+class RanksThatDiffer : public RanksProgram {
+ protected:
+  void expect_refused(const Words& first, const Words& second, std::string_view what) {
+    const Words more = {"--steps", "2", "--out", out()};
+    const Words launcher = mpirun(1) + first + more + Words{":", "-np", "1"};
+    const Outcome outcome = thimble_says(second + more, {.launcher = launcher});
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+  }
+  void expect_same_refused(const Words& second, std::string_view what) {
+    expect_refused(Words{THIMBLE_PROGRAM} + net(), second, what);
+  }
+};
+
+TEST_F(RanksThatDiffer, InTheirRecipe) {
+  expect_same_refused(net() + Words{"--seed", "2"},
+                      "rank 1 was started with another recipe than rank 0: seed = 2, there 1");
+  expect_same_refused(net(48), "batch = 48, there 24");
+}
+
+TEST_F(RanksThatDiffer, InTheirData) {
+  const auto with = [&](const char* name, char pixel) {
+    const std::string set = folder_ / name;
+    std::filesystem::create_directory(set);
+    using namespace std::string_literals;
+    for (const char* split : {"train", "t10k"}) {
+      spill(fmt::format("{}/{}-images-idx3-ubyte", set, split),
+            "\0\0\x08\x03\0\0\0\x08\0\0\0\x08\0\0\0\x08"s + std::string(8 * 64, pixel));
+      spill(fmt::format("{}/{}-labels-idx1-ubyte", set, split),
+            "\0\0\x08\x01\0\0\0\x08"s + std::string(8, '\3'));
+    }
+    return Words{"train", "mlp",     "--data", "mnist",     "--data-dir",
+                 set,     "--batch", "4",      "--threads", "1"};
   };
-  const Words same = net() + Words{"--steps", "2", "--out", out()};
-  const Outcome seed = two(same, same + Words{"--seed", "2"});
-  EXPECT_EQ(seed.code, 2) << seed.err;
-  EXPECT_NE(seed.err.find("rank 1 was started with another recipe than rank 0: seed = 2, there 1"),
-            std::string::npos)
-      << seed.err;
-  const Outcome batch = two(same, net(48) + Words{"--steps", "2", "--out", out()});
-  EXPECT_EQ(batch.code, 2) << batch.err;
-  EXPECT_NE(batch.err.find("batch = 48, there 24"), std::string::npos) << batch.err;
+  expect_refused(Words{THIMBLE_PROGRAM} + with("one", '\5'), with("two", '\6'),
+                 "rank 1 reads other data than rank 0: the sha256 of the training records");
+}
+
+// A build that differs in a byte, though it calls itself the same.
+TEST_F(RanksThatDiffer, InTheirProgram) {
+  const std::string other = folder_ / "thimble";
+  std::filesystem::copy_file(THIMBLE_PROGRAM, other);
+  std::ofstream(other, std::ios::binary | std::ios::app) << "x";
+  std::filesystem::create_symlink(std::filesystem::path(THIMBLE_PROGRAM).parent_path() / "lib",
+                                  folder_ / "lib");
+  expect_refused(Words{other} + net(), net(), "rank 1 runs ");
 }
 
 TEST_F(RanksProgram, SayWhatDoesNotGoTogether) {

@@ -1,6 +1,7 @@
 // Whole trainings by simulated ranks, against one process with as many microbatches.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "../file_support.h"
@@ -110,6 +111,33 @@ TEST(Ranks, OfSeveralMicrobatchesSumInTheSameOrder) {
       EXPECT_NEAR(ranks[0].result.losses[i], expected.result.losses[i], 1e-5);
     }
     EXPECT_EQ(ranks[0].kept, ranks[1].kept);
+  }
+}
+
+// Synced statistics are those of the whole batch, as one process has them: the same sums, rounded
+// otherwise. Those of each rank's rows are others by far.
+TEST(Ranks, SyncedStatisticsAreThoseOfTheWholeBatch) {
+  RunSetup run = wrn();
+  run.model.norm = Norm::batch;
+  const Trained expected = alone(run, 0);
+  const auto furthest = [&](const Trained& rank) {
+    double most = 0;
+    for (size_t i = 0; i < expected.result.losses.size(); ++i) {
+      most = std::max(most, std::abs(rank.result.losses[i] - expected.result.losses[i]));
+    }
+    return most;
+  };
+  for (const int count : {2, 3}) {
+    run.model.norm = Norm::synced;
+    for (const Shard shard : kShards) {
+      SCOPED_TRACE(fmt::format("{} ranks, {}", count, name_of(shard)));
+      for (const Trained& rank : by_ranks(run, {count, shard})) {
+        EXPECT_LT(furthest(rank), 1e-5);
+        EXPECT_EQ(rank.result.measured_arena, rank.arena);
+      }
+    }
+    run.model.norm = Norm::batch;
+    EXPECT_GT(furthest(by_ranks(run, {count, Shard::none})[0]), 1e-3);
   }
 }
 

@@ -150,7 +150,7 @@ TEST_P(MutatedOnnx, IsBuiltOrRefusedWithASentence) {
     refused += said.empty() ? 0 : 1;
     EXPECT_EQ(said.find("a bug in thimble"), std::string::npos) << seed << " " << said;
   }
-  EXPECT_GT(refused, 30);  // of 100; many changes change names alone, or numbers of weights
+  EXPECT_GT(refused, 20);  // of 100; many changes change names alone, or numbers of weights
 }
 
 TEST_P(MutatedOnnx, BytesThatAreNoFileAreRefused) {

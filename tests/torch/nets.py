@@ -481,8 +481,8 @@ NETS = {
 }
 
 # By way of ONNX: what PyTorch's older exporter can write, and its newer one.
-ONNX = [name for name in NETS if name not in ("gpt2", "llama")]
-DYNAMO = list(NETS)
+ONNX = [name for name in NETS if name not in ("swin", "gpt2", "llama")]
+DYNAMO = [name for name in NETS if name not in ("convnext", "swin", "fcn", "deeplab")]
 
 
 def net(name, full=False):

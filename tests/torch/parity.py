@@ -88,6 +88,17 @@ class Logits(torch.nn.Module):
         return self.net(input_ids=input_ids).logits
 
 
+class Segmented(torch.nn.Module):
+    """A net of torchvision's that segments, as one that gives its main output alone."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x)["out"]
+
+
 def of_places(output, target):
     """The cross-entropy of logits [N,C,...], or of [N,T,C]."""
     return torch.nn.functional.cross_entropy(
@@ -102,6 +113,9 @@ def export_onnx(module, loss, example, net, dynamo):
         ids = example["input_ids"]
         target = example["labels"] if example["labels"].ndim == 1 else ids
         module, example = Logits(module), (ids, target)
+    if loss is nets.segmentation:
+        module.aux_classifier = None
+        module = Segmented(module)
     batch = {"x": example[0], "target": example[1]}
     with warnings.catch_warnings(), open(os.devnull, "w") as nothing, contextlib.redirect_stdout(
         nothing

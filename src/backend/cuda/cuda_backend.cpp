@@ -170,9 +170,10 @@ class CudaBackend final : public Backend {
   }
 
   void join(Communicator& ranks) override {
-    Backend::join(ranks);
     ranks_ = make_device_ranks(ranks, device_);
     device_.ranks = ranks_.get();
+    host_ranks_ = make_host_ranks(ranks, ranks_->name());
+    Backend::join(*host_ranks_);
   }
 
   std::string_view name() const override { return "cuda"; }
@@ -321,7 +322,7 @@ class CudaBackend final : public Backend {
   OwnedCudnn cudnn_;
   OwnedCublas cublas_;
   CudaDevice device_;
-  std::unique_ptr<Communicator> ranks_;  // null: this process is alone
+  std::unique_ptr<Communicator> ranks_, host_ranks_;  // null: this process is alone
   std::array<std::unique_ptr<EventMoment>, 2> timer_;
   std::string machine_;
   Roofline model_, tensor_model_;

@@ -24,7 +24,11 @@ class Mpi final : public Communicator {
  public:
   Mpi() {
     int given = 0;
+    // Where a card is, a thread of CUDA's calls it, while this one waits.
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given), "begin");
+    user_check(given >= MPI_THREAD_SERIALIZED,
+               "this MPI serves a single thread of a process; install one that serves several, as "
+               "Debian's openmpi-bin does");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);

@@ -138,6 +138,76 @@ Known joined(std::span<const Known> parts, int axis) {
   return y;
 }
 
+Known triangle(const Known& x, int64_t diagonal, bool upper) {
+  user_check(x.shape.rank() >= 2, "{} is no matrix", to_string(x.shape));
+  Known y = x;
+  const int64_t rows = x.shape.back(2), columns = x.shape.back(1);
+  for (int64_t at = 0; at < y.elements(); ++at) {
+    const int64_t column = at % columns, row = at / columns % rows;
+    const bool kept = upper ? column - row >= diagonal : column - row <= diagonal;
+    if (!kept) y.numbers[static_cast<size_t>(at)] = 0;
+  }
+  return y;
+}
+
+namespace {
+
+// Where slices of `shape` begin, by their leading places in the last axis of `indices`.
+struct Slices {
+  std::vector<int64_t> begins;
+  int64_t length = 1;
+  int places = 0;
+};
+
+Slices slices_of(const Shape& shape, const Known& indices) {
+  const int64_t places = indices.shape.rank() > 0 ? indices.shape.back(1) : 0;
+  user_check(places >= 1 && places <= shape.rank(), "{} names no places of {}",
+             to_string(indices.shape), to_string(shape));
+  Slices slices = {
+      {}, shape.product(static_cast<int>(places), shape.rank()), static_cast<int>(places)};
+  const std::vector<int64_t> all = indices.wholes();
+  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(places)) {
+    int64_t at = 0;
+    for (int k = 0; k < places; ++k) {
+      const int64_t extent = shape[k], given = all[i + static_cast<size_t>(k)];
+      const int64_t place = given < 0 ? given + extent : given;
+      user_check(place >= 0 && place < extent, "there is no place {} of {}", given, extent);
+      at = at * extent + place;
+    }
+    slices.begins.push_back(at * slices.length);
+  }
+  return slices;
+}
+
+}  // namespace
+
+Known scattered(const Known& x, const Known& indices, const Known& updates) {
+  const Slices slices = slices_of(x.shape, indices);
+  user_check(updates.elements() == std::ssize(slices.begins) * slices.length,
+             "{} updates do not fill {} places of {}", updates.elements(), slices.begins.size(),
+             slices.length);
+  Known y = x;
+  auto from = updates.numbers.begin();
+  for (const int64_t begin : slices.begins) {
+    std::copy_n(from, slices.length, y.numbers.begin() + begin);
+    from += slices.length;
+  }
+  return y;
+}
+
+Known gathered_by_places(const Known& x, const Known& indices) {
+  const Slices slices = slices_of(x.shape, indices);
+  std::vector<int64_t> dims(indices.shape.dims().begin(), indices.shape.dims().end() - 1);
+  for (int axis = slices.places; axis < x.shape.rank(); ++axis) dims.push_back(x.shape[axis]);
+  Known y = {Shape(std::span<const int64_t>(dims)), {}, x.whole};
+  check_size(y.shape);
+  for (const int64_t begin : slices.begins) {
+    const auto first = x.numbers.begin() + begin;
+    y.numbers.insert(y.numbers.end(), first, first + slices.length);
+  }
+  return y;
+}
+
 Known turned(const Known& x, std::span<const int64_t> axes) {
   user_check(std::ssize(axes) == x.shape.rank(), "it does not name all axes of {}",
              to_string(x.shape));

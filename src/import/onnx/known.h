@@ -27,6 +27,12 @@ Known sliced(const Known& x, int axis, int64_t begin, int64_t end, int64_t step)
 Known joined(std::span<const Known> parts, int axis);
 Known repeated(const Known& x, const Shape& shape);
 Known filled(const Shape& shape, double number, bool whole);
+// Below the diagonal, or above it, and on it moved by `diagonal`; zeros elsewhere.
+Known triangle(const Known& x, int64_t diagonal, bool upper);
+// Slices of x, by their leading places in the last axis of `indices`, become those of `updates`.
+Known scattered(const Known& x, const Known& indices, const Known& updates);
+// The other way: slices of x by their leading places.
+Known gathered_by_places(const Known& x, const Known& indices);
 Known turned(const Known& x, std::span<const int64_t> axes);
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,9 @@ class OnnxLowering {
         node_ = &node;
         lower(node);
       } catch (const UserError& fault) {
-        l_.add_fault(fmt::format("{}: {}{}", node.op, fault.what(),
-                                 node.name.empty() ? "" : " (" + node.name + ")"));
-        for (const std::string& made : node.out) broken_.insert(made);
+        note(node, fault.what());
+      } catch (const std::out_of_range&) {
+        note(node, "a list that it is told by is too short");
       }
     }
     return l_.finish(loss(), outputs());
@@ -39,8 +40,20 @@ class OnnxLowering {
  private:
   using Names = std::vector<std::string>;
 
+  // What is wrong with a node, unless something is wrong with what it reads; readers of it are not looked at.
+  void note(const OnnxNode& node, std::string_view fault) {
+    if (!reads_broken(node)) {
+      l_.add_fault(
+          fmt::format("{}: {}{}", node.op, fault, node.name.empty() ? "" : " (" + node.name + ")"));
+    }
+    for (const std::string& made : node.out) broken_.insert(made);
+  }
+
   // What a node reads.
 
+  bool reads_broken(const OnnxNode& node) const {
+    return std::ranges::any_of(node.in, [&](const auto& in) { return broken_.contains(in); });
+  }
   bool has(size_t i) const { return i < node_->in.size() && !node_->in[i].empty(); }
   const std::string& name(size_t i) const {
     user_check(has(i), "it has no input {}", i + 1);
@@ -179,7 +192,8 @@ class OnnxLowering {
   std::map<std::string, Known, std::less<>> known_;
   std::set<std::string, std::less<>> broken_;
   std::map<std::string, std::string, std::less<>>
-      not_a_number_;  // where something is none: of what
+      not_a_number_;                                     // where something is none: of what
+  std::map<std::string, Names, std::less<>> sequences_;  // parts of what was split
   int parts_ = 0;
 };
 

@@ -83,8 +83,9 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   }
   if (node.in.empty() || !all_known()) return false;
   const Known& x = known_in(0);
-  if (const Combine combine =
-          combine_of(node.op, x.whole && node.in.size() > 1 && known_in(1).whole)) {
+  const bool two = node.in.size() == 2;
+  const Combine combine = two ? combine_of(node.op, x.whole && known_in(1).whole) : nullptr;
+  if (combine != nullptr) {
     return set_known(combined(x, known_in(1), combine)), true;
   }
   if (const Change change = change_of(node.op)) {
@@ -162,6 +163,21 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   }
   if (node.op == "Transpose") {
     return set_known(turned(x, node.wholes("perm", {}))), true;
+  }
+  if (node.op == "Trilu") {
+    const int64_t diagonal = has(1) ? known_in(1).wholes().at(0) : 0;
+    return set_known(triangle(x, diagonal, node.whole("upper", 1) != 0)), true;
+  }
+  if (node.op == "ScatterND") {
+    user_check(node.text("reduction", "none") == "none", "it adds up what it scatters");
+    return set_known(scattered(x, known_in(1), known_in(2))), true;
+  }
+  if (node.op == "GatherND") {
+    user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
+    return set_known(gathered_by_places(x, known_in(1))), true;
+  }
+  if ((node.op == "Max" || node.op == "Min") && node.in.size() == 1) {
+    return set_known(Known(x)), true;
   }
   if (node.op == "CumSum") {
     user_check(axis_of(known_in(1).wholes().at(0), x.shape.rank()) == x.shape.rank() - 1,

@@ -92,6 +92,25 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
       part(name(0), axis, begin, end, node.out[i]);
       begin = end;
     }
+  } else if (node.op == "SplitToSequence") {
+    const Shape x = shape(name(0));
+    const int axis = axis_of(node.whole("axis", 0), x.rank());
+    const Known& sizes = known_in(1);
+    int64_t begin = 0;
+    for (size_t i = 0; begin < x[axis]; ++i) {
+      const int64_t size = sizes.wholes().at(sizes.shape.rank() == 0 ? 0 : i);
+      user_check(size >= 1 && i < 4096, "it splits into parts of {}", size);
+      const int64_t end = std::min(x[axis], begin + std::min(size, x[axis]));
+      sequences_[node.out[0]].push_back(part(name(0), axis, begin, end));
+      begin = end;
+    }
+  } else if (node.op == "SequenceAt") {
+    const auto sequence = sequences_.find(name(0));
+    const int64_t given = known_in(1).wholes().at(0);
+    user_check(sequence != sequences_.end(), "it reads no sequence that was split here");
+    const int64_t count = std::ssize(sequence->second), at = given < 0 ? given + count : given;
+    user_check(at >= 0 && at < count, "there is no part {} of {}", given, count);
+    l_.alias(node.out[0], sequence->second[static_cast<size_t>(at)]);
   } else if (node.op == "Pad") {
     const Shape x = shape(name(0));
     const std::vector<int64_t> pads = has(1) ? known_in(1).wholes() : node.wholes("pads", {});

@@ -39,7 +39,13 @@ class Search {
       if (!memory.never_stays[u]) continue;
       for (size_t s = memory.forward - 1; s < dead_.size(); ++s) dead_[s].add(static_cast<int>(u));
     }
-    needed_.resize(memory.units.size());
+    used_behind_.resize(memory.stages.size());
+    for (size_t u = 0; u < memory.units.size(); ++u) {
+      const int last = memory.uses[u].empty() ? -1 : memory.uses[u].back();
+      for (int s = memory.maker[u]; s < last; ++s) {
+        used_behind_[static_cast<size_t>(s)].add(static_cast<int>(u));
+      }
+    }
     ran_.resize(memory.forward, -1);
   }
 
@@ -201,18 +207,23 @@ class Search {
   // and not there, and what that is made from, once.
   double bound(const Set& present, int stage) {
     work_ += static_cast<int64_t>(memory_.units.size());
-    std::fill(needed_.begin(), needed_.end(), false);
+    needed_ = {};
     ++mark_;
     double seconds = 0;
-    for (size_t u = memory_.units.size(); u-- > 0;) {
-      const int maker = memory_.maker[u];
-      if (maker > stage || present.has(static_cast<int>(u))) continue;
-      if (!needed_[u] && (memory_.uses[u].empty() || memory_.uses[u].back() <= stage)) continue;
+    Set missing = used_behind_[static_cast<size_t>(stage)];
+    missing.remove(present);
+    // The last first: what a unit is made from was made before it.
+    for (int u = missing.last(); u >= 0; u = missing.last()) {
+      missing.remove(u);
+      const int maker = memory_.maker[static_cast<size_t>(u)];
       int& ran = ran_[static_cast<size_t>(maker)];
       if (ran == mark_) continue;
       ran = mark_;
       seconds += call(maker).seconds;
-      for (const int input : call(maker).reads) needed_[static_cast<size_t>(input)] = true;
+      for (const int input : call(maker).reads) {
+        needed_.add(input);
+        if (input < u && !present.has(input)) missing.add(input);
+      }
     }
     return seconds;
   }
@@ -330,9 +341,7 @@ class Search {
     std::vector<Candidate> candidates;
     present.for_each([&](int u) {
       if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
-      const auto& uses = memory_.uses[static_cast<size_t>(u)];
-      const bool used = !uses.empty() && uses.back() > stage;
-      const bool wanted = used || needed_[static_cast<size_t>(u)];
+      const bool wanted = used_behind_[static_cast<size_t>(stage)].has(u) || needed_.has(u);
       const double price = wanted ? seconds_to_make(u, present) : 0.0;
       candidates.push_back({u, price, price / static_cast<double>(bytes(u))});
     });
@@ -418,17 +427,17 @@ class Search {
   double seconds_to_make(int unit, const Set& present) {
     ++mark_;
     double seconds = 0;
-    std::vector<int> missing = {unit};
-    while (!missing.empty()) {
-      const int maker = memory_.maker[static_cast<size_t>(missing.back())];
-      missing.pop_back();
+    missing_.assign(1, unit);
+    while (!missing_.empty()) {
+      const int maker = memory_.maker[static_cast<size_t>(missing_.back())];
+      missing_.pop_back();
       int& ran = ran_[static_cast<size_t>(maker)];
       if (ran == mark_) continue;
       ran = mark_;
       ++work_;
       seconds += call(maker).seconds;
       for (const int u : call(maker).reads) {
-        if (!present.has(u)) missing.push_back(u);
+        if (!present.has(u)) missing_.push_back(u);
       }
     }
     return seconds;
@@ -471,9 +480,11 @@ class Search {
   int64_t budget_ = 0;
   int64_t work_ = 0;
   std::vector<Trail> trail_;
-  // Scratch of bound().
-  std::vector<bool> needed_;  // by unit
-  std::vector<int> ran_;      // by forward stage: mark_ when counted
+  std::vector<Set> used_behind_;  // by stage: made by then, and of use later
+  // Scratch of bound() and of seconds_to_make().
+  Set needed_;
+  std::vector<int> missing_;
+  std::vector<int> ran_;  // by forward stage: mark_ when counted
   int mark_ = 0;
 };
 

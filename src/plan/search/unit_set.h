@@ -28,6 +28,13 @@ struct UnitSet {
     }
     return true;
   }
+  // The one of the highest number; -1: it is empty.
+  int last() const {
+    for (size_t w = Words; w-- > 0;) {
+      if (words[w] != 0) return static_cast<int>(w * 64) + 63 - std::countl_zero(words[w]);
+    }
+    return -1;
+  }
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (size_t w = 0; w < Words; ++w) {

@@ -41,37 +41,69 @@ class DeviceSelf final : public Communicator {
   CudaDevice& device_;
 };
 
-// Which machine and card a rank is on.
+// Where a rank is.
 struct Place {
   std::array<char, 256> host;
   std::array<char, 64> card;
+  int64_t process;
 };
 
-// Whether no two ranks share a card.
-bool own_cards(Communicator& ranks) {
+// What the ranks are, all together.
+struct Count {
+  int processes, cards;
+};
+
+Count count(Communicator& ranks) {
   std::vector<Place> places(static_cast<size_t>(ranks.size()));
   Place& own = places[static_cast<size_t>(ranks.rank())];
   ::gethostname(own.host.data(), own.host.size() - 1);
+  own.process = ::getpid();
   int card = 0;
   check(cudaGetDevice(&card), "asking for the card");
   check(cudaDeviceGetPCIBusId(own.card.data(), static_cast<int>(own.card.size()), card),
         "asking for the card's place");
   constexpr int64_t kSize = sizeof(Place);
   ranks.all_gather({reinterpret_cast<std::byte*>(places.data()), kSize, kSize});
-  std::set<std::string> known;
+  std::set<std::string> processes, cards;
   for (const Place& place : places) {
-    known.insert(std::string(place.host.data()) + " " + place.card.data());
+    const std::string host = std::string(place.host.data()) + " ";
+    processes.insert(host + std::to_string(place.process));
+    cards.insert(host + place.card.data());
   }
-  return known.size() == places.size();
+  return {static_cast<int>(processes.size()), static_cast<int>(cards.size())};
 }
+
+// What the host says to the others, under the name of how the card does.
+class HostRanks final : public Communicator {
+ public:
+  HostRanks(Communicator& ranks, std::string_view name) : ranks_(ranks), name_(name) {}
+
+  std::string_view name() const override { return name_; }
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  double seconds() const override { return ranks_.seconds(); }
+  void exchange(const Pieces& out, const Pieces& in) override { ranks_.exchange(out, in); }
+  void all_gather(const Pieces& all) override { ranks_.all_gather(all); }
+  void broadcast(std::span<std::byte> bytes, int root) override { ranks_.broadcast(bytes, root); }
+
+ private:
+  Communicator& ranks_;
+  const std::string name_;
+};
 
 }  // namespace
 
 std::unique_ptr<Communicator> make_device_ranks(Communicator& ranks, CudaDevice& device) {
-  if (own_cards(ranks)) {
-    if (auto nccl = make_nccl_ranks(ranks, device)) return nccl;
+  const Count all = count(ranks);
+  if (all.cards == all.processes) {
+    if (auto nccl = make_nccl_ranks(ranks, all.processes, device)) return nccl;
   }
+  if (all.processes == 1) return make_device_self(ranks.size(), device);
   return make_staged_ranks(ranks, device);
+}
+
+std::unique_ptr<Communicator> make_host_ranks(Communicator& ranks, std::string_view name) {
+  return std::make_unique<HostRanks>(ranks, name);
 }
 
 std::unique_ptr<Communicator> make_device_self(int size, CudaDevice& device) {

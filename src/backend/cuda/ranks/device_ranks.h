@@ -9,9 +9,13 @@
 
 namespace thimble {
 
-// Over NCCL where every rank has a card of its own and NCCL is there; else through the memory of the
-// host. `ranks` are the processes. Called by all of them.
+// Over NCCL where every process has a card of its own and NCCL is there (a process that stands for all
+// ranks sends to itself); else through the memory of the host. `ranks` are the processes. Called by all
+// of them.
 std::unique_ptr<Communicator> make_device_ranks(Communicator& ranks, CudaDevice& device);
+
+// The processes themselves, as the host reaches them, called by what joins their cards.
+std::unique_ptr<Communicator> make_host_ranks(Communicator& ranks, std::string_view name);
 
 // One process that stands for `size` ranks, as Self does.
 std::unique_ptr<Communicator> make_device_self(int size, CudaDevice& device);

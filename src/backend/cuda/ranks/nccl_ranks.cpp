@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <nccl.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -28,6 +30,8 @@ struct Nccl {
 
 Nccl load() {
   Nccl nccl = {};
+  const char* const wanted = std::getenv("THIMBLE_NCCL");
+  if (wanted != nullptr && std::string_view(wanted) == "off") return nccl;
   void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nccl;
   nccl.there = true;
@@ -50,12 +54,16 @@ Nccl load() {
 
 class NcclRanks final : public Communicator {
  public:
-  NcclRanks(const Nccl& nccl, Communicator& ranks, CudaDevice& device)
-      : nccl_(nccl), rank_(ranks.rank()), size_(ranks.size()), device_(device) {
+  NcclRanks(const Nccl& nccl, Communicator& ranks, int processes, CudaDevice& device)
+      : nccl_(nccl),
+        rank_(ranks.rank()),
+        size_(ranks.size()),
+        stands_for_all_(processes == 1),
+        device_(device) {
     ncclUniqueId id = {};
     if (rank_ == 0) check_nccl(nccl_.get_id(&id), "making an id");
     ranks.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
-    check_nccl(nccl_.init(&comm_, size_, id, rank_), "joining the ranks");
+    check_nccl(nccl_.init(&comm_, processes, id, rank_), "joining the ranks");
   }
   // Others may be gone already.
   ~NcclRanks() override { nccl_.abort(comm_); }
@@ -69,31 +77,29 @@ class NcclRanks final : public Communicator {
   void exchange(const Pieces& out, const Pieces& in) override {
     check_nccl(nccl_.group_start(), "an exchange");
     for (int d = 1; d < size_; ++d) {
-      send(out.of((rank_ + d) % size_), (rank_ + d) % size_);
-      receive(in.of((rank_ - d + size_) % size_), (rank_ - d + size_) % size_);
+      const int to = (rank_ + d) % size_, from = (rank_ - d + size_) % size_;
+      const std::span<std::byte> arrives = in.of(from);
+      // What stands for another rank has for this one what this one has for itself.
+      send(stands_for_all_ ? out.of(rank_).first(arrives.size()) : out.of(to), to);
+      receive(arrives, from);
     }
     check_nccl(nccl_.group_end(), "an exchange");
   }
 
   void all_gather(const Pieces& all) override {
     const auto own = all.of(rank_);
-    if (all.stride == all.bytes && all.end >= all.stride * size_) {
-      check_nccl(
-          nccl_.all_gather(own.data(), all.first, own.size(), ncclChar, comm_, device_.stream),
-          "gathering");
+    const bool equal = all.stride == all.bytes && all.end >= all.stride * size_;
+    if (stands_for_all_ || !equal) {
+      exchange({own.data(), 0, std::ssize(own)}, all);
       return;
     }
-    check_nccl(nccl_.group_start(), "gathering");
-    for (int d = 1; d < size_; ++d) {
-      send(own, (rank_ + d) % size_);
-      receive(all.of((rank_ - d + size_) % size_), (rank_ - d + size_) % size_);
-    }
-    check_nccl(nccl_.group_end(), "gathering");
+    check_nccl(nccl_.all_gather(own.data(), all.first, own.size(), ncclChar, comm_, device_.stream),
+               "gathering");
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    check_nccl(nccl_.broadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, root, comm_,
-                               device_.stream),
+    check_nccl(nccl_.broadcast(bytes.data(), bytes.data(), bytes.size(), ncclChar, place_of(root),
+                               comm_, device_.stream),
                "a broadcast");
   }
 
@@ -103,32 +109,38 @@ class NcclRanks final : public Communicator {
     throw DeviceError(fmt::format("NCCL failed at {}: {}; another rank may have ended", what,
                                   nccl_.error_text(result)));
   }
+  // NCCL's number of the process that a rank is.
+  int place_of(int rank) const { return stands_for_all_ ? 0 : rank; }
   void send(std::span<std::byte> piece, int to) {
     if (piece.empty()) return;
-    check_nccl(nccl_.send(piece.data(), piece.size(), ncclChar, to, comm_, device_.stream),
-               "sending");
+    check_nccl(
+        nccl_.send(piece.data(), piece.size(), ncclChar, place_of(to), comm_, device_.stream),
+        "sending");
   }
   void receive(std::span<std::byte> piece, int from) {
     if (piece.empty()) return;
-    check_nccl(nccl_.receive(piece.data(), piece.size(), ncclChar, from, comm_, device_.stream),
-               "receiving");
+    check_nccl(
+        nccl_.receive(piece.data(), piece.size(), ncclChar, place_of(from), comm_, device_.stream),
+        "receiving");
   }
 
   const Nccl nccl_;
   const int rank_, size_;
+  const bool stands_for_all_;
   CudaDevice& device_;
   ncclComm_t comm_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_ranks(Communicator& ranks, CudaDevice& device) {
+std::unique_ptr<Communicator> make_nccl_ranks(Communicator& ranks, int processes,
+                                              CudaDevice& device) {
   const Nccl nccl = load();
   std::vector<char> there(static_cast<size_t>(ranks.size()));
   there[static_cast<size_t>(ranks.rank())] = nccl.there ? 1 : 0;
   ranks.all_gather({reinterpret_cast<std::byte*>(there.data()), 1, 1});
   if (std::ranges::find(there, 0) != there.end()) return nullptr;
-  return std::make_unique<NcclRanks>(nccl, ranks, device);
+  return std::make_unique<NcclRanks>(nccl, ranks, processes, device);
 }
 
 }  // namespace thimble
@@ -137,7 +149,7 @@ std::unique_ptr<Communicator> make_nccl_ranks(Communicator& ranks, CudaDevice& d
 
 namespace thimble {
 
-std::unique_ptr<Communicator> make_nccl_ranks(Communicator&, CudaDevice&) { return nullptr; }
+std::unique_ptr<Communicator> make_nccl_ranks(Communicator&, int, CudaDevice&) { return nullptr; }
 
 }  // namespace thimble
 

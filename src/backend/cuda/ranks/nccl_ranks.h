@@ -9,8 +9,10 @@
 
 namespace thimble {
 
-// Null: NCCL is not here (on any of the ranks), or was not there when this was built. Its id travels over
-// `ranks`.
-std::unique_ptr<Communicator> make_nccl_ranks(Communicator& ranks, CudaDevice& device);
+// Null: NCCL is not here (on any of the ranks), was not there when this was built, or is not wanted
+// (THIMBLE_NCCL=off). Its id travels over `ranks`, which are that many processes; one that stands for
+// all of them sends to itself.
+std::unique_ptr<Communicator> make_nccl_ranks(Communicator& ranks, int processes,
+                                              CudaDevice& device);
 
 }  // namespace thimble

@@ -15,7 +15,9 @@ namespace {
 // in the stream's order, so that it can be recorded and replayed.
 class StagedRanks final : public Communicator {
  public:
-  StagedRanks(Communicator& ranks, CudaDevice& device) : ranks_(ranks), device_(device) {}
+  StagedRanks(Communicator& ranks, CudaDevice& device) : ranks_(ranks), device_(device) {
+    check(cudaMallocHost(&host_, kRoom), "memory to talk to other ranks through");
+  }
   ~StagedRanks() override { cudaFreeHost(host_); }
   StagedRanks(const StagedRanks&) = delete;
   StagedRanks& operator=(const StagedRanks&) = delete;
@@ -68,9 +70,6 @@ class StagedRanks final : public Communicator {
   // Pieces of pieces, so that all ranks' fit into the room: body(at, bytes, room).
   template <class Body>
   void for_slices(int64_t bytes, int rooms, const Body& body) {
-    if (host_ == nullptr) {
-      check(cudaMallocHost(&host_, kRoom), "memory to talk to other ranks through");
-    }
     const int64_t most = std::max<int64_t>(64, kRoom / (rooms * size()) / 64 * 64);
     internal_check(most * rooms * size() <= kRoom, "more ranks than there is room for");
     for (int64_t at = 0; at < bytes; at += most) {

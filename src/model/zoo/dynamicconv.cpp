@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "model/layers.h"
+#include "model/loss_rows.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -89,16 +90,12 @@ void fields(ModelOptions& options, Fields& list) {
   list.whole("target-vocabulary", net.target_vocabulary,
              {.least = 4, .most = kMostWidth, .open = 0},
              {.help = "tokens of the target", .usual = "the data's, else 6632", .matters = kAll});
-  list.whole(
-      "slices", net.slices, {.least = 1, .most = 4096},
-      {.help = "parts of the rows that go through each layer one after another",
-       .more = "dynamicconv: parts of the rows that go through each layer one after another: "
-               "inside of a layer, memory is that of a part, see [slices](#slices)",
-       .matters = kAll});
-  list.whole("loss-rows", net.loss_rows, {.least = 1, .most = 1 << 30, .open = 0},
-             {.help = "tokens whose logits exist at a time",
-              .usual = "64, or a quarter of the width",
+  list.whole("slices", net.slices, {.least = 1, .most = 4096},
+             {.help = "parts of the rows that go through each layer one after another",
+              .more = "parts of the rows that go through each layer one after another: "
+                      "inside of a layer, memory is that of a part, see [slices](#slices)",
               .matters = kAll});
+  list_loss_rows(net.loss_rows, list, kAll);
   list_dropout(options, list);
   const RealRange share = {.least = 0, .most = 1, .below = true};
   list.real("attention-dropout", net.attention_dropout, share,

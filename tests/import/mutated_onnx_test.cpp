@@ -1,9 +1,9 @@
 // ONNX files that someone damaged: a sentence for each, never a crash.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <random>
 
+#include "../file_support.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "import/onnx/wire.h"
@@ -122,9 +122,8 @@ class Mutator {
 
 // What building it says; empty: it was built.
 std::string said_of(const std::string& bytes) {
-  const std::string folder = testing::TempDir() + "/mutated_onnx";
-  std::filesystem::create_directories(folder);
-  const std::string path = folder + "/net.onnx";
+  const TemporaryFolder folder;
+  const std::string path = folder / "net.onnx";
   write_file(path, bytes);
   try {
     build_model({.name = path, .batch = 4});

@@ -1,10 +1,10 @@
 // Network files that someone damaged or made up: a sentence for each, never a crash.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "../file_support.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -74,15 +74,10 @@ class Mutator {
   std::mt19937 random_;
 };
 
-struct Folder {
-  std::string path = testing::TempDir() + "/mutated";
-  Folder() { std::filesystem::create_directories(path); }
-};
-
 // What building it says; empty: it was built.
 std::string said_of(const std::string& text) {
-  const Folder folder;
-  const std::string path = folder.path + "/net.json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "net.json";
   write_file(path, text);
   try {
     build_model({.name = path});

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "../file_support.h"
 #include "base/file.h"
 #include "data/dataset.h"
 #include "train/safetensors.h"
@@ -84,7 +85,8 @@ TEST_P(ImportedNet, HasTheSameBitsWithEveryPolicyInsideOfItsBudget) {
 
 // Names and shapes of the file it came from, constants left out, tied names both there.
 TEST_P(ImportedNet, GoesBackAsItCame) {
-  const std::string path = testing::TempDir() + "/" + GetParam() + ".safetensors";
+  const TemporaryFolder folder;
+  const std::string path = folder / "went.safetensors";
   train(recipe_of(GetParam()), path);
   const SafetensorsFile came(kNets + "/" + GetParam() + ".safetensors"), went(path);
   for (const StoredTensor& tensor : came.tensors()) {

@@ -45,10 +45,10 @@ ValueId Layers::weight(std::string_view name, const Shape& shape, Init init) {
 }
 
 ValueId Layers::named(std::string_view name, TensorType type, Init init) {
-  const ValueId known = builder_.graph().find(builder_.scoped(name));
-  if (!known.valid()) return builder_.weight(name, type, init);
-  internal_check(builder_.type(known) == type, "a weight is used with another shape");
-  return known;
+  const auto [known, made] = weights_.try_emplace(builder_.scoped(name));
+  if (made) known->second = builder_.weight(name, type, init);
+  internal_check(builder_.type(known->second) == type, "a weight is used with another shape");
+  return known->second;
 }
 
 ValueId Layers::conv(std::string_view name, ValueId x, int64_t out, int64_t kernel, int64_t stride,

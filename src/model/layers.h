@@ -1,6 +1,8 @@
 // Layer builders: a few nodes and the weights they need, named by scope ("block3.conv1.weight").
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "graph/builder.h"
@@ -68,6 +70,7 @@ class Layers {
   const ModelOptions options_;
   Model model_;
   Builder builder_;
+  std::map<std::string, ValueId> weights_;  // by their scoped names
 };
 
 }  // namespace thimble

@@ -20,6 +20,7 @@ import time
 from parts import arguments_of, finish
 
 PATIENCE = 10.0  # seconds that the others may take
+LINGERING = 3.0  # seconds after which mpirun, which may wait for one that was killed as it started, is left alone
 NET = ["wrn-10-1", "--norm", "group", "--image", "8,8,1", "--batch", "24", "--data", "digits",
        "--threads", "1", "--steps", "100", "--save-every", "10 steps", "--no-eval", "--json"]
 KINDS = [(2, "state"), (2, "none"), (4, "weights"), (2, "gradients")]
@@ -138,13 +139,18 @@ def kill_one(job, rng, moment):
         os.kill(ranks[victim].pid, signal.SIGKILL)
     except ProcessLookupError:
         return None
-    killed = time.monotonic()
-    # Those that were started meanwhile end, too.
+    killed, gone = time.monotonic(), None
     while time.monotonic() - killed < 3 * PATIENCE:
-        if job.ended() and not any(rank.there() for rank in others):
+        # Those that were started meanwhile end, too.
+        started = [rank for rank in ranks_of(job.process.pid) if rank.number != victim]
+        if any(rank.there() for rank in (*others, *started)):
+            gone = None
+        elif gone is None:
+            gone = time.monotonic()
+        elif job.ended() or time.monotonic() - gone > LINGERING:
             break
         time.sleep(0.005)
-    return victim, [rank.number for rank in others], unborn, time.monotonic() - killed
+    return victim, [rank.number for rank in others], unborn, (gone or time.monotonic()) - killed
 
 
 def undisturbed(program, kind, number):

@@ -91,12 +91,16 @@ TEST_F(WaitingTest, NeighboursMakeItShort) {
   EXPECT_EQ(threads(), before + 2 + usable_cores() - 1);
 }
 
-TEST_F(WaitingTest, BesideNeighboursEveryThreadButTheFirstHasItsPlace) {
+TEST_F(WaitingTest, BesideNeighboursThreadsHaveTheirPlacesTheFirstWhileAStepRuns) {
   const int cores = usable_cores();
   if (cores < 2) GTEST_SKIP() << "a team of one never waits";
   auto waiting = std::make_unique<Waiting>(cores);
   const Neighbours neighbours;
   ASSERT_TRUE(becomes_short(*waiting));
+  EXPECT_EQ(placed_threads(), cores - 1);
+  waiting->begin_step();
+  EXPECT_EQ(placed_threads(), cores);
+  waiting->end_step();
   EXPECT_EQ(placed_threads(), cores - 1);
   waiting.reset();
   EXPECT_EQ(placed_threads(), 0);

@@ -101,10 +101,13 @@ class CpuBackend final : public Backend {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   void begin_step() override {
-    team_.enter();
+    team_.begin_step();
     enter_step();
   }
-  void end_step() override { leave_step(); }
+  void end_step() override {
+    leave_step();
+    team_.end_step();
+  }
 
  private:
   const Team team_;

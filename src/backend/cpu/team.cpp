@@ -105,4 +105,9 @@ void Team::enter() const {
   waiting_->look();
 }
 
+void Team::begin_step() const {
+  enter();
+  waiting_->begin_step();
+}
+
 }  // namespace thimble

@@ -23,6 +23,9 @@ class Team {
   // Makes it the team of what the calling thread runs: OpenMP keeps its settings per thread, and
   // another backend may have set them. Between steps: it is when its threads' waiting is looked at.
   void enter() const;
+  // Around a step, on the thread that runs it.
+  void begin_step() const;
+  void end_step() const { waiting_->end_step(); }
 
  private:
   int size_;

@@ -149,18 +149,24 @@ Waiting::Waiting(int team)
 }
 
 Waiting::~Waiting() {
-  if (is_short()) place(false);
+  if (places()) place(false);
 }
 
 void Waiting::place(bool fixed) const {
-  // A smaller team is better moved to where nobody is.
-  if (team_ != std::ssize(processors_)) return;
 #pragma omp parallel num_threads(team_)
   {
     const std::span<const int> all = processors_;
     const auto thread = static_cast<size_t>(omp_get_thread_num());
     if (thread > 0) stay_on(fixed ? all.subspan(thread, 1) : all);
   }
+}
+
+void Waiting::begin_step() const {
+  if (places()) stay_on(std::span(processors_).first(1));
+}
+
+void Waiting::end_step() const {
+  if (places()) stay_on(processors_);
 }
 
 void Waiting::look() {
@@ -171,11 +177,11 @@ void Waiting::look() {
   const double others = seconds_of_others(processors_);
   const double used = (others - others_) / std::chrono::duration<double>(passed).count();
   if (is_short() && used < kAlone) {
-    place(false);
+    if (places()) place(false);
     crowd_.reset();
   } else if (!is_short() && used > kCrowded && startable(needed_ + 1) > needed_) {
     crowd_ = std::make_unique<Crowd>(needed_);
-    place(true);
+    if (places()) place(true);
   }
   since_ = now;
   others_ = others;

@@ -25,12 +25,18 @@ class Waiting {
   void look();
   bool is_short() const { return crowd_ != nullptr; }
 
+  // While a step runs, the team's first thread, which calls this, has its place, too. Between steps it
+  // goes where it likes: what it starts there would inherit the place.
+  void begin_step() const;
+  void end_step() const;
+
  private:
   class Crowd;
   using Clock = std::chrono::steady_clock;
 
-  // Every thread of the team but the first to a processor of its own, or all of them to any. The first
-  // stays free: threads that it starts would inherit its place.
+  // Whether threads are kept in their places: a smaller team is better moved to where nobody is.
+  bool places() const { return is_short() && team_ == std::ssize(processors_); }
+  // Every thread of the team but the first to a processor of its own, or all of them to any.
   void place(bool fixed) const;
 
   const int team_;

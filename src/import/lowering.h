@@ -82,6 +82,8 @@ class Lowering {
   ValueId in_dtype(ValueId value, DType dtype);
   // In the net's order of axes.
   ValueId plain_in(const NetNode& node, size_t i) { return plain(builder_, in(node, i)); }
+  // Whole numbers in i32, in the net's order; those that were computed are in a floating type.
+  ValueId numbers_in(const NetNode& node, size_t i);
   // A norm's scale or shift in f32 [channels]; where there is none, that number for each.
   ValueId scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels);
   // The shape that the file states of output k.

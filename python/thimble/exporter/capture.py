@@ -159,6 +159,7 @@ class _Reader:
         self.faults: list[str] = []
         self.at = ""
         self.made = 0
+        self.settled: dict = {}  # node -> what it gives, where a handler saw further than its own
 
     # Entrances.
 
@@ -172,22 +173,21 @@ class _Reader:
                 "the graph of the module depends on how many rows there are; write it without that"
             )
         self._bind_placeholders(graphs)
-        for a, b in pairs:
-            if a.op == "call_function":
-                self._call(a, b)
-            elif a.op == "get_attr":
-                self._bind(
-                    (a, b),
-                    tuple(getattr(e.graph_module, n.target) for e, n in zip(self.exports, (a, b))),
-                )
-            elif a.op == "output":
-                self._finish(a)
+        self._walk(pairs, [export.graph_module for export in self.exports])
+        self._finish(pairs[-1][0])
         if self.faults:
             raise CannotExport(
                 "this module has what Thimble cannot train (yet):\n  "
                 + "\n  ".join(dict.fromkeys(self.faults))
             )
         return self.graph
+
+    def _walk(self, pairs, modules):
+        for a, b in pairs:
+            if a.op == "call_function":
+                self._call(a, b)
+            elif a.op == "get_attr":
+                self._bind((a, b), tuple(getattr(m, n.target) for m, n in zip(modules, (a, b))))
 
     def _bind(self, pair, item):
         cell = [item]
@@ -283,13 +283,42 @@ class _Reader:
                 self._bind((a, b), self.env[0][a.args[0]][0][a.args[1]])
                 return
             name = a.target.name() if hasattr(a.target, "name") else str(a.target)
-            self._bind((a, b), self._result(name, a, b))
+            if a in self.settled:
+                self._bind((a, b), self.settled[a])
+            elif name in _WRAPPERS:
+                self._inline(name, a, b)
+            else:
+                self._bind((a, b), self._result(name, a, b))
         except Unsupported as fault:
             self.faults.append(
                 f"{name if a.target is not operator.getitem else 'getitem'}: {fault}"
                 + (f" ({self.at})" if self.at else "")
             )
             self._bind((a, b), self._stand_in(a, b))
+
+    def _inline(self, name, a, b):
+        """A part of the graph that is wrapped into one of its own, since gradients are off there, say."""
+        at = next(i for i, item in enumerate(a.args) if isinstance(self._item(item), tuple))
+        modules = self._item(a.args[at])
+        inner = list(zip(*(module.graph.nodes for module in modules)))
+        given = iter(zip(a.args[at + 1 :], b.args[at + 1 :]))
+        for pair in inner:
+            if pair[0].op == "placeholder":
+                for env, node, argument in zip(self.env, pair, next(given)):
+                    env[node] = env[argument]
+        self._walk(inner, modules)
+        results = [self._item(leaf) for leaf in inner[-1][0].args[0]]
+        if "set_grad" in name and not a.args[0]:
+            results = [
+                self.emit("detach", [item], item.shape, item.dtype)
+                if isinstance(item, Value) and item.dtype == "f32"
+                else item
+                for item in results
+            ]
+        self._bind((a, b), results)
+
+    def _item(self, node):
+        return self.env[0][node][0] if isinstance(node, torch.fx.Node) else node
 
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
@@ -318,16 +347,23 @@ class _Reader:
 
     def _put_back(self, part, changed):
         """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""
-        if part.op != "call_function" or part.target is not torch.ops.aten.slice.Tensor:
+        if not _is_slice(part):
             return None
         base, cell = part.args[0], self.env[0][part.args[0]]
-        self.env[0][base][0] = ops.with_part(self, self.value(cell[0]), part.args[1:], changed)
+        whole, where = self.value(cell[0]), part.args[1:]
+        if part.target is torch.ops.aten.select.int:
+            axis, index = where[0] % len(whole.shape), where[1]
+            where = (axis, index, index + 1 or None)
+            changed = self.value(changed)
+            one = whole.shape[:axis] + [1] + whole.shape[axis + 1 :]
+            changed = self.emit("reshape", [changed], one, changed.dtype)
+        self.env[0][base][0] = ops.with_part(self, whole, where, changed)
         return base
 
     def _check_in_place(self, node, changed):
         """A view of what is changed, read later, would have to change too."""
         order = {n: i for i, n in enumerate(node.graph.nodes)}
-        own = changed.op == "call_function" and changed.target is torch.ops.aten.slice.Tensor
+        own = _is_slice(changed)
         base = changed.args[0] if ops.is_view(changed) and not own else None
         views = [user for user in changed.users if ops.is_view(user) and order[user] < order[node]]
         for other in views + ([base] if base is not None else []):
@@ -419,7 +455,7 @@ class _Reader:
     def _operand(self, item):
         if isinstance(item, Value):
             return item.name
-        if isinstance(item, Known):
+        if isinstance(item, (Known, _Buffer)):
             return self.value(item).name
         return item
 
@@ -482,6 +518,17 @@ class _Reader:
                 self.graph.outputs.append(
                     {"name": "output" if at == 0 else f"output{at}", "value": value.name}
                 )
+
+
+# Ops whose argument is a graph.
+_WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+def _is_slice(node) -> bool:
+    return node.op == "call_function" and node.target in (
+        torch.ops.aten.slice.Tensor,
+        torch.ops.aten.select.int,
+    )
 
 
 class _Buffer:

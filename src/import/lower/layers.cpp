@@ -173,7 +173,7 @@ void group_norm(Lowering& l, const NetNode& node) {
 
 void embedding(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const ValueId table = plain(b, l.stored_in(node, 0)), ids = l.plain_in(node, 1);
+  const ValueId table = plain(b, l.stored_in(node, 0)), ids = l.numbers_in(node, 1);
   Attrs attrs;
   if (node.attrs.has("padding")) attrs.set("untrained", whole_of(node, "padding"));
   l.set_plain(node, b.op("embed", {table, ids}, attrs));

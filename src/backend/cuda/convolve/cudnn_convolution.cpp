@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/convolve/depthwise.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.h"
 #include "backend/variant_kernel.h"
@@ -288,6 +289,7 @@ void CudnnConvolution::run(const ConvEngine& engine, void* x, void* w, void* y,
 }
 
 std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, const Signature& s) {
+  if (std::unique_ptr<Kernel> own = make_depthwise(device, pass, s)) return own;
   ConvShape shape;
   shape.dtype = s.outputs[0].dtype;
   const bool alike = s.inputs[0].dtype == shape.dtype && s.inputs[1].dtype == shape.dtype;

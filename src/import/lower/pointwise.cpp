@@ -51,8 +51,8 @@ Laid with_axes(Builder& b, const Laid& x, size_t rank) {
   const size_t missing = rank - x.order.size();
   if (missing == 0) return x;
   Laid padded = {x.value, plain_order(static_cast<int>(missing))};
-  std::vector<int64_t> dims = dims_of(b.shape(x.value));
-  dims.insert(dims.begin(), missing, 1);
+  std::vector<int64_t> dims(missing, 1);
+  for (const int64_t extent : dims_of(b.shape(x.value))) dims.push_back(extent);
   for (const int axis : x.order) padded.order.push_back(axis + static_cast<int>(missing));
   padded.value = reshaped(b, x.value, dims);
   return padded;

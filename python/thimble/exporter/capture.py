@@ -19,12 +19,14 @@ from . import ops
 from .values import (
     DTYPES,
     ROWS,
+    Buffer,
     CannotExport,
     Known,
     Node,
     Unsupported,
     Value,
     is_callers,
+    known_of,
     size_of,
     where_of,
 )
@@ -227,7 +229,7 @@ class _Reader:
                     else None
                 )
                 tensor = buffer if buffer is not None else self.exports[0].constants[name]
-                self._bind(pair, _Buffer(name.removeprefix("model."), tensor))
+                self._bind(pair, Buffer(name.removeprefix("model."), tensor))
                 continue
             name = signature.inputs_to_lifted_tensor_constants.get(node.name)
             if name is not None:
@@ -382,7 +384,7 @@ class _Reader:
         for at, node in enumerate((a, b)):
 
             def number(item, at=at):
-                item = _known(self.env[at][item][0])
+                item = known_of(self.env[at][item][0])
                 if isinstance(item, list):
                     return [one.tensors[at] for one in item]
                 return (
@@ -409,7 +411,7 @@ class _Reader:
         if node.args and isinstance(node.args[0], torch.fx.Node):
             item = self.env[0][node.args[0]][0]
             if (
-                isinstance(item, _Buffer)
+                isinstance(item, Buffer)
                 and not item.tensor.is_floating_point()
                 and "add_" in str(node.target)
             ):
@@ -455,7 +457,7 @@ class _Reader:
     def _operand(self, item):
         if isinstance(item, Value):
             return item.name
-        if isinstance(item, (Known, _Buffer)):
+        if isinstance(item, (Known, Buffer)):
             return self.value(item).name
         return item
 
@@ -463,7 +465,7 @@ class _Reader:
         """The tensor as a value of the graph, whatever it is."""
         if isinstance(item, Value):
             return item
-        item = _known(item)
+        item = known_of(item)
         if isinstance(item, (int, float)):
             item = Known((torch.tensor(item), torch.tensor(item)))
         tensor, axis = item.one_row()
@@ -529,19 +531,6 @@ def _is_slice(node) -> bool:
         torch.ops.aten.slice.Tensor,
         torch.ops.aten.select.int,
     )
-
-
-class _Buffer:
-    def __init__(self, name, tensor):
-        self.name, self.tensor, self.known = name, tensor, None
-
-
-def _known(item):
-    """A buffer's numbers, apart from the module's own."""
-    if not isinstance(item, _Buffer):
-        return item
-    item.known = item.known or Known((item.tensor.detach().clone(), item.tensor.detach().clone()))
-    return item.known
 
 
 def _out_of_place(name: str) -> str:

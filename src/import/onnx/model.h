@@ -36,6 +36,7 @@ struct OnnxAttribute {
 
 struct OnnxNode {
   std::string op, name;
+  bool norm_folded = false;  // into its weights, as the exporter notes beside it
   std::vector<std::string> in, out;
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
 
@@ -60,6 +61,11 @@ struct OnnxModel {
   std::vector<std::string> order;                          // of their names
   std::vector<OnnxEnd> inputs, outputs;
 };
+
+// The call that writes a file which can be trained.
+constexpr std::string_view kHowToExport =
+    "torch.onnx.export(model, args, file, training=torch.onnx.TrainingMode.TRAINING, "
+    "do_constant_folding=False, dynamo=False, dynamic_axes={name: {0: 'rows'}})";
 
 // UserError naming the file where it is none.
 OnnxModel read_onnx(const std::string& path);

@@ -1,5 +1,6 @@
 // Files of PyTorch's exporters as they are usually called, whose batch norms are gone: refused with the call that
 // would do. tests/torch/make_nets.py wrote them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -11,7 +12,7 @@ namespace {
 class FoldedOnnx : public testing::TestWithParam<const char*> {};
 
 TEST_P(FoldedOnnx, IsRefusedWithTheCallThatWouldDo) {
-  const std::string path = std::string(THIMBLE_TEST_NETS) + "/" + GetParam() + ".onnx";
+  const std::string path = fmt::format("{}/{}.onnx", THIMBLE_TEST_NETS, GetParam());
   try {
     build_model({.name = path, .batch = 4});
     FAIL() << "it was built";

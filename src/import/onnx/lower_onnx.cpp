@@ -31,6 +31,7 @@ Net ends_of(const OnnxModel& onnx) {
     const OnnxTensor& tensor = onnx.tensors.find(name)->second;
     check_folded(name.starts_with("onnx::Conv_"));
     if (tensor.dtype != DType::f32 || !read.contains(name) || tensor.shape.rank() == 0) continue;
+    if (onnx.buffers.contains(name)) continue;
     if (statistics.contains(name)) {
       net.buffers.push_back({name, tensor.shape, DType::f32});
     } else {

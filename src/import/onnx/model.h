@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,8 @@ struct OnnxModel {
   std::map<std::string, OnnxTensor, std::less<>> tensors;  // initializers
   std::vector<std::string> order;                          // of their names
   std::vector<OnnxEnd> inputs, outputs;
+  // Tensors that the exporter notes to be buffers, less the running statistics: nobody trains them.
+  std::set<std::string, std::less<>> buffers;
 };
 
 // The call that writes a file which can be trained.

@@ -215,6 +215,17 @@ OnnxEnd end_of(std::span<const std::byte> bytes) {
   return end;
 }
 
+// "... b_table: BUFFER target='table' ..." in the notes beside a graph.
+void note_buffers(std::string_view text, OnnxModel& model) {
+  constexpr std::string_view kMark = "BUFFER target='";
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    at += kMark.size();
+    const size_t end = text.find('\'', at);
+    if (end == std::string::npos) return;
+    model.buffers.emplace(text.substr(at, end - at));
+  }
+}
+
 void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
   WireField field;
   for (WireReader reader(bytes); reader.next(field);) {
@@ -237,7 +248,14 @@ void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
       case 12:
         model.outputs.push_back(end_of(field.bytes));
         break;
+      case 16:
+        note_buffers(field.text(), model);
+        break;
     }
+  }
+  for (const OnnxNode& node : model.nodes) {
+    if (node.op != "BatchNormalization") continue;
+    for (size_t i = 3; i < node.in.size(); ++i) model.buffers.erase(node.in[i]);
   }
 }
 

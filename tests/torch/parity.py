@@ -1,6 +1,6 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [--full] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -145,9 +145,9 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, full=False):
     tools = thimble_torch()
-    module, loss, example = nets.net(name)
+    module, loss, example = nets.net(name, full)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
     net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
@@ -243,6 +243,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--onnx", action="store_true", help="by way of ONNX files")
     parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
+    parser.add_argument("--full", action="store_true", help="as published, not tiny")
     parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
@@ -264,6 +265,7 @@ def main():
                     args.rate,
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
+                    full=args.full,
                 )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)

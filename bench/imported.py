@@ -218,10 +218,10 @@ def main():
                 profiled(args, net, settings)
             if eager:
                 quarter = eager["peak_bytes"] // 4
-                row(f"{name}, in a quarter", *ours(args, net, settings, "--memory", quarter, "--fit", "off"),
+                row(f"{name}, in a quarter", *ours(args, net, settings, "--memory", quarter),
                     eager, compiled, QUARTER_TIME, 0.25)
                 if args.profile:
-                    profiled(args, net, settings, "--memory", quarter, "--fit", "off")
+                    profiled(args, net, settings, "--memory", quarter)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@
 
 namespace thimble {
 
-// conv2d_backward_weights with zeros for the channels that are missing. Null where the signature is none of these.
+// conv2d_backward_weights with zeros for the channels that are missing, or as a product of patches where those do not
+// overlap. Null where the signature is none of these.
 std::unique_ptr<Kernel> make_few_channels(CudaDevice& device, const Signature& s);
 
 }  // namespace thimble

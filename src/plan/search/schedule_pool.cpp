@@ -73,7 +73,7 @@ double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index],
 Bytes SchedulePool::arena_of(Entry& entry) {
   if (!entry.arena) {
     const auto [known, fresh] = arenas_.try_emplace(digest_of(entry.schedule));
-    if (fresh) known->second = lay_out(request_, entry.schedule).arena;
+    if (fresh) known->second = thimble::arena_of(request_, entry.schedule);
     entry.arena = known->second;
   }
   return *entry.arena;

@@ -197,8 +197,23 @@ def _embedding(r, a):
     return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape, padding=padding)
 
 
-def _taken(r, x, axis, ids, shape):
+def _from_the_front(index, extent):
+    """Known places of an axis, counted from its front; a known mask is the places it lets through."""
+    tensors = [t.nonzero().flatten() if t.dtype == torch.bool else t for t in index.tensors]
+    return Known(tuple(torch.where(t < 0, t + extent, t) for t in tensors))
+
+
+def _taken(r, x, axis, index, shape):
     """Slices of an axis by known or fed numbers: rows of a table, as an embedding has them."""
+    if isinstance(index, Known) and not isinstance(x.shape[axis], str):
+        index = _from_the_front(index, x.shape[axis])
+        places = index.first
+        begin = int(places[0]) if places.ndim == 1 and len(places) else 0
+        if not depends_on_rows(index.shape) and torch.equal(
+            places, torch.arange(begin, begin + max(1, places.numel()))
+        ):
+            return reshaped(r, sliced(r, x, axis, begin, begin + len(places)), shape)
+    ids = r.value(index)
     if ids.dtype != "i32":
         raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
     others = [at for at in range(len(x.shape)) if at != axis]
@@ -228,7 +243,7 @@ def _index(r, a):
         return _taken_of_rows(r, r.value(a.self), *a.indices[:2], a.shape)
     if len(given) != 1:
         raise Unsupported("an index of several axes at once")
-    return _taken(r, r.value(a.self), given[0], r.value(a.indices[given[0]]), a.shape)
+    return _taken(r, r.value(a.self), given[0], a.indices[given[0]], a.shape)
 
 
 def _is_every_row(index) -> bool:
@@ -249,7 +264,7 @@ def _taken_of_rows(r, x, rows, places, shape):
         if apart[at] == 1 and not depends_on_rows(apart):
             flat = Known(tuple(tensor.reshape(-1) for tensor in places.tensors))
             count, rest = flat.shape[0], x.shape[2:]
-            taken = _taken(r, x, 1, r.value(flat), ["rows", count, *rest])
+            taken = _taken(r, x, 1, flat, ["rows", count, *rest])
             others = apart[:at] + apart[at + 1 :]
             taken = reshaped(r, taken, ["rows", *others, *rest])
             if at:
@@ -278,7 +293,7 @@ def _gather(r, a):
 @op("index_select")
 def _index_select(r, a):
     x = r.value(a.self)
-    return _taken(r, x, a.dim % len(x.shape), r.value(a.index), a.shape)
+    return _taken(r, x, a.dim % len(x.shape), a.index, a.shape)
 
 
 @op("dropout", "feature_dropout")

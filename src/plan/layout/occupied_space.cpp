@@ -10,6 +10,14 @@ namespace thimble {
 OccupiedSpace::OccupiedSpace(int slots)
     : slots_(int(std::bit_ceil(unsigned(std::max(slots, 1))))), nodes_(2 * size_t(slots_)) {}
 
+void OccupiedSpace::clear() {
+  for (Node& node : nodes_) {
+    node.throughout.clear();
+    node.anywhere.clear();
+  }
+  probes_ = 0;
+}
+
 int64_t OccupiedSpace::low_fit(int first, int last, int64_t size, int64_t probes) {
   seen_.clear();
   collect(1, 0, slots_, first, last);

@@ -15,6 +15,8 @@ namespace thimble {
 class OccupiedSpace {
  public:
   explicit OccupiedSpace(int slots);
+  // All free again; what its sets had room for stays with them.
+  void clear();
 
   // The lowest offset at which `size` bytes are free during all of [first, last]. Where space is
   // so fragmented that `probes` looks have not found it, the search skips half of what lies

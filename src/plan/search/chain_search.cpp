@@ -93,6 +93,10 @@ class Frontier {
     return b + 1 < blocks_.size() ? blocks_[b + 1].entering.count : 0;
   }
 
+  size_t bucket_of(int64_t brought) const {
+    return static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
+  }
+
   static bool same(const Choices& a, const Choices& b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto x, auto y) {
              return x.option == y.option && x.ends_segment == y.ends_segment;
@@ -112,30 +116,31 @@ class Frontier {
     for (size_t b = 0; b < blocks_.size(); ++b) {
       std::fill(next.begin(), next.end(), State{});
       const bool last = b + 1 == blocks_.size();
-      const int64_t room = rooms_[b];
-      const double leave_cost = price * static_cast<double>(leaving(b));
+      const int64_t room = rooms_[b], leaves = leaving(b);
+      const double leave_cost = price * static_cast<double>(leaves);
+      const auto offer = [&](size_t bucket, double cost, int64_t brought, From from) {
+        State& held = next[bucket];
+        if (cost >= held.cost) return;
+        held = {cost, brought};
+        from_[b * static_cast<size_t>(buckets_) + bucket] = from;
+      };
       for (int k = 0; k < buckets_; ++k) {
         const State& state = states[static_cast<size_t>(k)];
         if (state.cost == kNever) continue;
         for (size_t o = 0; o < options_[b]->size(); ++o) {
           const BlockOption& choice = (*options_[b])[o];
           const double kept = price * static_cast<double>(choice.kept_bytes.count);
-          const auto offer = [&](double cost, int64_t brought, bool ends) {
-            const auto bucket = static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
-            State& held = next[bucket];
-            if (cost >= held.cost) return;
-            held = {cost, brought};
-            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k),
-                                                                 static_cast<int16_t>(o), ends};
-          };
+          const From from = {static_cast<int16_t>(k), static_cast<int16_t>(o)};
           if (state.brought + choice.alone_bytes.count <= room) {
-            offer(state.cost + choice.alone_seconds + kept + leave_cost, 0, true);
+            offer(0, state.cost + choice.alone_seconds + kept + leave_cost, 0,
+                  {from.bucket, from.option, true});
           }
           const int64_t brought = state.brought + choice.replay_bytes.count;
           if (last || brought + choice.after_replay_bytes.count > room) continue;
-          if (brought + leaving(b) > room) continue;
-          offer(state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
-                brought + leaving(b), false);
+          if (brought + leaves > room) continue;
+          offer(bucket_of(brought + leaves),
+                state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
+                brought + leaves, from);
         }
       }
       std::swap(states, next);

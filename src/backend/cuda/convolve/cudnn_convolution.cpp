@@ -289,7 +289,6 @@ void CudnnConvolution::run(const ConvEngine& engine, void* x, void* w, void* y,
 }
 
 std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, const Signature& s) {
-  if (std::unique_ptr<Kernel> own = make_depthwise(device, pass, s)) return own;
   ConvShape shape;
   shape.dtype = s.outputs[0].dtype;
   const bool alike = s.inputs[0].dtype == shape.dtype && s.inputs[1].dtype == shape.dtype;
@@ -313,6 +312,7 @@ std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, cons
       shape.x = a, shape.y = b, shape.w = out;
       break;
   }
+  if (std::unique_ptr<Kernel> own = make_depthwise(device, pass, shape)) return own;
   return std::make_unique<ConvKernel>(device, pass, shape, s.accumulate != 0);
 }
 

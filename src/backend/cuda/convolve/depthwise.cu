@@ -3,7 +3,6 @@
 #include "backend/cuda/convolve/depthwise.cuh"
 #include "backend/cuda/convolve/depthwise.h"
 #include "backend/cuda/cuda_kernel.h"
-#include "ops/convolve/conv_geometry.h"
 
 namespace thimble {
 namespace {
@@ -131,33 +130,27 @@ std::unique_ptr<Kernel> make_weights(CudaDevice& device, const Filters& f) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_depthwise(CudaDevice& device, ConvPass pass, const Signature& s) {
-  const DType dtype = s.outputs[0].dtype;
-  if (!on_device(dtype) || s.inputs[0].dtype != dtype || s.inputs[1].dtype != dtype) return nullptr;
-  const Shape& x = pass == ConvPass::data ? s.outputs[0].shape : s.inputs[0].shape;
-  const Shape& w = pass == ConvPass::forward ? s.inputs[1].shape
-                   : pass == ConvPass::data  ? s.inputs[0].shape
-                                             : s.outputs[0].shape;
-  const ConvGeometry g = conv_geometry("conv2d", x, w, s.attrs);
-  const bool square = g.kernel_h == g.kernel_w && g.stride_h == g.stride_w && g.pad_h == g.pad_w;
-  const bool fits = g.groups > 1 && g.groups == g.in_c && g.groups == g.out_c && square &&
-                    (g.kernel_h == 3 || g.kernel_h == 5 || g.kernel_h == 7) && g.stride_h <= 2 &&
-                    g.dilation_h == 1 && g.dilation_w == 1 && g.in_c % 2 == 0;
+std::unique_ptr<Kernel> make_depthwise(CudaDevice& device, ConvPass pass, const ConvShape& s) {
+  const int64_t channels = s.x[3], taps = s.w[1];
+  const bool square = s.w[1] == s.w[2] && s.stride[0] == s.stride[1] && s.pad[0] == s.pad[1];
+  const bool fits = channels > 1 && s.w[3] == 1 && s.w[0] == channels && square &&
+                    (taps == 3 || taps == 5 || taps == 7) && s.stride[0] <= 2 &&
+                    s.dilation[0] == 1 && s.dilation[1] == 1 && channels % 2 == 0;
   constexpr int64_t kMost = int64_t{1} << 30;
-  if (!fits || g.x().elements() == 0 || g.y().elements() == 0 || g.x().elements() > 4 * kMost ||
-      g.in_c * g.kernel_h * g.kernel_w > kMost || Lanes(g.in_c).across < kFewestAcross) {
+  if (!fits || s.x.elements() == 0 || s.y.elements() == 0 || s.x.elements() > 4 * kMost ||
+      channels * taps * taps > kMost || Lanes(channels).across < kFewestAcross) {
     return nullptr;
   }
   const auto whole = [](int64_t number) { return static_cast<int>(number); };
-  const Filters filters = {.sizes = {.batch = whole(g.batch),
-                                     .channels = whole(g.in_c),
-                                     .in_h = whole(g.in_h),
-                                     .in_w = whole(g.in_w),
-                                     .out_h = whole(g.out_h),
-                                     .out_w = whole(g.out_w),
-                                     .pad = whole(g.pad_h)},
-                           .kernel = whole(g.kernel_h),
-                           .step = whole(g.stride_h)};
+  const Filters filters = {.sizes = {.batch = whole(s.x[0]),
+                                     .channels = whole(channels),
+                                     .in_h = whole(s.x[1]),
+                                     .in_w = whole(s.x[2]),
+                                     .out_h = whole(s.y[1]),
+                                     .out_w = whole(s.y[2]),
+                                     .pad = whole(s.pad[0])},
+                           .kernel = whole(taps),
+                           .step = whole(s.stride[0])};
   switch (pass) {
     case ConvPass::forward:
       return make_forward(device, filters);

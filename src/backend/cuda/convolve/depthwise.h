@@ -6,8 +6,8 @@
 
 namespace thimble {
 
-// Null where the signature is none of them, or of a shape that cuDNN is left to: squares of 3, 5 or 7 taps by steps
+// Null where the shape is none of them, or one that cuDNN is left to: squares of 3, 5 or 7 taps by steps
 // of 1 or 2, an even number of channels.
-std::unique_ptr<Kernel> make_depthwise(CudaDevice& device, ConvPass pass, const Signature& s);
+std::unique_ptr<Kernel> make_depthwise(CudaDevice& device, ConvPass pass, const ConvShape& shape);
 
 }  // namespace thimble

@@ -1,6 +1,6 @@
 """Other nets of torchvision and transformers, tiny: name -> build(full) -> (module, loss, batch).
 
-`make test-torch NETS="$(python tests/torch/more_nets.py)"` trains them all beside PyTorch.
+`parity.py --more` trains those beside PyTorch that take a moment; `parity.py --rate 1e-7 NAME` one of the others.
 """
 
 import torch
@@ -396,5 +396,5 @@ TRANSFORMERS = {
 
 MORE = {**TORCHVISION, **TRANSFORMERS}
 
-if __name__ == "__main__":
-    print(*MORE)
+# Those that are small, and steady at the usual rate.
+QUICK = ["swin_v2", "maxvit", "lraspp", "mc3_18", "lstm_both_ways", *TRANSFORMERS]

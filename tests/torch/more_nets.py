@@ -8,7 +8,17 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from nets import CLASSES, ROWS, classifier, cross_entropy, dense, images, segmentation, tokens
+from nets import (
+    CLASSES,
+    ROWS,
+    classifier,
+    cross_entropy,
+    dense,
+    images,
+    segmentation,
+    tokens,
+    without_drops,
+)
 
 WORDS, LENGTH = 100, 16
 
@@ -20,15 +30,6 @@ def of_torchvision(name, size=64, **settings):
         ),
         size,
     )
-
-
-def without_drops(module):
-    """Two programs draw other random bits: nothing is drawn."""
-    for part in module.modules():
-        for name, value in vars(part).items():
-            if isinstance(value, float) and ("drop" in name or isinstance(part, nn.Dropout)):
-                setattr(part, name, 0.0)
-    return module
 
 
 def with_heads(output, target):

@@ -8,9 +8,11 @@
 namespace thimble {
 namespace {
 
-// Kinds of harm; what is worse within one is a little more.
-constexpr double kMask = 1, kEquivalent = 2, kSixteenBits = 3, kState = 4, kCodec = 5,
-                 kStatistics = 6, kSparsity = 7;
+constexpr double kSixteenBits = 0.001, kState = 0.002, kCodec = 0.003, kStatistics = 0.004,
+                 kSparsity = 0.014;
+constexpr double kWorse = 0.001;  // within a kind
+constexpr double kSparser = 0.009;
+constexpr double kImmovable = 0.005;  // nonzeros that stay where they are
 
 bool mixes_rows(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
@@ -28,7 +30,7 @@ std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
                    .what = fmt::format("microbatches of {} {}{}", amount, unit,
                                        mixes ? ", each with statistics of its own" : ""),
                    .tier = mixes ? Tier::approximate : Tier::equivalent,
-                   .harm = mixes ? kStatistics + (few ? 0.5 : 0) : kEquivalent});
+                   .harm = mixes ? kStatistics + (few ? kWorse : 0) : 0});
   };
   const int64_t least = mixes ? kLeastStatistics : 1;
   if (typed.tokens > 0) {
@@ -67,12 +69,11 @@ std::vector<Change> codecs(const Graph& graph, Tier allow) {
   any.codec = sign_codec();
   const auto encodable = find_encodable(graph, any);
   if (std::ranges::any_of(encodable, &Encodable::signs)) {
-    all.push_back(
-        {"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact, kMask});
+    all.push_back({"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact});
   }
   if (allow < Tier::approximate || encodable.empty()) return all;
   for (const auto& [name, worse] :
-       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", 0.3}, {"int2", 0.6}}) {
+       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", kWorse}, {"int2", 2 * kWorse}}) {
     all.push_back({"codec",
                    {{"codec", name}},
                    fmt::format("activations kept as {}", name),
@@ -91,7 +92,7 @@ std::vector<Change> densities() {
                    fmt::format("{:g} of the weights", density),
                    Tier::approximate,
                    harm});
-    harm += 0.3;
+    harm += kSparser;
   }
   return all;
 }
@@ -154,11 +155,8 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
   if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
   // Behind microbatches: it is their sums that it does away with.
   if (rule.folds && optimizer.momentum > 0 && !optimizer.fold) {
-    offer("fold", {{"fold",
-                    {{"fold", true}},
-                    "gradients folded into the momentum",
-                    Tier::equivalent,
-                    kEquivalent}});
+    offer("fold",
+          {{"fold", {{"fold", true}}, "gradients folded into the momentum", Tier::equivalent}});
   }
   offer("precision", precisions());
   offer("state",
@@ -168,19 +166,22 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
 }
 
 Candidate changed(const Recipe& typed, std::vector<Change> changes) {
-  std::ranges::stable_sort(changes, {}, &Change::harm);
+  const auto order = [](const Change& change) { return std::pair(change.tier, change.harm); };
+  std::ranges::stable_sort(changes, {}, order);
   const bool eight_bits = std::ranges::any_of(
       changes, [](const Change& change) { return change.technique == "state"; });
-  Candidate candidate = {std::move(changes), typed, 0};
+  Candidate candidate = {.changes = std::move(changes), .recipe = typed};
   Settings settings;
   for (Change& change : candidate.changes) {
     // State in 8 bits cannot move with nonzeros.
     if (change.technique == "sparsity" && eight_bits) {
       change.settings["sparsity"] = "static";
       change.what += ", which stay where they are";
+      change.harm += kImmovable;
     }
     settings.insert(change.settings.begin(), change.settings.end());
-    candidate.harm = std::max(candidate.harm, change.harm);
+    candidate.tier = std::max(candidate.tier, change.tier);
+    candidate.harm += change.harm;
   }
   configure(candidate.recipe, settings);
   check(candidate.recipe);

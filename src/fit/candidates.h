@@ -16,20 +16,24 @@ struct Change {
   Settings settings;
   std::string what;  // "microbatches of 10 rows"
   Tier tier = Tier::exact;
-  double harm = 0;
+  double harm = 0;  // as a part of a step's time: see Candidate
 };
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
 
-// Less harm is more faithful, and the worst change counts. What is exact comes first, then what is
-// equivalent, then, of what is approximate, in this order: 16 bits (with master weights, or rounded
-// stochastically), 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an
-// eighth of the batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1).
+// Less harm is more faithful. What is exact comes first, then what is equivalent. Of what is
+// approximate, each technique makes a plan count as a little slower than it is, by its harm: most for
+// what stands last in this order, and by more than for all before it together for sparse weights; by
+// kMostHarm at most for everything at once. 16 bits (with master weights, or rounded stochastically),
+// 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an eighth of the
+// batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1; and when they cannot move).
+inline constexpr double kMostHarm = 0.05;
 struct Candidate {
   std::vector<Change> changes;  // less harm first
   Recipe recipe;
-  double harm = 0;
-  bool recomputes = true;  // false: only the plan that computes everything once is looked at
+  Tier tier = Tier::exact;  // of the changes
+  double harm = 0;          // of all of them
+  bool recomputes = true;   // false: only the plan that computes everything once is looked at
 };
 
 // What is there to choose from of each technique, beside leaving it alone.

@@ -1,4 +1,4 @@
-// Times one can believe without asking: where no kernel of a step was ever measured here, the first
+// Times one can believe without asking: where hardly a kernel of a step was ever measured here, the first
 // seconds go into that, and the times are kept for all that follows, as `thimble calibrate` keeps them.
 #pragma once
 
@@ -16,7 +16,7 @@ struct FirstTimes {
 };
 
 // None: the recipe's costs are not automatic, the device runs nothing, there is no folder to keep times
-// in, THIMBLE_CALIBRATE=off forbids it, or something of the step was measured before. Takes no more
+// in, THIMBLE_CALIBRATE=off forbids it, or a tenth of the step's time was measured before. Takes no more
 // memory than the recipe's budget: the arena is not there yet.
 std::optional<FirstTimes> measure_first_times(const Recipe& recipe);
 

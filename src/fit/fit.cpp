@@ -61,7 +61,7 @@ Fit::Fit(const Recipe& typed) : Fit(typed, settings_of(typed)) {}
 FitSearch& Fit::search(Tier tier) {
   std::unique_ptr<FitSearch>& search = searches_[static_cast<size_t>(tier)];
   if (!search) {
-    auto plain = std::make_unique<FitStep>(Candidate{{}, typed_, 0}, *backend_, 1);
+    auto plain = std::make_unique<FitStep>(Candidate{.recipe = typed_}, *backend_, 1);
     allowed_tier(typed_, plain->graph(), typed_.codec);
     const Choices choices = choices_for(typed_, said_, tier, plain->graph());
     search = std::make_unique<FitSearch>(steps_worth_trying(std::move(plain), choices, *backend_));
@@ -92,6 +92,7 @@ std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
     FitReport report;
     report.allow = allow_;
     report.flags = typed_out(recipe, pick->step->candidate());
+    report.harm = pick->step->candidate().harm;
     report.plain_arena = plain().once().arena;
     report.plain_ms = plain().once().seconds * 1e3;
     report.shares = shares_of(typed_, *pick, plain(), *backend_);

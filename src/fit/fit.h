@@ -19,6 +19,7 @@ namespace thimble {
 struct FitReport : BudgetChoices {
   Tier allow = Tier::equivalent;
   std::string flags;  // all that was chosen and the budget, to be typed
+  double harm = 0;    // by this part of its time the plan counted as slower: Candidate
   int tried = 0;      // steps that were built
   int planned = 0;    // of which planned in full
   double seconds = 0;

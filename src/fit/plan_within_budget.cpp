@@ -16,6 +16,7 @@ nlohmann::json to_json(const FitReport& fit) {
   nlohmann::json json = to_json(static_cast<const BudgetChoices&>(fit));
   json.update({{"allow", name_of(fit.allow)},
                {"flags", fit.flags},
+               {"harm", fit.harm},
                {"steps_tried", fit.tried},
                {"steps_planned", fit.planned},
                {"seconds", fit.seconds}});

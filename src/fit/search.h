@@ -1,8 +1,9 @@
-// The choice between steps. A plan is set aside when another of less harm takes no more memory and at
-// most kNearTie times as long; of the rest, the fastest that fits is taken. What is set aside does not
-// depend on the budget: so a smaller budget never gives a faster plan or a larger arena, and no plan
-// that fits is faster by more than that factor. Steps that cannot win, by what their plans cannot be
-// below, are not planned.
+// The choice between steps. A plan is set aside when another of a more faithful tier takes no more memory
+// and at most kNearTie times as long; of the rest, the one that fits and counts as the fastest is taken:
+// within a tier, harm counts as time (Candidate). What is set aside and what counts do not depend on the
+// budget: so a smaller budget never gives a plan that counts as faster, or a larger arena, and no plan
+// that fits is faster by more than kNearTie. Steps that cannot win, by what their plans cannot be below,
+// are not planned.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace thimble {
 
-inline constexpr double kNearTie = 1.05;
+inline constexpr double kNearTie = 1 + kMostHarm;
 
 class FitSearch {
  public:
@@ -23,6 +24,7 @@ class FitSearch {
 
   struct Pick : FitStep::Pick {
     FitStep* step = nullptr;
+    double counted() const { return step->counted(seconds); }
   };
   // The choice within the budget; none: nothing fits.
   std::optional<Pick> within(Bytes budget);
@@ -34,28 +36,23 @@ class FitSearch {
   const std::vector<std::unique_ptr<FitStep>>& steps() const { return steps_; }
 
  private:
-  // Steps of the same harm: [begin, end).
-  struct Class {
-    size_t begin = 0;
-    size_t end = 0;
-  };
   struct Known {
-    double below = 0;  // nothing else is, of those that take less time
+    double below = 0;  // nothing else is, of those that count as less time
     std::optional<Pick> pick = {};
   };
 
-  void sort_by_harm();
-  // Of all that fit, set aside or not; infinite: nothing does.
+  // The steps that are chosen from, of that tier.
+  std::vector<FitStep*> of(Tier tier) const;
+  // What the fastest of all that fit counts as, set aside or not; infinite: nothing does.
   double fastest_within(Bytes budget);
-  // Of the first so many classes, what is left when some plans are set aside; nothing that takes as
-  // long as `limit`.
-  std::optional<Pick> best_of_first(size_t classes, Bytes budget, double limit);
-  std::optional<Pick> not_set_aside(FitStep& step, size_t classes, Bytes budget, double limit);
+  // Of tiers up to that one, what is left when some plans are set aside; nothing that counts as
+  // `limit`.
+  std::optional<Pick> best_up_to(Tier tier, Bytes budget, double limit);
+  std::optional<Pick> not_set_aside(FitStep& step, Bytes budget, double limit);
 
   std::vector<std::unique_ptr<FitStep>> steps_;
-  std::vector<FitStep*> chosen_from_;  // less harm first
-  std::vector<Class> classes_;
-  std::map<std::pair<size_t, int64_t>, Known> known_;
+  std::vector<FitStep*> chosen_from_;
+  std::map<std::pair<Tier, int64_t>, Known> known_;
 };
 
 }  // namespace thimble

@@ -34,7 +34,7 @@ Parts parts_of(const FitStep& step) {
           .persistent = number(step.persistent()),
           .carried = number(step.carried()),
           .activations = std::max(1.0, number(step.once_peak()) - stays),
-          .working = std::max(1.0, number(step.least_arena()) - stays)};
+          .working = std::max(1.0, number(step.largest_call()) - stays)};
 }
 
 // A combination: of each technique a choice, 0 being none.
@@ -59,8 +59,11 @@ class Shortlist {
     constexpr size_t kAllOfThem = 40;
     if (all.size() > kAllOfThem) {
       build_promising(all);
+      let_smallest_recompute();
     } else {
-      for (const Combination& combination : all) build(combination);
+      for (const Combination& combination : all) {
+        if (FitStep* const step = build(combination)) step->let_recompute();
+      }
     }
     return std::move(steps_);
   }
@@ -77,8 +80,7 @@ class Shortlist {
     if (!fresh) return at->second;
     try {
       Candidate candidate = changed(typed_, changes);
-      candidate.recomputes = changes.size() == 1 || recompute_.empty() ||
-                             std::ranges::find(recompute_, combination) != recompute_.end();
+      candidate.recomputes = changes.size() == 1;
       steps_.push_back(std::make_unique<FitStep>(std::move(candidate), backend_, share_));
       at->second = steps_.back().get();
     } catch (const UserError&) {  // says why, to whoever types it
@@ -132,12 +134,15 @@ class Shortlist {
     return false;
   }
 
-  double harm(const Combination& combination) const {
-    double worst = 0;
+  // Of all changes, and of the worst of them.
+  std::pair<double, double> harm(const Combination& combination) const {
+    double all = 0, worst = 0;
     for (size_t t = 0; t < combination.size(); ++t) {
-      if (combination[t] > 0) worst = std::max(worst, choices_[t][combination[t] - 1].harm);
+      if (combination[t] == 0) continue;
+      all += choices_[t][combination[t] - 1].harm;
+      worst = std::max(worst, choices_[t][combination[t] - 1].harm);
     }
-    return worst;
+    return {all, worst};
   }
 
   static double floor_of(const Parts& parts) {
@@ -165,7 +170,7 @@ class Shortlist {
   struct Entry {
     Combination combination;
     Parts parts;  // estimated, or, once it is built, its own
-    double harm = 0;
+    double harm = 0, worst = 0;
     bool built = false;
     std::optional<bool> valid = {};  // when it was asked for
   };
@@ -175,21 +180,21 @@ class Shortlist {
     return *entry.valid;
   }
 
-  // Builds those that are fastest for some budget, of no more than each degree of harm, and the
-  // smallest, which alone may compute things again: where so much can be combined, there is a plan
-  // without it for every budget but the smallest. An estimate that makes one the fastest is put right
-  // by building it, and the choice made again.
+  // Builds those that are fastest for some budget, of no more harm than each technique, and the
+  // smallest. An estimate that makes one the fastest is put right by building it, and the choice made
+  // again.
   void build_promising(const std::vector<Combination>& all) {
     std::vector<Entry> entries;
     double least = kNever;
     for (const Combination& combination : all) {
-      entries.push_back({combination, estimate(combination), harm(combination)});
+      const auto [all_harm, worst] = harm(combination);
+      entries.push_back({combination, estimate(combination), all_harm, worst});
       least = std::min(least, floor_of(entries.back().parts));
     }
     build_smallest(entries);
-    std::set<double> levels;
+    std::set<double> levels;  // of each technique, with those of less harm
     for (const std::vector<Change>& changes : choices_) {
-      for (const Change& change : changes) levels.insert(change.harm);
+      levels.insert(std::ranges::max(changes, {}, &Change::harm).harm);
     }
     const double most = plain_.persistent + plain_.carried + plain_.activations;
     constexpr int kBudgets = 24;
@@ -224,41 +229,58 @@ class Shortlist {
     Entry* fastest = nullptr;
     double seconds = kNever;
     for (Entry& entry : entries) {
-      const double takes = seconds_within(entry.parts, budget);
-      if (entry.harm > level || takes >= seconds || !is_valid(entry)) continue;
+      const double takes = seconds_within(entry.parts, budget) * (1 + entry.harm);
+      if (entry.worst > level || takes >= seconds || !is_valid(entry)) continue;
       fastest = &entry;
       seconds = takes;
     }
     return fastest;
   }
 
-  // The smallest few, and, since estimates are roughest of what is the last resort, the smallest of
-  // each choice of it.
+  // What looks smallest of all, and with each choice of the last resort, and without it.
   void build_smallest(std::vector<Entry>& entries) {
     std::vector<Entry*> smallest_first;
     for (Entry& entry : entries) smallest_first.push_back(&entry);
     std::ranges::stable_sort(smallest_first, {}, [](const Entry* e) { return floor_of(e->parts); });
-    const auto take = [&](Entry& entry) {
-      if (std::ranges::find(recompute_, entry.combination) != recompute_.end()) return;
-      recompute_.push_back(entry.combination);
-    };
-    constexpr size_t kSmallest = 3;
-    for (Entry* entry : smallest_first) {
-      if (recompute_.size() == kSmallest) break;
-      if (is_valid(*entry)) take(*entry);
-    }
-    for (size_t choice = 1; choice <= choices_.back().size(); ++choice) {
+    std::vector<Entry*> wanted;
+    const auto want_one = [&](const auto& is_such) {
       for (Entry* entry : smallest_first) {
-        if (entry->combination.back() != choice || !is_valid(*entry)) continue;
-        take(*entry);
-        break;
+        const bool fresh = std::ranges::find(wanted, entry) == wanted.end();
+        if (!fresh || !is_such(*entry) || !is_valid(*entry)) continue;
+        wanted.push_back(entry);
+        return;
       }
+    };
+    for (int i = 0; i < kSmallest; ++i) want_one([](const Entry&) { return true; });
+    for (size_t choice = 0; choice <= choices_.back().size(); ++choice) {
+      want_one([&](const Entry& entry) { return entry.combination.back() == choice; });
     }
-    for (Entry* entry : smallest_first) {
-      if (std::ranges::find(recompute_, entry->combination) != recompute_.end()) build(*entry);
+    for (Entry* entry : wanted) build(*entry);
+  }
+
+  // Where so much can be combined, there is a plan that computes nothing again for every budget but the
+  // smallest: beside techniques alone, only the smallest combinations may.
+  void let_smallest_recompute() {
+    std::vector<std::pair<Bytes, const Combination*>> smallest_first;
+    for (const auto& [combination, step] : built_) {
+      if (step != nullptr) smallest_first.emplace_back(step->largest_call(), &combination);
+    }
+    std::ranges::stable_sort(smallest_first, {}, [](const auto& entry) { return entry.first; });
+    const auto let = [&](int count, const auto& is_such) {
+      for (const auto& [least, combination] : smallest_first) {
+        if (count == 0) return;
+        if (!is_such(*combination)) continue;
+        built_[*combination]->let_recompute();
+        --count;
+      }
+    };
+    let(kSmallest, [](const Combination&) { return true; });
+    for (size_t choice = 0; choice <= choices_.back().size(); ++choice) {
+      let(1, [&](const Combination& combination) { return combination.back() == choice; });
     }
   }
 
+  static constexpr int kSmallest = 3;
   const Recipe typed_;
   const Choices& choices_;
   Backend& backend_;
@@ -266,7 +288,6 @@ class Shortlist {
   const Parts plain_;
   std::vector<std::unique_ptr<FitStep>> steps_;
   std::map<Combination, FitStep*> built_;
-  std::vector<Combination> recompute_;                      // empty: all of them may
   std::vector<std::vector<std::optional<Parts>>> singles_;  // by technique and choice
 };
 

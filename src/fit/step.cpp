@@ -98,8 +98,7 @@ void FitStep::find_bounds() {
     }
     most = std::max(most, needs);
   }
-  least_arena_ = persistent_ + carried_ + most;
-  if (!candidate_.recomputes) least_arena_ = once_peak();
+  largest_call_ = persistent_ + carried_ + most;
   // Between the passes, what the backward pass reads is there, or will be computed again: its node,
   // once a microbatch at least.
   for (const NodeId id : pass.nodes) {
@@ -126,7 +125,7 @@ void FitStep::find_bounds() {
 
 double FitStep::least_seconds(Bytes budget) const {
   if (budget >= once_peak()) return once_seconds();
-  if (budget < least_arena_ || !candidate_.recomputes) return kNever;
+  if (budget < least_arena() || !candidate_.recomputes) return kNever;
   Bytes all = persistent_ + carried_ + kept_always_;
   for (const Kept& kept : kept_) all += kept.bytes;
   double seconds = once_seconds();
@@ -148,7 +147,7 @@ OptimalPlanner& FitStep::planner() {
 
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
   if (is_optimal() && keeps_within(budget)) return once();
-  if (budget < least_arena_ || (smallest_ && budget < smallest_->arena)) return std::nullopt;
+  if (budget < least_arena() || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
   if (!is_optimal()) {
     PlanRequest request = request_;

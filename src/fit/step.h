@@ -24,7 +24,9 @@ class FitStep {
   const Graph& graph() const { return training_.model.graph; }
   const Costs& costs() const { return costs_; }
   const PlanRequest& request() const { return request_; }
-  double harm() const { return candidate_.harm; }
+  Tier tier() const { return candidate_.tier; }
+  // What a plan of it counts as, beside others of its tier.
+  double counted(double seconds) const { return seconds * (1 + candidate_.harm); }
 
   // One of its plans.
   struct Pick {
@@ -40,7 +42,10 @@ class FitStep {
   Bytes persistent() const { return persistent_; }
   Bytes carried() const { return carried_; }  // from microbatch to microbatch, beside those
   // No plan is smaller, and none within the budget is faster.
-  Bytes least_arena() const { return least_arena_; }
+  Bytes least_arena() const { return candidate_.recomputes ? largest_call_ : once_peak(); }
+  // With what stays, the call that needs most: no plan is smaller that computes things again.
+  Bytes largest_call() const { return largest_call_; }
+  void let_recompute() { candidate_.recomputes = true; }
   double least_seconds(Bytes budget) const;
 
   // The fastest within the budget; none: nothing is.
@@ -68,7 +73,7 @@ class FitStep {
   const PlanRequest request_;
   ScheduleCost once_cost_;
   mutable std::optional<Pick> once_;  // when it was asked for
-  Bytes persistent_, carried_, least_arena_;
+  Bytes persistent_, carried_, largest_call_;
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first
   std::unique_ptr<OptimalPlanner> planner_;

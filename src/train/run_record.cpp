@@ -25,10 +25,10 @@ constexpr std::string_view kTraceFormat = "thimble-trace-1";
 constexpr Bytes kLargestMetrics = Bytes(256 << 20);
 
 // Calls body(line, number) for every line of the file that ends; the last may be half written, of a run
-// that was killed. What is no object with a step is null.
+// that was killed: then false. What is no object with a step is null.
 template <class Body>
-void for_each_line(const std::string& path, const Body& body) {
-  if (!exists(path)) return;
+bool for_each_line(const std::string& path, const Body& body) {
+  if (!exists(path)) return true;
   const std::string text = read_text(path, "metrics of a run", kLargestMetrics);
   int64_t number = 0;
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
@@ -41,6 +41,7 @@ void for_each_line(const std::string& path, const Body& body) {
         line.is_object() && line.contains("step") && line["step"].is_number_integer();
     body(whole ? std::move(line) : nlohmann::json(), ++number);
   }
+  return text.ends_with('\n') || text.empty();
 }
 
 // Of one variant: every call of its plan, over the microbatches of the step.
@@ -155,12 +156,14 @@ RunRecord read_run(const std::string& folder) {
   RunRecord run = {.folder = folder, .plan = load_plan(folder + kPlan)};
   if (exists(folder + kTrace)) run.trace = read_trace(folder + kTrace, run.plan.plans.front());
   if (!run.trace) run.missing.emplace_back("no step was timed call by call yet");
-  for_each_line(folder + kMetrics, [&](nlohmann::json line, int64_t number) {
+  const bool whole = for_each_line(folder + kMetrics, [&](nlohmann::json line, int64_t number) {
     user_check(!line.is_null(),
                "'{}{}' is damaged: line {} is no object with a step; remove that line", folder,
                kMetrics, number);
     run.metrics.push_back(std::move(line));
   });
+  if (!whole)
+    run.missing.emplace_back("the last line of metrics.jsonl is half written: it is left out");
   if (run.metrics.empty()) run.missing.emplace_back("no step is on record yet");
   return run;
 }

@@ -97,13 +97,14 @@ TEST(Report, OfAHalfWrittenRunGoesAsFarAsItDoes) {
   ASSERT_EQ(train_digits(run).code, 0);
   fs::remove(run + "/trace.json");
   const std::string lines = slurp(run + "/metrics.jsonl");
-  spill(run + "/metrics.jsonl", lines.substr(0, lines.size() / 2));
+  spill(run + "/metrics.jsonl", lines.substr(0, lines.size() - 5));  // within the last line
   const auto report = [&] {
     return thimble_says({"report", run, "--frontier", "off", "-o", folder / "half.html"});
   };
   const Outcome half = report();
   EXPECT_EQ(half.code, 0) << half.err;
   EXPECT_NE(half.err.find("no step was timed"), std::string::npos);
+  EXPECT_NE(half.err.find("half written"), std::string::npos);
   spill(run + "/metrics.jsonl", "{\"step\": 1}\nnonsense\n{\"step\": 3}\n");
   const Outcome damaged = report();
   EXPECT_EQ(damaged.code, 2);

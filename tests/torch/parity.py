@@ -54,8 +54,10 @@ def records(batch, rows):
         shape = (rows, *tensor.shape[1:])
         if tensor.is_floating_point():
             made[name] = torch.randn(shape)
+        elif name == "attention_mask":  # of rows that were padded behind
+            made[name] = (torch.arange(shape[1]) < torch.randint(2, shape[1] + 1, (rows, 1))).long()
         else:
-            made[name] = torch.randint(0, int(tensor.max()) + 1, shape)
+            made[name] = torch.randint(int(tensor.min()), int(tensor.max()) + 1, shape)
     if "labels" in made and made["labels"].shape == made.get("input_ids", torch.empty(0)).shape:
         made["labels"] = made["input_ids"].clone()
     return made

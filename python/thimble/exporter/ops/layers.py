@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ..values import Known, Unsupported, Value
+from ..values import ROWS, Known, Unsupported, Value, depends_on_rows
 from .registry import op, reshaped, times
 from .shapes import flipped, sliced
-from .elements import binary, compared, mapped, masked
+from .elements import binary, compared, masked
 
 
 @op("linear")
@@ -191,36 +191,29 @@ def _group_norm(r, a):
     )
 
 
-def _is_fed(r, value):
-    """Whether whole numbers are an input's, or known: those of a table's rows that were computed are
-    numbers like any other."""
-    made = {name: node for node in r.graph.nodes for name in node.outputs}
-    while value.name in made:
-        node = made[value.name]
-        if node.op not in ("reshape", "slice", "permute", "expand", "pad", "concat"):
-            return False
-        value = Value(node.inputs[0], [], "i32")
-    return True
-
-
 @op("embedding")
 def _embedding(r, a):
-    ids = r.value(a.indices)
-    if not _is_fed(r, ids):
-        rows = r.value(a.weight).shape[0]
-        numbers = torch.arange(rows, dtype=torch.float32)
-        places = reshaped(r, ids, [*ids.shape, 1])
-        chosen = compared(r, "eq", places, Known((numbers, numbers)), [*ids.shape, rows])
-        chosen = r.emit("cast", [chosen], chosen.shape)
-        return r.emit("matmul", [chosen, r.value(a.weight)], a.shape)
-    if a.get("padding_idx", -1) not in (-1, None):
-        weight = r.value(a.weight)
-        return r.emit("embedding", [weight, r.value(a.indices)], a.shape, padding=a.padding_idx)
-    return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape)
+    padding = None if a.get("padding_idx", -1) in (-1, None) else a.padding_idx
+    return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape, padding=padding)
 
 
-def _taken(r, x, axis, ids, shape):
+def _from_the_front(index, extent):
+    """Known places of an axis, counted from its front; a known mask is the places it lets through."""
+    tensors = [t.nonzero().flatten() if t.dtype == torch.bool else t for t in index.tensors]
+    return Known(tuple(torch.where(t < 0, t + extent, t) for t in tensors))
+
+
+def _taken(r, x, axis, index, shape):
     """Slices of an axis by known or fed numbers: rows of a table, as an embedding has them."""
+    if isinstance(index, Known) and not isinstance(x.shape[axis], str):
+        index = _from_the_front(index, x.shape[axis])
+        places = index.first
+        begin = int(places[0]) if places.ndim == 1 and len(places) else 0
+        if not depends_on_rows(index.shape) and torch.equal(
+            places, torch.arange(begin, begin + max(1, places.numel()))
+        ):
+            return reshaped(r, sliced(r, x, axis, begin, begin + len(places)), shape)
+    ids = r.value(index)
     if ids.dtype != "i32":
         raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
     others = [at for at in range(len(x.shape)) if at != axis]
@@ -246,9 +239,47 @@ def _taken(r, x, axis, ids, shape):
 @op("index.Tensor")
 def _index(r, a):
     given = [at for at, index in enumerate(a.indices) if index is not None]
+    if given == [0, 1] and _is_every_row(a.indices[0]):
+        return _taken_of_rows(r, r.value(a.self), *a.indices[:2], a.shape)
     if len(given) != 1:
         raise Unsupported("an index of several axes at once")
-    return _taken(r, r.value(a.self), given[0], r.value(a.indices[given[0]]), a.shape)
+    return _taken(r, r.value(a.self), given[0], a.indices[given[0]], a.shape)
+
+
+def _is_every_row(index) -> bool:
+    """0, 1, 2, ... up to the last row, along one axis."""
+    return isinstance(index, Known) and all(
+        torch.equal(tensor.flatten(), torch.arange(rows))
+        for tensor, rows in zip(index.tensors, ROWS)
+    )
+
+
+def _taken_of_rows(r, x, rows, places, shape):
+    """x[rows, places] of all rows: the same places of each, where they are known; else one of each."""
+    if isinstance(places, Known):
+        axis = next(i for i, extent in enumerate(rows.shape) if extent == "rows")
+        rank = max(len(rows.shape), len(places.shape))
+        at = axis + rank - len(rows.shape)
+        apart = [1] * (rank - len(places.shape)) + places.shape
+        if apart[at] == 1 and not depends_on_rows(apart):
+            flat = Known(tuple(tensor.reshape(-1) for tensor in places.tensors))
+            count, rest = flat.shape[0], x.shape[2:]
+            taken = _taken(r, x, 1, flat, ["rows", count, *rest])
+            others = apart[:at] + apart[at + 1 :]
+            taken = reshaped(r, taken, ["rows", *others, *rest])
+            if at:
+                axes = [*range(1, at + 1), 0, *range(at + 1, len(taken.shape))]
+                taken = r.emit("permute", [taken], shape, x.dtype, axes=axes)
+            return reshaped(r, taken, shape)
+    places = r.value(places)
+    if places.shape != ["rows"] or len(x.shape) != 3 or x.dtype != "f32":
+        raise Unsupported("other places of every row; one number a row of [rows,T,C] can be")
+    numbers = torch.arange(x.shape[1], dtype=torch.float32)
+    chosen = compared(
+        r, "eq", reshaped(r, places, ["rows", 1, 1]), Known((numbers, numbers)), ["rows", 1, x.shape[1]]
+    )
+    chosen = r.emit("cast", [chosen], chosen.shape)
+    return reshaped(r, r.emit("matmul", [chosen, x], ["rows", 1, x.shape[2]]), shape)
 
 
 @op("gather")
@@ -262,7 +293,7 @@ def _gather(r, a):
 @op("index_select")
 def _index_select(r, a):
     x = r.value(a.self)
-    return _taken(r, x, a.dim % len(x.shape), r.value(a.index), a.shape)
+    return _taken(r, x, a.dim % len(x.shape), a.index, a.shape)
 
 
 @op("dropout", "feature_dropout")
@@ -291,6 +322,30 @@ def _bernoulli(r, a):
         raise Unsupported("random numbers; dropout and stochastic depth can be")
     mask = r.emit("drop_mask", [], a.shape, p=1 - float(a.p))
     return r.emit("mul", [mask, float(a.p)], a.shape)
+
+
+@op("rand")
+def _rand(r, a):
+    """Stochastic depth of transformers: floor(rand + share), ones where a row is kept."""
+    chains = []
+    for node in a.nodes:
+        add = next(iter(node.users), None)
+        floor = next(iter(add.users), None) if add is not None and len(node.users) == 1 else None
+        fine = (
+            floor is not None
+            and len(add.users) >= 1
+            and add.target is torch.ops.aten.add.Tensor
+            and "aten.floor" in str(floor.target)
+        )
+        if not fine:
+            raise Unsupported("random numbers; dropout and stochastic depth can be")
+        chains.append((add, floor))
+    share = next(float(item) for item in chains[0][0].args if isinstance(item, (int, float)))
+    mask = r.emit("drop_mask", [], a.shape, p=1 - share)
+    mask = r.emit("mul", [mask, share], a.shape)
+    for nodes in chains:
+        r.settled.update(dict.fromkeys(nodes, mask))
+    return mask
 
 
 @op("scaled_dot_product_attention")

@@ -130,6 +130,7 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
+	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --more --steps 5)
 
 # What breaks a reader is left in build/fuzz; SECONDS is of each.
 SECONDS ?= 60

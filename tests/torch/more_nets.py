@@ -1,6 +1,6 @@
 """Other nets of torchvision and transformers, tiny: name -> build(full) -> (module, loss, batch).
 
-`make test-torch NETS="$(python tests/torch/more_nets.py)"` trains them all beside PyTorch.
+`parity.py --more` trains those beside PyTorch that take a moment; `parity.py --rate 1e-7 NAME` one of the others.
 """
 
 import torch
@@ -8,7 +8,17 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from nets import CLASSES, ROWS, classifier, cross_entropy, dense, images, segmentation, tokens
+from nets import (
+    CLASSES,
+    ROWS,
+    classifier,
+    cross_entropy,
+    dense,
+    images,
+    segmentation,
+    tokens,
+    without_drops,
+)
 
 WORDS, LENGTH = 100, 16
 
@@ -20,15 +30,6 @@ def of_torchvision(name, size=64, **settings):
         ),
         size,
     )
-
-
-def without_drops(module):
-    """Two programs draw other random bits: nothing is drawn."""
-    for part in module.modules():
-        for name, value in vars(part).items():
-            if isinstance(value, float) and ("drop" in name or isinstance(part, nn.Dropout)):
-                setattr(part, name, 0.0)
-    return module
 
 
 def with_heads(output, target):
@@ -396,5 +397,5 @@ TRANSFORMERS = {
 
 MORE = {**TORCHVISION, **TRANSFORMERS}
 
-if __name__ == "__main__":
-    print(*MORE)
+# Those that are small, and steady at the usual rate.
+QUICK = ["swin_v2", "maxvit", "lraspp", "mc3_18", "lstm_both_ways", *TRANSFORMERS]

@@ -1,7 +1,6 @@
 """The nets that are exported, planned and trained beside PyTorch: name -> (module, loss, batch).
 
-Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published, for
-planning alone. Dropout is off, since two programs draw other random bits.
+Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published. Dropout is off, since two programs draw other random bits.
 """
 
 import torch
@@ -77,6 +76,16 @@ def segmentation(output, target):
     return loss + 0.4 * F.cross_entropy(output["aux"], target) if "aux" in output else loss
 
 
+def without_drops(module):
+    """Two programs draw other random bits: nothing is drawn."""
+    for part in module.modules():
+        for name, value in vars(part).items():
+            draws = "drop" in name or "drop" in type(part).__name__.lower()
+            if isinstance(value, float) and (draws or isinstance(part, torchvision.ops.StochasticDepth)):
+                setattr(part, name, 0.0)
+    return module
+
+
 def classifier(build, size):
     return lambda full: (build(full), cross_entropy, images(224 if full else size))
 
@@ -130,7 +139,7 @@ def vit(full):
 
 def swin(full):
     if full:
-        return torchvision.models.swin_t(stochastic_depth_prob=0)
+        return without_drops(torchvision.models.swin_t())
     return torchvision.models.SwinTransformer(
         [4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=CLASSES, stochastic_depth_prob=0
     )
@@ -155,15 +164,10 @@ def fcn(full):
     from torchvision.models.segmentation.fcn import FCN, FCNHead
 
     if full:
-        return dense(
-            s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True), 128, segmentation
-        )
+        module = s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True)
+        return dense(without_drops(module), 128, segmentation)
     body = IntermediateLayerGetter(resnet18(), {"layer4": "out", "layer3": "aux"})
-    module = FCN(body, FCNHead(512, 5), FCNHead(256, 5))
-    for part in module.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    return dense(module, 64, segmentation)
+    return dense(without_drops(FCN(body, FCNHead(512, 5), FCNHead(256, 5))), 64, segmentation)
 
 
 def deeplab(full):
@@ -172,13 +176,10 @@ def deeplab(full):
     from torchvision.models.segmentation.deeplabv3 import DeepLabHead, DeepLabV3
 
     if full:
-        return dense(s.deeplabv3_resnet50(weights_backbone=None, num_classes=5), 128, segmentation)
+        module = s.deeplabv3_resnet50(weights_backbone=None, num_classes=5)
+        return dense(without_drops(module), 128, segmentation)
     body = IntermediateLayerGetter(resnet18(), {"layer3": "out"})
-    module = DeepLabV3(body, DeepLabHead(256, 5, (2, 3)))
-    for part in module.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    return dense(module, 48, segmentation)
+    return dense(without_drops(DeepLabV3(body, DeepLabHead(256, 5, (2, 3)))), 48, segmentation)
 
 
 def bert(full):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import warnings
 from collections import abc
 
@@ -65,7 +66,10 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
 def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
-        with _no_layer_drop(wrapped), warnings.catch_warnings():
+        # PyTorch prints its graph as far as it got; what there is to say of it is raised.
+        with _no_layer_drop(wrapped), warnings.catch_warnings(), contextlib.redirect_stderr(
+            io.StringIO()
+        ):
             warnings.simplefilter("ignore")
             return torch.export.export(wrapped, picked, strict=False)
     except Exception as error:  # of many kinds, all of them about the module

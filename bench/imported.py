@@ -5,10 +5,10 @@ quarter of what PyTorch took; by PyTorch eager and compiled, autocast to bf16, c
 weights in fp32, as autocast does. Memory is Thimble's arena and the peak of PyTorch's allocator.
 
 usage: imported.py --thimble PATH [--nets resnet50,vit_b16] [--steps N] [--graphs FOLDER] [--only-export]
-                   [--calibrate SECONDS] [--no-compile]
+                   [--calibrate SECONDS] [--no-compile] [--profile]
 
 --graphs FOLDER: network files are there already (NET.json, and NET.constants.safetensors where it has some); their
-weights are written anew. --only-export writes such a folder.
+weights are written anew. --only-export writes such a folder. --profile prints the time of every kind of kernel, too.
 """
 import argparse
 import json
@@ -144,6 +144,14 @@ def ours(args, net, settings, *more):
                       "--no-eval", "--out", out, *settings, *more])
 
 
+def profiled(args, net, settings, *more):
+    """Prints the program's own table of times by kind of kernel."""
+    command = [args.thimble, "profile", net, "--batch", BATCH, "--precision", "bf16", "--master", "--device",
+               "cuda", "--steps", 6, *of_step(settings), *more]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    print((done.stdout + done.stderr).strip(), flush=True)
+
+
 def of_step(settings):
     """Those that a step's kernels depend on, which are all that `calibrate` takes."""
     kept = ("--optimizer", "--momentum", "--weight-decay")
@@ -176,6 +184,7 @@ def main():
     parser.add_argument("--only-export", metavar="FOLDER")
     parser.add_argument("--calibrate", type=float, default=0, metavar="SECONDS")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
     parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -205,10 +214,14 @@ def main():
                 if why:
                     print("calibrate:", why, flush=True)
             row(f"{name}, all kept", *ours(args, net, settings), eager, compiled, KEPT_TIME, KEPT_MEMORY)
+            if args.profile:
+                profiled(args, net, settings)
             if eager:
                 quarter = eager["peak_bytes"] // 4
-                row(f"{name}, in a quarter", *ours(args, net, settings, "--memory", quarter, "--fit", "off"),
+                row(f"{name}, in a quarter", *ours(args, net, settings, "--memory", quarter),
                     eager, compiled, QUARTER_TIME, 0.25)
+                if args.profile:
+                    profiled(args, net, settings, "--memory", quarter)
 
 
 if __name__ == "__main__":

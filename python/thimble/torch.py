@@ -292,11 +292,14 @@ def load(model: torch.nn.Module, run, counters: Iterable[str] = (), steps: int =
 
 def load_file(model: torch.nn.Module, path: str | os.PathLike[str]) -> None:
     """Gives the module what a file of `thimble export` holds."""
-    missing = model.load_state_dict(read_safetensors(path), strict=False).unexpected_keys
+    tensors, state = read_safetensors(path), model.state_dict()
+    missing = [name for name in tensors if name not in state]
     if missing:
         raise CannotExport(
             f"'{path}' has {', '.join(missing[:5])}, which the module has not: it is of another one"
         )
+    state.update(tensors)  # a state_dict of the module's own, which says of which version it is
+    model.load_state_dict(state)
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:

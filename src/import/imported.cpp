@@ -16,6 +16,7 @@ namespace {
 struct Imported {
   std::shared_ptr<const Net> net;
   std::shared_ptr<const OnnxModel> onnx;
+  bool joined = false;  // on a device whose products add biases
 };
 
 bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
@@ -44,7 +45,8 @@ const Net& net_of(ModelOptions& options) {
   return *own.net;
 }
 
-void complete(ModelOptions& options, bool) {
+void complete(ModelOptions& options, bool on_gpu) {
+  if (on_gpu) own_of<Imported>(options).joined = true;
   if (is_onnx(options.name)) {
     const OnnxModel& onnx = onnx_of(options);
     if (options.batch == 0) options.batch = usual_rows(onnx);
@@ -82,7 +84,9 @@ Model build(const ModelOptions& options) {
              options.name);
   ModelOptions read = options;
   if (is_onnx(options.name)) return build_onnx(onnx_of(read), options);
-  return Lowering(net_of(read), options).build();
+  Lowering lowering(net_of(read), options);
+  if (own_of<Imported>(read).joined) lowering.join_products();
+  return lowering.build();
 }
 
 }  // namespace

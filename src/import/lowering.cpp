@@ -277,6 +277,11 @@ Laid Lowering::stored_in(const NetNode& node, size_t i) {
   return x;
 }
 
+ValueId Lowering::numbers_in(const NetNode& node, size_t i) {
+  const ValueId value = plain_in(node, i);
+  return is_floating(builder_.type(value).dtype) ? builder_.op("whole", {value}) : value;
+}
+
 ValueId Lowering::scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels) {
   if (!has(node, i)) return builder_.constant(otherwise, {{channels}, DType::f32});
   const ValueId value = plain_in(node, i);

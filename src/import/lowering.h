@@ -37,6 +37,9 @@ class Lowering {
   // REQUIRES: both outlive it.
   Lowering(const Net& net, const ModelOptions& options);
 
+  // For devices whose products add biases on their way: linear layers become one node, which rounds once.
+  void join_products() { joins_products_ = true; }
+
   // UserError, naming all that cannot be built.
   Model build();
 
@@ -67,6 +70,7 @@ class Lowering {
   const ModelOptions& options() const { return options_; }
   int64_t rows() const { return options_.batch; }
   bool training() const { return options_.training; }
+  bool joins_products() const { return joins_products_; }
 
   bool has(const NetNode& node, size_t i) const { return i < node.in.size() && !node.in[i].none(); }
   bool is_number(const NetNode& node, size_t i) const {
@@ -82,6 +86,8 @@ class Lowering {
   ValueId in_dtype(ValueId value, DType dtype);
   // In the net's order of axes.
   ValueId plain_in(const NetNode& node, size_t i) { return plain(builder_, in(node, i)); }
+  // Whole numbers in i32, in the net's order; those that were computed are in a floating type.
+  ValueId numbers_in(const NetNode& node, size_t i);
   // A norm's scale or shift in f32 [channels]; where there is none, that number for each.
   ValueId scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels);
   // The shape that the file states of output k.
@@ -108,6 +114,7 @@ class Lowering {
   std::unordered_map<std::string, std::vector<size_t>> readers_;  // by value: nodes
   std::unordered_map<std::string, std::string> applied_;  // by result of a fused node: of whose
   std::vector<std::string> faults_;
+  bool joins_products_ = false;
 };
 
 // Numbers below which the whole numbers of an input are, by what reads them; 0: not known.

@@ -141,12 +141,23 @@ ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::strin
 ValueId Layers::linear(std::string_view name, ValueId x, int64_t out, std::string_view act,
                        Init init) {
   const Builder::Scope scope(builder_, name);
-  // [out, in], as PyTorch keeps it.
-  const ValueId w = weight("weight", {out, builder_.shape(x).back()}, init);
-  const ValueId bias = weight("bias", {out}, {});
+  const auto [w, bias] = linear_weights(x, out, init);
   const ValueId product =
       builder_.op("matmul", {x, w}, {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}});
   return builder_.op("bias_act", {product, bias}, {{"act", std::string(act)}});
+}
+
+ValueId Layers::affine(std::string_view name, ValueId x, int64_t out, Init init, ValueId addend) {
+  const Builder::Scope scope(builder_, name);
+  const auto [w, bias] = linear_weights(x, out, init);
+  std::vector<ValueId> inputs = {x, w, bias};
+  if (addend.valid()) inputs.push_back(addend);
+  return builder_.op("affine", inputs);
+}
+
+std::pair<ValueId, ValueId> Layers::linear_weights(ValueId x, int64_t out, Init init) {
+  const ValueId w = weight("weight", {out, builder_.shape(x).back()}, init);
+  return {w, weight("bias", {out}, {})};
 }
 
 ValueId Layers::layer_norm(std::string_view name, ValueId x, double epsilon) {
@@ -163,7 +174,7 @@ ValueId Layers::rng() {
 }
 
 ValueId Layers::dropout(ValueId x) {
-  if (!options_.training || options_.dropout == 0) return x;
+  if (!drops()) return x;
   return builder_.op("dropout", {x, rng()},
                      {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "graph/builder.h"
 #include "model/model.h"
@@ -27,9 +28,13 @@ class Layers {
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
   // x [..., I] -> [..., out], whose weight starts as `init` says and whose bias at zero.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act, Init init);
+  // The same without an activation as one node, which rounds once, with `addend` in its sum where
+  // there is one: for devices whose products add both on their way.
+  ValueId affine(std::string_view name, ValueId x, int64_t out, Init init, ValueId addend = {});
   // Each row of the last axis by itself, whatever the options say.
   ValueId layer_norm(std::string_view name, ValueId x, double epsilon = 1e-5);
   ValueId dropout(ValueId x);
+  bool drops() const { return options_.training && options_.dropout > 0; }
   // The input that random bits are made of; the first call makes it.
   ValueId rng();
   // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast. The same
@@ -60,6 +65,8 @@ class Layers {
  private:
   // The weight of that name in the scope at hand, made where there is none.
   ValueId named(std::string_view name, TensorType type, Init init);
+  // Of a linear layer: its weight, [out, in] as PyTorch keeps it, and its bias.
+  std::pair<ValueId, ValueId> linear_weights(ValueId x, int64_t out, Init init);
   // The value in the storage type, through a cast where it is of another.
   ValueId stored(ValueId value);
   ValueId batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_view act);

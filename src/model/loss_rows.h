@@ -14,7 +14,7 @@ inline void list_loss_rows(int64_t& rows, Fields& list, unsigned matters, std::s
              {.help = "tokens whose logits exist at a time",
               .more = "tokens whose logits exist at a time, in scratch; more are faster on a GPU, "
                       "and sums over them are rounded less often",
-              .usual = "64, or a quarter of the width; gpt, lstm on a GPU 1024",
+              .usual = "64, or a quarter of the width; on a GPU 1024",
               .matters = matters,
               .idle = std::move(idle)});
 }

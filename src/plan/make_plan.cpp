@@ -76,6 +76,11 @@ Placement place(const PlanRequest& request, const Schedule& schedule, const Buff
   return placement;
 }
 
+Buffers buffers_of(const PlanRequest& request, const Schedule& schedule) {
+  return assign_buffers(request.graph, schedule, request.costs, request.sharing,
+                        request.microbatches);
+}
+
 void measure_peak(const Buffers& buffers, Plan& plan) {
   const LivePeak peak = live_peak(buffers.uses);
   plan.peak_live = peak.bytes;
@@ -142,9 +147,12 @@ std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& pla
 
 }  // namespace
 
+Bytes arena_of(const PlanRequest& request, const Schedule& schedule) {
+  return place(request, schedule, buffers_of(request, schedule)).arena;
+}
+
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
-  const Buffers buffers =
-      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
+  const Buffers buffers = buffers_of(request, schedule);
   const Placement placement = place(request, schedule, buffers);
   const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
 
@@ -178,9 +186,9 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
 }
 
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
-  const Buffers buffers =
-      assign_buffers(request.graph, schedule, request.costs, request.sharing, request.microbatches);
-  return {most_live(buffers.uses), predicted_seconds(request, schedule)};
+  const std::vector<BufferUse> uses =
+      buffer_uses(request.graph, schedule, request.costs, request.sharing, request.microbatches);
+  return {most_live(uses), predicted_seconds(request, schedule)};
 }
 
 double predicted_seconds(const PlanRequest& request, const Schedule& schedule) {

@@ -15,7 +15,10 @@ Infeasible infeasible(const PlanRequest& request, const Plan& smallest);
 // Buffers, layout and cost of a given schedule.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);
 
-// The same, or Infeasible above the request's budget.
+// The arena alone.
+Bytes arena_of(const PlanRequest& request, const Schedule& schedule);
+
+// The plan, or Infeasible above the request's budget.
 PlanResult lay_out_within(const PlanRequest& request, const Schedule& schedule);
 
 // The part of lay_out() that needs no layout: the live peak, which the arena cannot be below (and is

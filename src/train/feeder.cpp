@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <mutex>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "data/shuffle.h"
 
 namespace thimble {
@@ -32,13 +35,30 @@ void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
   });
 }
 
+// fill(begin, end) for all rows, on threads. The first failure is thrown when all have ended.
+template <class Fill>
+void fill_on_threads(int64_t rows, int64_t of_a_thread, const Fill& fill) {
+  std::mutex mutex;
+  std::exception_ptr failed;
+  for_ranges(rows, of_a_thread, [&](int64_t begin, int64_t end) {
+    try {
+      fill(begin, end);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failed) failed = std::current_exception();
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
+}
+
 }  // namespace
 
 FeedOptions feed_options(const Recipe& recipe) {
   FeedOptions options = {.seed = recipe.seed,
                          .augment = recipe.data.augment,
                          .crop_pad = recipe.data.crop_pad,
-                         .flip = recipe.data.flip};
+                         .flip = recipe.data.flip,
+                         .on_threads = recipe.device == "cuda"};
   for (const VariantShape& shape : token_batches(recipe)) {
     options.buckets.push_back({.length = shape.length, .rows = shape.rows});
   }
@@ -178,10 +198,26 @@ double Feeder::counted(const Model& model, const Place& place) const {
   return static_cast<double>(data_.length(place.split, place.index, at));
 }
 
+// Images that are cropped share one place on their way, and what is read ahead has threads already.
+int64_t Feeder::rows_of_a_thread(const Model& model) const {
+  constexpr int64_t kBytes = 1 << 20;
+  if (!options_.on_threads || options_.augment || data_.info().decoded) return 0;
+  int64_t bytes = 0;
+  for (const Feed& feed : model.feeds) bytes += model.graph[feed.value].type.bytes().count;
+  return std::max<int64_t>(1, kBytes * model.rows() / std::max<int64_t>(bytes, 1));
+}
+
 double Feeder::fill_training(Program& program, const Model& model, const TrainingRows& rows) const {
   const bool in_order = model.goes_on.valid();
-  for (int64_t row = 0; row < model.rows(); ++row) {
-    fill_row(program, model, row, training_place(rows, row, in_order), rows.batch);
+  const auto fill = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      fill_row(program, model, row, training_place(rows, row, in_order), rows.batch);
+    }
+  };
+  if (const int64_t of_a_thread = rows_of_a_thread(model); of_a_thread > 0) {
+    fill_on_threads(model.rows(), of_a_thread, fill);
+  } else {
+    fill(0, model.rows());
   }
   if (in_order) {
     const bool begins = rows.step % steps_per_epoch(rows.batch) == 0;

@@ -22,6 +22,8 @@ struct FeedOptions {
   int crop_pad = 4;
   bool flip = true;
   std::vector<Bucket> buckets = {};  // batches of so many tokens; empty: of so many rows
+  bool on_threads =
+      false;  // large batches by several threads, which allocates: beside a device only
 };
 
 // What a run's recipe says of it.
@@ -64,6 +66,8 @@ class Feeder final : public BatchSource {
 
   void fill_row(Program& program, const Model& model, int64_t row, const Place& place,
                 int64_t batch) const;
+  // Of how many rows at least a thread is worth its while; 0: of none.
+  int64_t rows_of_a_thread(const Model& model) const;
   void pad_row(Program& program, const Model& model, int64_t row) const;
   double counted(const Model& model, const Place& place) const;
 

@@ -182,11 +182,16 @@ void set_first_values(Program& program, const Model& model, uint64_t seed) {
   } else if (!model.first_values.empty()) {
     load_weights(model.first_values, program, model.foreign);
   }
-  for (const auto& [name, numbers] : model.first_numbers) {
-    const Loan loan = program.borrow(program.graph().find(name), Loan::Use::write);
-    with_any_type(program.graph()[program.graph().find(name)].type.dtype, [&](auto tag) {
+  if (model.first_numbers.empty()) return;
+  for (const ModelTensor& tensor : model_tensors(program.graph())) {
+    const Value& value = program.graph()[tensor.value];
+    const auto given = model.first_numbers.find(value.name);
+    if (given == model.first_numbers.end()) continue;
+    with_any_type(value.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (size_t i = 0; i < numbers.size(); ++i) loan.as<T>()[i] = static_cast<T>(numbers[i]);
+      std::vector<T> numbers;
+      for (const double number : given->second) numbers.push_back(static_cast<T>(number));
+      write_model_tensor(program, tensor, 0, std::as_bytes(std::span(numbers)));
     });
   }
 }

@@ -2,14 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "support/run_thimble.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
 
 using Words = std::vector<std::string>;
 
-const Words kNet = {"wrn-10-1",  "--norm", "group",   "--optimizer", "sgd",
-                    "--threads", "1",      "--batch", "24"};
+const Words kNet =
+    Words{"wrn-10-1", "--norm", "group", "--optimizer", "sgd", "--threads", "1"} +
+    (kSanitized ? Words{"--batch", "6", "--image", "8,8,1"} : Words{"--batch", "24"});
 
 nlohmann::json planned(const Words& words) {
   const Outcome outcome = thimble_says(Words{"plan", "--json"} + words);
@@ -194,10 +196,13 @@ TEST(FirstTimes, AreMeasuredOnce) {
 }
 
 TEST(ExplainCommand, PricesTheNextMegabyteAndEveryTensor) {
-  const nlohmann::json kept = planned({"wrn-10-1", "--threads", "1", "--batch", "32"});
-  const std::string half = std::to_string(kept["arena_bytes"].get<int64_t>() / 2);
-  const nlohmann::json json =
-      planned({"wrn-10-1", "--threads", "1", "--batch", "32", "--memory", half, "--explain"});
+  const Words net = kSanitized ? Words{"mlp",   "--layers",  "2", "--hidden", "16", "--image",
+                                       "4,4,1", "--threads", "1", "--batch",  "128"}
+                               : Words{"wrn-10-1", "--threads", "1", "--batch", "32"};
+  const auto kept = planned(net)["arena_bytes"].get<int64_t>();
+  const Words less = kSanitized ? Words{"--memory", std::to_string(kept * 9 / 10), "--fit", "off"}
+                                : Words{"--memory", std::to_string(kept / 2)};
+  const nlohmann::json json = planned(net + less + Words{"--explain"});
   const nlohmann::json& why = json["explanation"];
   EXPECT_FALSE(why["live"].empty());
   int64_t live = 0;

@@ -1,5 +1,6 @@
 // thimble plan and thimble verify, through the program itself.
 #include "support/run_thimble.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
@@ -47,8 +48,11 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
 }
 
 TEST_P(PlanCommand, TheSmallestBudgetIsExact) {
+  const bool fits = !kSanitized || GetParam()[0] == "mlp";
   const auto with_memory = [&](int64_t bytes) {
-    return thimble_says(Words{"plan", "--json", "--memory", std::to_string(bytes)} + GetParam());
+    return thimble_says(
+        Words{"plan", "--json", "--memory", std::to_string(bytes), "--fit", fits ? "on" : "off"} +
+        GetParam());
   };
   const Outcome refused = with_memory(64);
   EXPECT_EQ(refused.code, 3);
@@ -69,8 +73,9 @@ TEST_P(PlanCommand, TheSmallestBudgetIsExact) {
 
 INSTANTIATE_TEST_SUITE_P(
     Zoo, PlanCommand,
-    testing::Values(Words{"mlp"}, Words{"wrn-10-1", "--image", "8,8,1"},
-                    Words{"lstm", "--length", "5"},
+    testing::Values(Words{"mlp"},
+                    Words{"wrn-10-1", "--image", "8,8,1", "--batch", kSanitized ? "4" : "100"},
+                    Words{"lstm", "--length", kSanitized ? "2" : "5"},
                     Words{"resnet:[1,1,1,1]", "--device", "null", "--batch", "2"}),
     [](const auto& test) { return test.param[0].substr(0, test.param[0].find_first_of("-:")); });
 
@@ -83,10 +88,11 @@ TEST(Plan, InfeasibleWithoutJsonIsASentence) {
 }
 
 TEST(Plan, TheLeastMemoryIsWhatATooSmallBudgetNames) {
-  for (const Words& net : {Words{"mlp", "--layers", "5", "--batch", "300"},
-                           Words{"lstm", "--length", "6", "--microbatch", "20"},
+  const Words deep = {"mlp", "--layers", kSanitized ? "3" : "5", "--batch",
+                      kSanitized ? "30" : "300"};
+  for (const Words& net : {deep, deep + Words{"--codec", "auto"},
+                           Words{"lstm", "--length", kSanitized ? "2" : "6", "--microbatch", "20"},
                            Words{"mlp", "--planner", "sqrt_segments"},
-                           Words{"mlp", "--layers", "5", "--batch", "300", "--codec", "auto"},
                            Words{"wrn-10-1", "--codec", "auto:int8", "--planner", "keep_all"}}) {
     const Outcome too_small = thimble_says(Words{"plan", "--json", "--memory", "1B"} + net);
     ASSERT_EQ(too_small.code, 3) << too_small.err;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fit/fit.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 
@@ -18,20 +19,20 @@ struct SmallNet {
 inline const std::vector<SmallNet>& small_nets() {
   static const std::vector<SmallNet> nets = {
       {"mlp", {{"model", "mlp"}, {"layers", 3}, {"hidden", 48}, {"batch", 12}}},
-      {"wrn", {{"model", "wrn-10-1"}, {"image", {8, 8, 3}}, {"batch", 12}}},
+      {"wrn", {{"model", "wrn-10-1"}, {"image", {8, 8, 3}}, {"batch", kSanitized ? 2 : 12}}},
       {"wrn_group",
        {{"model", "wrn-10-1"},
         {"image", {8, 8, 3}},
-        {"batch", 24},
+        {"batch", kSanitized ? 2 : 24},
         {"norm", "group"},
         {"optimizer", "sgd"}}},
-      {"lstm", {{"model", "lstm"}, {"length", 12}, {"hidden", 24}, {"batch", 16}}},
+      {"lstm", {{"model", "lstm"}, {"length", kSanitized ? 2 : 12}, {"hidden", 24}, {"batch", 16}}},
       {"gpt",
        {{"model", "gpt"},
-        {"layers", 2},
+        {"layers", kSanitized ? 1 : 2},
         {"width", 24},
         {"heads", 2},
-        {"length", 16},
+        {"length", kSanitized ? 4 : 16},
         {"batch", 4},
         {"optimizer", "adam"}}}};
   return nets;

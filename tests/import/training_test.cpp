@@ -124,6 +124,25 @@ TEST(Imported, MicrobatchesAddUp) {
   }
 }
 
+// Where products add biases, those have no nodes of their own; what is learnt is the same but for rounding.
+TEST(Imported, ProductsAddBiasesOnAGpu) {
+  const auto trained = [](bool on_gpu) {
+    Recipe recipe = recipe_of("words");
+    complete_model(recipe.model, on_gpu);
+    const auto planned = std::get<PlannedTraining>(plan_training(recipe));
+    const auto nodes = std::ranges::count_if(
+        planned.graph().nodes, [](const Node& node) { return node.op->name == "affine"; });
+    EXPECT_EQ(nodes, on_gpu ? 2 : 0);
+    return train(recipe);
+  };
+  const Ended apart = trained(false), joined = trained(true);
+  EXPECT_LE(joined.arena, apart.arena);
+  ASSERT_EQ(joined.losses.size(), apart.losses.size());
+  for (size_t i = 0; i < apart.losses.size(); ++i) {
+    EXPECT_NEAR(joined.losses[i], apart.losses[i], 1e-5);
+  }
+}
+
 TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
   const auto planned = std::get<PlannedTraining>(plan_training(recipe_of("pictures")));
   const Graph& graph = planned.graph();

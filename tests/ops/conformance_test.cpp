@@ -36,13 +36,16 @@ TEST_P(Conformance, RecordIsComplete) {
   }
 }
 
+// An input that may be left out, too.
 TEST_P(Conformance, EveryAliasNamesAnInputAndAnOutput) {
+  size_t inputs = 0;
+  for_each_sample([&](const Sample& sample) { inputs = std::max(inputs, sample.inputs.size()); });
   for_each_sample([&](const Sample& sample) {
     const size_t outputs = op().infer(sample.inputs, sample.attrs).size();
     for (const auto aliases : {std::span(op().in_place), updates_of(op(), outputs)}) {
       for (const Alias& alias : aliases) {
         EXPECT_LT(static_cast<size_t>(alias.output), outputs);
-        EXPECT_LT(static_cast<size_t>(alias.input), sample.inputs.size());
+        EXPECT_LT(static_cast<size_t>(alias.input), inputs);
       }
     }
     EXPECT_LT(sample.accumulate, uint64_t{1} << outputs);

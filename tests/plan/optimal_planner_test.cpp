@@ -6,6 +6,7 @@
 #include "plan/policy.h"
 #include "plan/search/eviction_search.h"
 #include "support/plan_cases.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
@@ -28,6 +29,9 @@ struct Problem {
 };
 
 std::vector<ModelOptions> nets() {
+  if (kSanitized) {
+    return {{.name = "mlp:layers=6,hidden=128", .batch = 64}, {.name = "unet", .batch = 8}};
+  }
   return {{.name = "wrn-28-2", .batch = 100},
           {.name = "resnet-50", .batch = 8},
           {.name = "mlp:layers=6,hidden=128", .batch = 64},
@@ -52,7 +56,7 @@ TEST(OptimalPlanner, BudgetsAreObeyedAndMonotone) {
     std::mt19937 random(7);
     std::uniform_int_distribution<int64_t> any(least.arena.count, most.count);
     std::vector<Bytes> budgets;
-    for (int i = 0; i < 200; ++i) budgets.emplace_back(any(random));
+    for (int i = 0; i < (kSanitized ? 40 : 200); ++i) budgets.emplace_back(any(random));
     std::sort(budgets.begin(), budgets.end());
     Bytes arena = least.arena;
     double seconds = planner.choose(least.arena).seconds;

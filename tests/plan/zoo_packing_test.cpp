@@ -2,6 +2,7 @@
 // live. Nothing runs: plans for the `null` device. The largest nets are in tests/slow.
 #include "plan/policy.h"
 #include "support/plan_cases.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
@@ -12,6 +13,9 @@ struct Net {
 };
 
 std::vector<Net> zoo() {
+  if (kSanitized) {
+    return {{"mlp", {.name = "mlp"}}, {"wrn_16_4", {.name = "wrn-16-4"}}};
+  }
   return {{"mlp", {.name = "mlp"}},
           {"deep_mlp", {.name = "mlp:layers=40", .dropout = 0.1}},
           {"wrn_16_4", {.name = "wrn-16-4"}},

@@ -11,6 +11,7 @@
 #include "plan/verify/verify_plan.h"
 #include "recipe/plan_file.h"
 #include "recipe/samples.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
@@ -212,7 +213,7 @@ std::optional<Recipe> random_recipe(std::mt19937& random) {
 }
 
 TEST(Fields, RandomRecipesPlanSaveAndVerify) {
-  constexpr int kRecipes = 300;
+  constexpr int kRecipes = kSanitized ? 15 : 300;
   const TemporaryFolder folder;
   std::mt19937 random(7);
   int done = 0;

@@ -196,11 +196,17 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
   Bits()
       : backend_(make_backend(std::get<0>(GetParam()), 1)),
         training_(
-            make_training_graph(net().options, parse_optimizer("nesterov"), {}, 1, net().sparsity)),
+            make_training_graph(options(), parse_optimizer("nesterov"), {}, 1, net().sparsity)),
         trial_(training_.model.graph, *backend_,
                [this](Program& program, int call) { fill(program, call); }) {}
 
   static const Net& net() { return std::get<1>(GetParam()); }
+  // As the device wants it built.
+  static ModelOptions options() {
+    ModelOptions options = net().options;
+    complete_model(options, std::get<0>(GetParam()) == "cuda");
+    return options;
+  }
 
   // Made-up data.
   void fill(Program& program, int call) const {

@@ -1,7 +1,6 @@
 """The nets that are exported, planned and trained beside PyTorch: name -> (module, loss, batch).
 
-Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published, for
-planning alone. Dropout is off, since two programs draw other random bits.
+Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published. Dropout is off, since two programs draw other random bits.
 """
 
 import torch
@@ -77,6 +76,16 @@ def segmentation(output, target):
     return loss + 0.4 * F.cross_entropy(output["aux"], target) if "aux" in output else loss
 
 
+def without_drops(module):
+    """Two programs draw other random bits: nothing is drawn."""
+    for part in module.modules():
+        for name, value in vars(part).items():
+            draws = "drop" in name or "drop" in type(part).__name__.lower()
+            if isinstance(value, float) and (draws or isinstance(part, torchvision.ops.StochasticDepth)):
+                setattr(part, name, 0.0)
+    return module
+
+
 def classifier(build, size):
     return lambda full: (build(full), cross_entropy, images(224 if full else size))
 
@@ -130,7 +139,7 @@ def vit(full):
 
 def swin(full):
     if full:
-        return torchvision.models.swin_t(stochastic_depth_prob=0)
+        return without_drops(torchvision.models.swin_t())
     return torchvision.models.SwinTransformer(
         [4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=CLASSES, stochastic_depth_prob=0
     )
@@ -155,15 +164,10 @@ def fcn(full):
     from torchvision.models.segmentation.fcn import FCN, FCNHead
 
     if full:
-        return dense(
-            s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True), 128, segmentation
-        )
+        module = s.fcn_resnet50(weights_backbone=None, num_classes=5, aux_loss=True)
+        return dense(without_drops(module), 128, segmentation)
     body = IntermediateLayerGetter(resnet18(), {"layer4": "out", "layer3": "aux"})
-    module = FCN(body, FCNHead(512, 5), FCNHead(256, 5))
-    for part in module.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    return dense(module, 64, segmentation)
+    return dense(without_drops(FCN(body, FCNHead(512, 5), FCNHead(256, 5))), 64, segmentation)
 
 
 def deeplab(full):
@@ -172,13 +176,10 @@ def deeplab(full):
     from torchvision.models.segmentation.deeplabv3 import DeepLabHead, DeepLabV3
 
     if full:
-        return dense(s.deeplabv3_resnet50(weights_backbone=None, num_classes=5), 128, segmentation)
+        module = s.deeplabv3_resnet50(weights_backbone=None, num_classes=5)
+        return dense(without_drops(module), 128, segmentation)
     body = IntermediateLayerGetter(resnet18(), {"layer3": "out"})
-    module = DeepLabV3(body, DeepLabHead(256, 5, (2, 3)))
-    for part in module.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    return dense(module, 48, segmentation)
+    return dense(without_drops(DeepLabV3(body, DeepLabHead(256, 5, (2, 3)))), 48, segmentation)
 
 
 def bert(full):
@@ -252,216 +253,6 @@ def lstm(full):
     )
 
 
-def torchvision_net(name, size=64, **settings):
-    return classifier(
-        lambda full: getattr(torchvision.models, name)(num_classes=CLASSES, **settings), size
-    )
-
-
-SMALL = dict(
-    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=100
-)
-
-
-def transformers_net(config, model, causal=False, labels=True, **settings):
-    """A net of transformers by the names of its configuration and of its class."""
-
-    def build(full):
-        import transformers
-
-        made = getattr(transformers, config)(**settings)
-        module = getattr(transformers, model)(made)
-        ids = tokens(16, made.vocab_size).clamp(min=3)  # below are tokens that stand for nothing
-        target = ids.clone() if causal else torch.randint(0, CLASSES, (ROWS,))
-        return module, None, {"input_ids": ids, "labels": target}
-
-    return build
-
-
-class T5Classifier(nn.Module):
-    def __init__(self):
-        super().__init__()
-        from transformers import T5Config, T5EncoderModel
-
-        self.encoder = T5EncoderModel(
-            T5Config(
-                d_model=32, d_ff=64, d_kv=8, num_layers=2, num_heads=4, vocab_size=100, dropout_rate=0
-            )
-        )
-        self.head = nn.Linear(32, CLASSES)
-
-    def forward(self, ids):
-        return self.head(self.encoder(input_ids=ids).last_hidden_state.mean(1))
-
-
-class BothWays(nn.Module):
-    """An LSTM in both directions."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(50, 24)
-        self.lstm = nn.LSTM(24, 16, 2, batch_first=True, bidirectional=True)
-        self.head = nn.Linear(32, CLASSES)
-
-    def forward(self, ids):
-        states, (last, _) = self.lstm(self.embedding(ids))
-        return self.head(states.mean(1) + torch.cat([last[-2], last[-1]], 1))
-
-
-def ids_net(build):
-    return lambda full: (build(), cross_entropy, (tokens(12, 50), torch.randint(0, CLASSES, (ROWS,))))
-
-
-def swin_v2():
-    from torchvision.models import swin_transformer as s
-
-    return s.SwinTransformer(
-        [4, 4],
-        16,
-        [2, 2],
-        [2, 4],
-        [4, 4],
-        num_classes=CLASSES,
-        stochastic_depth_prob=0,
-        block=s.SwinTransformerBlockV2,
-        downsample_layer=s.PatchMergingV2,
-    )
-
-
-# Others of the same libraries.
-MORE = {
-    "resnext50": torchvision_net("resnext50_32x4d"),
-    "wide_resnet50": torchvision_net("wide_resnet50_2"),
-    "densenet121": torchvision_net("densenet121"),
-    "squeezenet": torchvision_net("squeezenet1_1", dropout=0),
-    "shufflenet": torchvision_net("shufflenet_v2_x0_5"),
-    "regnet_y": torchvision_net("regnet_y_400mf"),
-    "regnet_x": torchvision_net("regnet_x_400mf"),
-    "mnasnet": torchvision_net("mnasnet0_5", dropout=0),
-    "googlenet": torchvision_net("googlenet", aux_logits=False, init_weights=False, dropout=0),
-    "inception_v3": torchvision_net(
-        "inception_v3", 128, aux_logits=False, init_weights=False, dropout=0
-    ),
-    "efficientnet_v2_s": torchvision_net("efficientnet_v2_s", dropout=0, stochastic_depth_prob=0),
-    "vgg11_bn": torchvision_net("vgg11_bn", 32, dropout=0),
-    "alexnet": torchvision_net("alexnet", 64, dropout=0),
-    "swin_v2": lambda full: (swin_v2(), cross_entropy, images(32)),
-    "maxvit": lambda full: (
-        torchvision.models.MaxVit(
-            (64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=CLASSES
-        ),
-        cross_entropy,
-        images(64),
-    ),
-    "distilbert": transformers_net(
-        "DistilBertConfig",
-        "DistilBertForSequenceClassification",
-        dim=32,
-        hidden_dim=64,
-        n_layers=2,
-        n_heads=4,
-        vocab_size=100,
-        dropout=0,
-        attention_dropout=0,
-        seq_classif_dropout=0,
-        num_labels=CLASSES,
-    ),
-    "roberta": transformers_net(
-        "RobertaConfig",
-        "RobertaForSequenceClassification",
-        **SMALL,
-        hidden_dropout_prob=0,
-        attention_probs_dropout_prob=0,
-        max_position_embeddings=40,
-        num_labels=CLASSES,
-    ),
-    "electra": transformers_net(
-        "ElectraConfig",
-        "ElectraForSequenceClassification",
-        **SMALL,
-        embedding_size=16,
-        hidden_dropout_prob=0,
-        attention_probs_dropout_prob=0,
-        num_labels=CLASSES,
-    ),
-    "albert": transformers_net(
-        "AlbertConfig",
-        "AlbertForSequenceClassification",
-        **SMALL,
-        embedding_size=16,
-        classifier_dropout_prob=0,
-        num_labels=CLASSES,
-    ),
-    "bert_masked": transformers_net(
-        "BertConfig",
-        "BertForMaskedLM",
-        True,
-        **SMALL,
-        hidden_dropout_prob=0,
-        attention_probs_dropout_prob=0,
-    ),
-    "t5_encoder": ids_net(T5Classifier),
-    "qwen2": transformers_net(
-        "Qwen2Config", "Qwen2ForCausalLM", True, **SMALL, num_key_value_heads=2, use_cache=False
-    ),
-    "qwen3": transformers_net(
-        "Qwen3Config",
-        "Qwen3ForCausalLM",
-        True,
-        **SMALL,
-        num_key_value_heads=2,
-        head_dim=8,
-        use_cache=False,
-    ),
-    "mistral": transformers_net(
-        "MistralConfig",
-        "MistralForCausalLM",
-        True,
-        **SMALL,
-        num_key_value_heads=2,
-        sliding_window=8,
-        use_cache=False,
-    ),
-    "phi": transformers_net("PhiConfig", "PhiForCausalLM", True, **SMALL, use_cache=False),
-    "gemma": transformers_net(
-        "GemmaConfig",
-        "GemmaForCausalLM",
-        True,
-        **SMALL,
-        num_key_value_heads=1,
-        head_dim=8,
-        use_cache=False,
-    ),
-    "gpt_neox": transformers_net(
-        "GPTNeoXConfig", "GPTNeoXForCausalLM", True, **SMALL, use_cache=False
-    ),
-    "opt": transformers_net(
-        "OPTConfig",
-        "OPTForCausalLM",
-        True,
-        hidden_size=32,
-        ffn_dim=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        vocab_size=100,
-        word_embed_proj_dim=32,
-        max_position_embeddings=64,
-        dropout=0,
-        use_cache=False,
-    ),
-    "bloom": transformers_net(
-        "BloomConfig",
-        "BloomForCausalLM",
-        True,
-        hidden_size=32,
-        n_layer=2,
-        n_head=4,
-        vocab_size=100,
-        use_cache=False,
-    ),
-    "lstm_both_ways": ids_net(BothWays),
-}
-
 NETS = {
     "resnet18": classifier(resnet18, 64),
     "resnet50": classifier(resnet50, 64),
@@ -480,24 +271,15 @@ NETS = {
     "lstm": lstm,
 }
 
-# By way of ONNX: of PyTorch's older exporter, and of its newer one.
-ONNX = [
-    "resnet18",
-    "resnet50",
-    "mobilenet_v2",
-    "mobilenet_v3",
-    "efficientnet_b0",
-    "convnext",
-    "vit",
-    "unet",
-    "bert",
-    "lstm",
-]
-DYNAMO = [name for name in ONNX if name != "convnext"]
+# By way of ONNX: the older exporter of PyTorch cannot write two of them, the newer one writes all.
+ONNX = [name for name in NETS if name not in ("gpt2", "llama")]
+DYNAMO = list(NETS)
 
 
 def net(name, full=False):
     """(module in training mode, loss or None: the module's own, an example batch)."""
+    from more_nets import MORE
+
     torch.manual_seed(1)
     module, loss, batch = {**NETS, **MORE}[name](full)
     return module.train(), loss, batch

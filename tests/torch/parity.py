@@ -1,6 +1,6 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [--full] [--more] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -54,8 +54,10 @@ def records(batch, rows):
         shape = (rows, *tensor.shape[1:])
         if tensor.is_floating_point():
             made[name] = torch.randn(shape)
+        elif name == "attention_mask":  # of rows that were padded behind
+            made[name] = (torch.arange(shape[1]) < torch.randint(2, shape[1] + 1, (rows, 1))).long()
         else:
-            made[name] = torch.randint(0, int(tensor.max()) + 1, shape)
+            made[name] = torch.randint(int(tensor.min()), int(tensor.max()) + 1, shape)
     if "labels" in made and made["labels"].shape == made.get("input_ids", torch.empty(0)).shape:
         made["labels"] = made["input_ids"].clone()
     return made
@@ -143,9 +145,9 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, full=False):
     tools = thimble_torch()
-    module, loss, example = nets.net(name)
+    module, loss, example = nets.net(name, full)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
     net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
@@ -241,12 +243,17 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--onnx", action="store_true", help="by way of ONNX files")
     parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
+    parser.add_argument("--more", action="store_true", help="other small nets of both libraries")
+    parser.add_argument("--full", action="store_true", help="as published, not tiny")
     parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
     args = parser.parse_args()
     failed = []
-    for name in args.nets or (nets.DYNAMO if args.dynamo else nets.ONNX if args.onnx else nets.NETS):
+    usual = nets.DYNAMO if args.dynamo else nets.ONNX if args.onnx else list(nets.NETS)
+    if args.more:
+        from more_nets import QUICK as usual
+    for name in args.nets or usual:
         with tempfile.TemporaryDirectory() as temporary:
             folder = temporary
             if args.keep:
@@ -262,6 +269,7 @@ def main():
                     args.rate,
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
+                    full=args.full,
                 )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)

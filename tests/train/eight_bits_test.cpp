@@ -6,6 +6,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "digits_runs.h"
+#include "support/sanitized.h"
 #include "transform/sparse_weights.h"
 
 namespace thimble {
@@ -124,6 +125,7 @@ bool has_wide_vectors() {
 
 // The whole stack in five million bytes; plans only.
 TEST(EightBits, PlanWrn28InFiveMillionBytes) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers see shorter searches in tests/plan";
   Recipe recipe;
   recipe.model = {.name = "wrn-28-2", .batch = 100, .storage = DType::f16};
   recipe.optimizer = parse_optimizer("sgd");

@@ -124,6 +124,42 @@ TEST(Feeder, ImagesAreCroppedWhereverTheyComeFrom) {
   EXPECT_EQ(pixels(true), pixels(true));
 }
 
+TEST(Feeder, ThreadsFillWhatOneWould) {
+  Fed fed(named({.name = "mlp:hidden=4", .batch = 48, .image = {224, 224, 3}}));
+  const auto data = open_dataset("generated", {.wanted = fields_read(fed.model())});
+  const auto filled = [&](bool on_threads) {
+    const Feeder feeder(*data, {.seed = 3, .on_threads = on_threads});
+    std::ranges::fill(fed.of<uint8_t>("pixels"), uint8_t{0});
+    feeder.fill_training(fed.program(), fed.model(), {.step = 2, .batch = 48});
+    const auto pixels = fed.of<uint8_t>("pixels");
+    const auto labels = fed.of<int32_t>("label");
+    return std::pair(std::vector<uint8_t>(pixels.begin(), pixels.end()),
+                     std::vector<int32_t>(labels.begin(), labels.end()));
+  };
+  EXPECT_EQ(filled(true), filled(false));
+}
+
+TEST(Feeder, WhatFailsOnAThreadIsThrown) {
+  class Failing final : public Dataset {
+   public:
+    explicit Failing(const Dataset& whole) : whole_(whole) {}
+    const DatasetInfo& info() const override { return whole_.info(); }
+    void read(Split, int64_t, std::span<const RecordPart>) const override {
+      user_error("the file is gone");
+    }
+
+   private:
+    const Dataset& whole_;
+  };
+  Fed fed(named({.name = "mlp:hidden=4", .batch = 48, .image = {224, 224, 3}}));
+  const auto whole = open_dataset("generated", {.wanted = fields_read(fed.model())});
+  const Failing failing(*whole);
+  const Feeder feeder(failing, {.on_threads = true});
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] { feeder.fill_training(fed.program(), fed.model(), {.step = 0, .batch = 48}); },
+      "the file is gone"));
+}
+
 TEST(RecordFields, SayWhatDoesNotMatch) {
   const RecordField offered = {
       .name = "tokens", .dtype = DType::i32, .shape = {8}, .limit = 100, .variable = true};

@@ -2,6 +2,7 @@
 // with a text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -83,12 +84,42 @@ TEST(Gpt, SettingsChangeTheWeights) {
             plain - 48);
 }
 
+// Where products add biases and shortcuts, neither has a node of its own, and what is learnt is the
+// same but for rounding, in no more memory.
+TEST(Gpt, ProductsAddBiasesAndShortcutsOnAGpu) {
+  const auto count = [](const Graph& graph, std::string_view op) {
+    return std::ranges::count_if(graph.nodes,
+                                 [&](const Node& node) { return node.op->name == op; });
+  };
+  const auto trained = [&](bool on_gpu) {
+    Recipe recipe = small_recipe(",loss_rows=8");
+    complete_model(recipe.model, on_gpu);
+    recipe.schedule.steps = 10;
+    recipe.evaluate = false;
+    GptRun run(recipe);
+    EXPECT_EQ(count(run.planned.graph(), "affine"), on_gpu ? 8 : 0);
+    EXPECT_EQ(count(run.planned.graph(), "bias_act"), on_gpu ? 0 : 8);
+    const Bytes arena = run.planned.plan().arena;
+    return std::pair(Trainer(run.planned, run.feeder).run([](const Progress&) {}).losses, arena);
+  };
+  const auto [apart, all] = trained(false);
+  const auto [joined, less] = trained(true);
+  ASSERT_EQ(joined.size(), 10u);
+  for (size_t i = 0; i < joined.size(); ++i) EXPECT_NEAR(joined[i], apart[i], 1e-5);
+  EXPECT_LE(less, all);
+
+  ModelOptions dropping = {.name = "gpt:layers=2", .batch = 1, .dropout = 0.1};
+  complete_model(dropping, true);
+  EXPECT_EQ(count(build_model(dropping).graph, "add"), 4 + 1);  // and positions
+}
+
 TEST(Gpt, OnlyLayersOfBlocksAreSparse) {
   for (const char* name : {"gpt:layers=1,heads=2,width=8,length=6",
                            "gpt:layers=1,heads=2,width=8,length=6,tied=off"}) {
     for (const bool master : {false, true}) {
       ModelOptions options = {.name = name, .batch = 1};
       if (master) options.storage = DType::bf16, options.master = true;
+      complete_model(options, master);  // on a GPU, too
       Graph graph = build_model(options).graph;
       sparsify(graph, {.density = 0.5});
       std::set<std::string> names;

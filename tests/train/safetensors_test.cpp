@@ -7,6 +7,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "support/sanitized.h"
 
 namespace thimble {
 namespace {
@@ -269,8 +270,9 @@ TEST(Safetensors, SurvivesMutations) {
   constexpr std::string_view kJsonLike = "0123456789-.eE[]{}\",: \\\n\0\x7f\xff";
   std::mt19937 random(20240229);
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  constexpr int kRounds = kSanitized ? 500 : 2500;
   int refused = 0, opened = 0;
-  for (int round = 0; round < 2500; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     std::string content = good;
     for (size_t edits = 1 + below(4); edits > 0; --edits) {
       const size_t at = below(content.size());
@@ -311,8 +313,8 @@ TEST(Safetensors, SurvivesMutations) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 1000);
-  EXPECT_GT(opened, 100);  // edits of the data or of names
+  EXPECT_GT(refused, kRounds * 2 / 5);
+  EXPECT_GT(opened, kRounds / 25);  // edits of the data or of names
 }
 
 }  // namespace

@@ -1,33 +1,20 @@
-"""Runs `torch.export` on a module with its loss and walks both graphs that come of it side by side.
-
-Twice, for two numbers of rows: that works for every net that exports at all, where a symbolic number of
-rows does not. What cannot be mapped is collected and raised at the end, with the caller's lines.
+"""Runs `torch.export` on a module with its loss: twice, for two numbers of rows. That works for every net that
+exports at all, where a symbolic number of rows does not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import operator
+import io
 import warnings
 from collections import abc
 
 import torch
 from torch import nn
 
-from . import ops
-from .values import (
-    DTYPES,
-    ROWS,
-    CannotExport,
-    Known,
-    Node,
-    Unsupported,
-    Value,
-    is_callers,
-    size_of,
-    where_of,
-)
+from .reader import Graph, Reader
+from .values import DTYPES, ROWS, CannotExport, is_callers
 
 
 class _WithLoss(nn.Module):
@@ -61,21 +48,6 @@ class _WithLoss(nn.Module):
         return self.loss(output, *targets), flat
 
 
-class Graph:
-    """What `write` puts into the file."""
-
-    def __init__(self):
-        self.inputs: list[dict] = []
-        self.parameters: dict[str, dict] = {}
-        self.buffers: dict[str, dict] = {}
-        self.constants: dict[str, torch.Tensor] = {}
-        self.tensors: dict[str, torch.Tensor] = {}  # first values of parameters and buffers
-        self.counters: list[str] = []  # buffers that count forward passes
-        self.nodes: list[Node] = []
-        self.loss = ""
-        self.outputs: list[dict] = []
-
-
 def fields_of(model, loss, example) -> tuple[dict, list]:
     """A batch by name, and the names that are the loss's own."""
     if isinstance(example, abc.Mapping):
@@ -94,7 +66,10 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
 def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
-        with _no_layer_drop(wrapped), warnings.catch_warnings():
+        # PyTorch prints its graph as far as it got; what there is to say of it is raised.
+        with _no_layer_drop(wrapped), warnings.catch_warnings(), contextlib.redirect_stderr(
+            io.StringIO()
+        ):
             warnings.simplefilter("ignore")
             return torch.export.export(wrapped, picked, strict=False)
     except Exception as error:  # of many kinds, all of them about the module
@@ -148,356 +123,4 @@ def capture(model: nn.Module, loss, example) -> Graph:
     first = next(model.parameters(), None)
     tensors = [t if first is None else t.to(first.device) for t in batch.values()]
     exports = [_export(wrapped, tensors, rows) for rows in ROWS]
-    return _Reader(model, exports, batch, targets).read()
-
-
-class _Reader:
-    def __init__(self, model, exports, batch, targets):
-        self.model, self.exports, self.batch, self.targets = model, exports, batch, targets
-        self.graph = Graph()
-        self.env: list[dict] = [{}, {}]  # by export: node -> cell of one item, shared by aliases
-        self.faults: list[str] = []
-        self.at = ""
-        self.made = 0
-
-    # Entrances.
-
-    def read(self) -> Graph:
-        graphs = [export.graph_module.graph for export in self.exports]
-        pairs = list(zip(*(graph.nodes for graph in graphs)))
-        if len({len(graph.nodes) for graph in graphs}) != 1 or any(
-            a.target != b.target and a.op == "call_function" for a, b in pairs
-        ):
-            raise CannotExport(
-                "the graph of the module depends on how many rows there are; write it without that"
-            )
-        self._bind_placeholders(graphs)
-        for a, b in pairs:
-            if a.op == "call_function":
-                self._call(a, b)
-            elif a.op == "get_attr":
-                self._bind(
-                    (a, b),
-                    tuple(getattr(e.graph_module, n.target) for e, n in zip(self.exports, (a, b))),
-                )
-            elif a.op == "output":
-                self._finish(a)
-        if self.faults:
-            raise CannotExport(
-                "this module has what Thimble cannot train (yet):\n  "
-                + "\n  ".join(dict.fromkeys(self.faults))
-            )
-        return self.graph
-
-    def _bind(self, pair, item):
-        cell = [item]
-        for env, node in zip(self.env, pair):
-            env[node] = cell
-
-    def _bind_placeholders(self, graphs):
-        named = dict(self.model.named_parameters(remove_duplicate=False))
-        first_name, others = {}, {}
-        for name, parameter in named.items():
-            if id(parameter) in first_name:
-                others.setdefault(first_name[id(parameter)], []).append(name)
-            else:
-                first_name[id(parameter)] = name
-        signature = self.exports[0].graph_signature
-        users = iter(self.batch.items())
-        values: dict[str, Value] = {}
-        for pair in zip(*([n for n in g.nodes if n.op == "placeholder"] for g in graphs)):
-            node = pair[0]
-            name = signature.inputs_to_parameters.get(node.name)
-            if name is not None:
-                if not name.startswith("model."):
-                    raise CannotExport(
-                        f"the loss has a parameter of its own, '{name}'; make it part of the module"
-                    )
-                parameter = named[name.removeprefix("model.")]
-                name = first_name[id(parameter)]
-                if name not in values:
-                    values[name] = self._parameter(name, parameter, others.get(name, []))
-                self._bind(pair, values[name])
-                continue
-            name = signature.inputs_to_buffers.get(node.name)
-            if name is not None:
-                buffer = (
-                    self.model.get_buffer(name.removeprefix("model."))
-                    if name.startswith("model.")
-                    else None
-                )
-                tensor = buffer if buffer is not None else self.exports[0].constants[name]
-                self._bind(pair, _Buffer(name.removeprefix("model."), tensor))
-                continue
-            name = signature.inputs_to_lifted_tensor_constants.get(node.name)
-            if name is not None:
-                self._bind(
-                    pair, Known(tuple(e.constants[name].detach().clone() for e in self.exports))
-                )
-                continue
-            name, tensor = next(users)
-            self._bind(pair, self._input(name, tensor))
-
-    def _parameter(self, name, parameter, others) -> Value:
-        if parameter.dtype != torch.float32:
-            self.faults.append(
-                f"parameter '{name}' is {parameter.dtype}; make it float32 (precision is a setting of the run)"
-            )
-        shape = list(parameter.shape)
-        self.graph.parameters[name] = {
-            "name": name,
-            "shape": shape,
-            "trained": parameter.requires_grad,
-            "also": others,
-            "group": 0,
-        }
-        self.graph.tensors[name] = parameter.detach()
-        return Value(name, shape, "f32")
-
-    def _input(self, name, tensor) -> Value:
-        shape = ["rows", *tensor.shape[1:]]
-        dtype = DTYPES[tensor.dtype]
-        self.graph.inputs.append(
-            {
-                "name": name,
-                "dtype": dtype,
-                "shape": shape,
-                "target": name in self.targets or name == "labels",
-            }
-        )
-        return Value(name, shape, dtype)
-
-    def buffer(self, item) -> Value:
-        """A buffer that the net changes as it runs: running statistics."""
-        name, tensor = item.name, item.tensor
-        self.graph.buffers[name] = {"name": name, "shape": list(tensor.shape)}
-        self.graph.tensors[name] = tensor.detach()
-        return Value(name, list(tensor.shape), "f32")
-
-    # Nodes.
-
-    def _call(self, a, b):
-        self.at = where_of(a)
-        try:
-            if a.target is operator.getitem:
-                self._bind((a, b), self.env[0][a.args[0]][0][a.args[1]])
-                return
-            name = a.target.name() if hasattr(a.target, "name") else str(a.target)
-            self._bind((a, b), self._result(name, a, b))
-        except Unsupported as fault:
-            self.faults.append(
-                f"{name if a.target is not operator.getitem else 'getitem'}: {fault}"
-                + (f" ({self.at})" if self.at else "")
-            )
-            self._bind((a, b), self._stand_in(a, b))
-
-    def _result(self, name, a, b):
-        items = [self.env[0][node][0] for node in a.all_input_nodes]
-        skipped = name.startswith(("aten::_assert", "aten::sym_constrain"))
-        if skipped:
-            return None
-        if (
-            not any(isinstance(item, Value) for item in items)
-            and name not in ops.DRAWS
-            and not ops.changes_statistics(name)
-        ):
-            return self._fold(a, b)
-        handler = ops.HANDLERS.get(name)
-        in_place = handler is None and ops.HANDLERS.get(_out_of_place(name))
-        if handler is None and not in_place:
-            raise Unsupported("there is no such op here")
-        result = (handler or in_place)(self, ops.Arguments(self, a, b))
-        if in_place:
-            self.env[0][a.args[0]][0] = result
-            base = self._put_back(a.args[0], result)
-            self._check_in_place(a, a.args[0])
-            while base is not None:
-                self._check_in_place(a, base)
-                base = self._put_back(base, self.env[0][base][0])
-        return result
-
-    def _put_back(self, part, changed):
-        """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""
-        if part.op != "call_function" or part.target is not torch.ops.aten.slice.Tensor:
-            return None
-        base, cell = part.args[0], self.env[0][part.args[0]]
-        self.env[0][base][0] = ops.with_part(self, self.value(cell[0]), part.args[1:], changed)
-        return base
-
-    def _check_in_place(self, node, changed):
-        """A view of what is changed, read later, would have to change too."""
-        order = {n: i for i, n in enumerate(node.graph.nodes)}
-        own = changed.op == "call_function" and changed.target is torch.ops.aten.slice.Tensor
-        base = changed.args[0] if ops.is_view(changed) and not own else None
-        views = [user for user in changed.users if ops.is_view(user) and order[user] < order[node]]
-        for other in views + ([base] if base is not None else []):
-            if (
-                any(order[user] > order[node] for user in other.users)
-                and other is not node.args[0]
-                and self.env[0][other] is not self.env[0][changed]
-            ):
-                raise Unsupported(
-                    "changes a tensor in place that another view of it is read of later; write it out of place"
-                )
-
-    def _fold(self, a, b):
-        """Of known tensors alone: computed here, once for each number of rows."""
-        results = []
-        for at, node in enumerate((a, b)):
-
-            def number(item, at=at):
-                item = _known(self.env[at][item][0])
-                if isinstance(item, list):
-                    return [one.tensors[at] for one in item]
-                return (
-                    item.tensors[at]
-                    if isinstance(item, Known)
-                    else item[at] if isinstance(item, tuple) else item
-                )
-
-            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), number)
-            with torch.no_grad():
-                results.append(node.target(*args, **kwargs))
-        self._count(a)
-        if isinstance(results[0], torch.Tensor):
-            return Known(tuple(results))
-        if isinstance(results[0], (tuple, list)):
-            return [
-                Known(pair) if isinstance(pair[0], torch.Tensor) else pair[0]
-                for pair in zip(*results)
-            ]
-        return results[0]
-
-    def _count(self, node):
-        """Batch norms count their forward passes in a buffer."""
-        if node.args and isinstance(node.args[0], torch.fx.Node):
-            item = self.env[0][node.args[0]][0]
-            if (
-                isinstance(item, _Buffer)
-                and not item.tensor.is_floating_point()
-                and "add_" in str(node.target)
-            ):
-                self.graph.counters.append(item.name)
-
-    def _stand_in(self, a, b):
-        """So that what follows a fault is looked at too."""
-
-        def one(x, y):
-            return Value(
-                "?", [size_of(p, q) for p, q in zip(x.shape, y.shape)], DTYPES.get(x.dtype, "f32")
-            )
-
-        try:
-            first, second = a.meta["val"], b.meta["val"]
-            if isinstance(first, (tuple, list)):
-                return [one(x, y) for x, y in zip(first, second)]
-            return one(first, second)
-        except (Unsupported, KeyError, AttributeError):
-            return Value("?", [], "f32")
-
-    def emit(self, op, inputs, shape, dtype="f32", **attrs) -> Value:
-        return self.emit_all(op, inputs, [(shape, dtype)], **attrs)[0]
-
-    def emit_all(self, op, inputs, types, **attrs) -> list[Value]:
-        self.made += 1
-        values = [
-            Value(f"%{self.made}" + (f".{k}" if len(types) > 1 else ""), list(shape), dtype)
-            for k, (shape, dtype) in enumerate(types)
-        ]
-        self.graph.nodes.append(
-            Node(
-                op,
-                [self._operand(item) for item in inputs],
-                [value.name for value in values],
-                {name: value for name, value in attrs.items() if value is not None},
-                self.at,
-                [value.shape for value in values],
-            )
-        )
-        return values
-
-    def _operand(self, item):
-        if isinstance(item, Value):
-            return item.name
-        if isinstance(item, Known):
-            return self.value(item).name
-        return item
-
-    def value(self, item) -> Value:
-        """The tensor as a value of the graph, whatever it is."""
-        if isinstance(item, Value):
-            return item
-        item = _known(item)
-        if isinstance(item, (int, float)):
-            item = Known((torch.tensor(item), torch.tensor(item)))
-        tensor, axis = item.one_row()
-        if tensor.dtype not in DTYPES and not tensor.is_floating_point():
-            raise Unsupported(f"numbers of type {tensor.dtype}")
-        tensor = (
-            tensor.to(torch.float32)
-            if tensor.is_floating_point()
-            else tensor.to(torch.uint8 if tensor.dtype == torch.bool else torch.int32)
-        )
-        tensor = tensor.contiguous().clone()
-        name = next(
-            (
-                n
-                for n, t in self.graph.constants.items()
-                if t.dtype == tensor.dtype and torch.equal(t, tensor)
-            ),
-            None,
-        )
-        if name is None:
-            name = f"constant.{len(self.graph.constants)}"
-            self.graph.constants[name] = tensor
-        value = Value(name, list(tensor.shape), DTYPES[tensor.dtype])
-        if axis is None:
-            return value
-        if value.shape[axis] != 1:  # k of an axis of rows*k
-            apart = value.shape[:axis] + [1] + value.shape[axis:]
-            value = self.emit("reshape", [value], apart, value.dtype)
-            apart = apart[:axis] + ["rows"] + apart[axis + 1 :]
-            value = self.emit("expand", [value], apart, value.dtype)
-            return self.emit("reshape", [value], item.shape, value.dtype)
-        return self.emit("expand", [value], item.shape, value.dtype)
-
-    # Exits.
-
-    def _finish(self, output):
-        leaves = [
-            self.env[0][leaf][0] if isinstance(leaf, torch.fx.Node) else leaf
-            for leaf in torch.utils._pytree.tree_leaves(output.args)
-        ]
-        mutated = len(self.exports[0].graph_signature.buffers_to_mutate)
-        loss, *rest = leaves[mutated:]
-        if not isinstance(loss, Value) or any(extent != 1 for extent in loss.shape):
-            self.faults.append(
-                "the loss is not one number: it is "
-                + (str(loss.shape) if isinstance(loss, Value) else type(loss).__name__)
-            )
-            return
-        self.graph.loss = loss.name
-        for at, value in enumerate(rest):
-            if isinstance(value, Value):
-                self.graph.outputs.append(
-                    {"name": "output" if at == 0 else f"output{at}", "value": value.name}
-                )
-
-
-class _Buffer:
-    def __init__(self, name, tensor):
-        self.name, self.tensor, self.known = name, tensor, None
-
-
-def _known(item):
-    """A buffer's numbers, apart from the module's own."""
-    if not isinstance(item, _Buffer):
-        return item
-    item.known = item.known or Known((item.tensor.detach().clone(), item.tensor.detach().clone()))
-    return item.known
-
-
-def _out_of_place(name: str) -> str:
-    """aten::relu_ -> aten::relu; aten::add_.Tensor -> aten::add.Tensor."""
-    base, dot, overload = name.partition(".")
-    return base.removesuffix("_") + dot + overload
+    return Reader(model, exports, batch, targets).read()

@@ -86,6 +86,21 @@ class Known:
         return rows[0].cpu(), axes[0]
 
 
+class Buffer:
+    """A buffer of the module: running statistics, or numbers that are known."""
+
+    def __init__(self, name: str, tensor: torch.Tensor):
+        self.name, self.tensor, self.known = name, tensor, None
+
+
+def known_of(item):
+    """A buffer's numbers, apart from the module's own; anything else as it is."""
+    if not isinstance(item, Buffer):
+        return item
+    item.known = item.known or Known((item.tensor.detach().clone(), item.tensor.detach().clone()))
+    return item.known
+
+
 @dataclasses.dataclass
 class Node:
     op: str

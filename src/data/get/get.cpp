@@ -76,7 +76,10 @@ void unpack(const std::string& path, Unpack how, const std::string& folder) {
       how == Unpack::tar ? std::vector<std::string>{"tar", "-xf", path, "-C", folder}
                          : std::vector<std::string>{"unzip", "-q", "-o", path, "-d", folder};
   std::string said;
-  const int status = run_program(words, said);
+  int status = run_program(words, said);
+  if (status == 127 && how != Unpack::tar) {
+    status = run_program({"python3", "-m", "zipfile", "-e", path, folder}, said);
+  }
   user_check(status != 127, "there is no `{}` program to unpack '{}' with; install it", words[0],
              path);
   user_check(status == 0, "'{}' cannot be unpacked: {} ended with {}; get it again", path, words[0],

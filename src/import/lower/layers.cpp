@@ -27,12 +27,15 @@ void linear(Lowering& l, const NetNode& node) {
   user_check(w.order.size() == 2, "its weight has {} axes, not 2", w.order.size());
   ValueId from = x.value;
   if (x.order.size() == 1) from = reshaped(b, from, {1, b.shape(from)[0]});
-  const bool turned = !is_plain(w.order);
-  ValueId y = b.op("matmul", {from, w.value},
-                   {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{!turned}}});
-  if (l.has(node, 2)) {
-    y = b.op("bias_act", {y, plain(b, l.stored_in(node, 2))},
-             {{"act", l.fused_activation(node, kFusedWithBias)}});
+  const bool turned = !is_plain(w.order), biased = l.has(node, 2);
+  const std::string act = biased ? l.fused_activation(node, kFusedWithBias) : "none";
+  ValueId y;
+  if (l.joins_products() && biased && act == "none" && !turned) {
+    y = b.op("affine", {from, w.value, plain(b, l.stored_in(node, 2))});
+  } else {
+    y = b.op("matmul", {from, w.value},
+             {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{!turned}}});
+    if (biased) y = b.op("bias_act", {y, plain(b, l.stored_in(node, 2))}, {{"act", act}});
   }
   if (x.order.size() == 1) y = reshaped(b, y, {b.shape(y)[1]});
   l.set(node, {y, x.order});
@@ -173,7 +176,7 @@ void group_norm(Lowering& l, const NetNode& node) {
 
 void embedding(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const ValueId table = plain(b, l.stored_in(node, 0)), ids = l.plain_in(node, 1);
+  const ValueId table = plain(b, l.stored_in(node, 0)), ids = l.numbers_in(node, 1);
   Attrs attrs;
   if (node.attrs.has("padding")) attrs.set("untrained", whole_of(node, "padding"));
   l.set_plain(node, b.op("embed", {table, ids}, attrs));

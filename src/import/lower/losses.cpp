@@ -21,7 +21,7 @@ void cross_entropy(Lowering& l, const NetNode& node) {
   const int64_t classes = b.shape(logits).back();
   const int64_t places = b.type(logits).elements() / std::max<int64_t>(1, classes);
   logits = reshaped(b, logits, {places, classes});
-  const ValueId labels = reshaped(b, l.plain_in(node, 1), {places});
+  const ValueId labels = reshaped(b, l.numbers_in(node, 1), {places});
   const int64_t ignored = node.attrs.has("ignore") ? whole_of(node, "ignore") : -100;
   const double smoothing = l.training() ? real_of(node, "label_smoothing", 0) : 0;
   const ValueId one = b.constant(1, {{1}, DType::f32});

@@ -52,7 +52,7 @@ Laid with_axes(Builder& b, const Laid& x, size_t rank) {
   if (missing == 0) return x;
   Laid padded = {x.value, plain_order(static_cast<int>(missing))};
   std::vector<int64_t> dims(missing, 1);
-  for (const int64_t extent : b.shape(x.value).dims()) dims.push_back(extent);
+  for (const int64_t extent : dims_of(b.shape(x.value))) dims.push_back(extent);
   for (const int axis : x.order) padded.order.push_back(axis + static_cast<int>(missing));
   padded.value = reshaped(b, x.value, dims);
   return padded;
@@ -161,6 +161,11 @@ void cast(Lowering& l, const NetNode& node) {
   l.set(node, {l.stored(x.value), x.order});
 }
 
+void detach(Lowering& l, const NetNode& node) {
+  const Laid x = l.in(node, 0);
+  l.set(node, {l.b().op("detach", {x.value}), x.order});
+}
+
 void dropout(Lowering& l, const NetNode& node) {
   const Laid x = l.stored_in(node, 0);
   const double p = real_of(node, "p", 0);
@@ -240,6 +245,7 @@ constexpr auto kRules = std::to_array<LoweringRule>({
     {"gt", compare},
     {"ge", compare},
     {"cast", cast},
+    {"detach", detach},
     {"dropout", dropout},
     {"drop_mask", drop_mask},
 });

@@ -20,8 +20,10 @@ void reduce(Lowering& l, const NetNode& node) {
     places.push_back(place_of(x.order, static_cast<int>(axis)));
   }
   std::ranges::sort(places);
-  const ValueId y = b.op("reduce", {x.value},
-                         {{"axes", places}, {"kind", node.op}, {"keep_dims", int64_t{keep}}});
+  // The largest has no gradient here: which one it is has to be found out beside it.
+  const ValueId from = node.op == "max" ? b.op("detach", {x.value}) : x.value;
+  const ValueId y =
+      b.op("reduce", {from}, {{"axes", places}, {"kind", node.op}, {"keep_dims", int64_t{keep}}});
   if (keep) return l.set(node, {y, x.order});
   Order order;
   for (const int axis : x.order) {
@@ -49,8 +51,11 @@ void softmax(Lowering& l, const NetNode& node) {
   l.set(node, {l.b().op("softmax", {x.value}, attrs), x.order});
 }
 
-constexpr auto kRules = std::to_array<LoweringRule>(
-    {{"sum", reduce}, {"mean", reduce}, {"softmax", softmax}, {"log_softmax", softmax}});
+constexpr auto kRules = std::to_array<LoweringRule>({{"sum", reduce},
+                                                     {"mean", reduce},
+                                                     {"max", reduce},
+                                                     {"softmax", softmax},
+                                                     {"log_softmax", softmax}});
 
 }  // namespace
 

@@ -9,15 +9,18 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kHowToExport =
-    "torch.onnx.export(model, args, file, training=torch.onnx.TrainingMode.TRAINING, "
-    "do_constant_folding=False, dynamo=False, dynamic_axes={name: {0: 'rows'}})";
-
 // A float tensor of the file by itself is a parameter; running statistics are buffers.
 Net ends_of(const OnnxModel& onnx) {
   Net net;
   std::set<std::string, std::less<>> statistics, read;
+  const auto check_folded = [](bool folded) {
+    user_check(!folded,
+               "its batch norms are folded into convolutions and the names of weights are lost; "
+               "export with {}",
+               kHowToExport);
+  };
   for (const OnnxNode& node : onnx.nodes) {
+    check_folded(node.norm_folded);
     for (const std::string& name : node.in) read.insert(name);
     if (node.op != "BatchNormalization") continue;
     for (size_t i : {size_t{3}, size_t{4}}) {
@@ -26,11 +29,9 @@ Net ends_of(const OnnxModel& onnx) {
   }
   for (const std::string& name : onnx.order) {
     const OnnxTensor& tensor = onnx.tensors.find(name)->second;
-    user_check(!name.starts_with("onnx::Conv_"),
-               "its batch norms are folded into convolutions and the names of weights are lost; "
-               "export with {}",
-               kHowToExport);
+    check_folded(name.starts_with("onnx::Conv_"));
     if (tensor.dtype != DType::f32 || !read.contains(name) || tensor.shape.rank() == 0) continue;
+    if (onnx.buffers.contains(name)) continue;
     if (statistics.contains(name)) {
       net.buffers.push_back({name, tensor.shape, DType::f32});
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct OnnxAttribute {
 
 struct OnnxNode {
   std::string op, name;
+  bool norm_folded = false;  // into its weights, as the exporter notes beside it
   std::vector<std::string> in, out;
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
 
@@ -59,7 +61,14 @@ struct OnnxModel {
   std::map<std::string, OnnxTensor, std::less<>> tensors;  // initializers
   std::vector<std::string> order;                          // of their names
   std::vector<OnnxEnd> inputs, outputs;
+  // Tensors that the exporter notes to be buffers, less the running statistics: nobody trains them.
+  std::set<std::string, std::less<>> buffers;
 };
+
+// The call that writes a file which can be trained.
+constexpr std::string_view kHowToExport =
+    "torch.onnx.export(model, args, file, training=torch.onnx.TrainingMode.TRAINING, "
+    "do_constant_folding=False, dynamo=False, dynamic_axes={name: {0: 'rows'}})";
 
 // UserError naming the file where it is none.
 OnnxModel read_onnx(const std::string& path);

@@ -66,7 +66,8 @@ class OnnxLowering {
     const auto tensor = onnx_.tensors.find(of);
     if (tensor == onnx_.tensors.end()) return nullptr;
     const OnnxTensor& t = tensor->second;
-    if (t.dtype == DType::f32 && t.shape.rank() > 0) return nullptr;  // a parameter
+    const bool trained = t.dtype == DType::f32 && t.shape.rank() > 0 && !onnx_.buffers.contains(of);
+    if (trained) return nullptr;
     Known numbers = filled(t.shape, 0, t.dtype != DType::f32 && t.dtype != DType::f64);
     for (int64_t i = 0; i < t.elements(); ++i) numbers.numbers[static_cast<size_t>(i)] = t.at(i);
     return &(known_[of] = std::move(numbers));
@@ -173,6 +174,8 @@ class OnnxLowering {
   void matmul();
   void lstm(const OnnxNode& node);
   void gather(const OnnxNode& node);
+  void gather_by_places(const OnnxNode& node);
+  void take(const Known& places, int axes, const Shape& result);
   void slice(const OnnxNode& node);
   void resize(const OnnxNode& node);
 

@@ -94,7 +94,7 @@ OnnxTensor tensor_of(std::span<const std::byte> bytes) {
         break;
     }
   }
-  user_check(!elsewhere, "'{}' lies in another file; export with external_data=False", tensor.name);
+  user_check(!elsewhere, "'{}' lies in another file; export with {}", tensor.name, kHowToExport);
   const auto dtype = dtype_of(type);
   user_check(dtype.has_value(),
              "'{}' is of ONNX's type {}; float, double, int32, int64, uint8 and "
@@ -141,8 +141,18 @@ OnnxAttribute attribute_of(std::span<const std::byte> bytes, std::string& name) 
   return attribute;
 }
 
+// A note beside a node, StringStringEntryProto, that tells of a batch norm.
+bool tells_of_norm(std::span<const std::byte> bytes) {
+  WireField field;
+  for (WireReader reader(bytes); reader.next(field);) {
+    if (field.number == 2 && field.text().find("BatchNorm") != std::string::npos) return true;
+  }
+  return false;
+}
+
 OnnxNode node_of(std::span<const std::byte> bytes) {
   OnnxNode node;
+  bool of_norm = false;
   WireField field;
   for (WireReader reader(bytes); reader.next(field);) {
     std::string name;
@@ -168,8 +178,13 @@ OnnxNode node_of(std::span<const std::byte> bytes) {
         user_check(field.text().empty() || field.text() == "ai.onnx",
                    "'{}' is an op of '{}', and only ONNX's own are known", node.op, field.text());
         break;
+      case 9:
+        of_norm = of_norm || tells_of_norm(field.bytes);
+        break;
     }
   }
+  node.norm_folded =
+      of_norm && (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm");
   return node;
 }
 
@@ -200,6 +215,17 @@ OnnxEnd end_of(std::span<const std::byte> bytes) {
   return end;
 }
 
+// "... b_table: BUFFER target='table' ..." in the notes beside a graph.
+void note_buffers(std::string_view text, OnnxModel& model) {
+  constexpr std::string_view kMark = "BUFFER target='";
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    at += kMark.size();
+    const size_t end = text.find('\'', at);
+    if (end == std::string::npos) return;
+    model.buffers.emplace(text.substr(at, end - at));
+  }
+}
+
 void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
   WireField field;
   for (WireReader reader(bytes); reader.next(field);) {
@@ -222,7 +248,14 @@ void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
       case 12:
         model.outputs.push_back(end_of(field.bytes));
         break;
+      case 16:
+        note_buffers(field.text(), model);
+        break;
     }
+  }
+  for (const OnnxNode& node : model.nodes) {
+    if (node.op != "BatchNormalization") continue;
+    for (size_t i = 3; i < node.in.size(); ++i) model.buffers.erase(node.in[i]);
   }
 }
 
@@ -287,7 +320,7 @@ OnnxModel read_onnx(const std::string& path) {
     }
     user_check(found, "it has no graph");
   } catch (const UserError& fault) {
-    user_error("'{}' is not an ONNX file that can be read: {}; export it anew", path, fault.what());
+    user_error("'{}' is not an ONNX file that can be read: {}", path, fault.what());
   }
   return model;
 }

@@ -129,6 +129,8 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
     l_.alias(node.out[0], at);
   } else if (node.op == "Gather") {
     gather(node);
+  } else if (node.op == "GatherND") {
+    gather_by_places(node);
   } else {
     return false;
   }
@@ -171,8 +173,61 @@ void OnnxLowering::gather(const OnnxNode& node) {
     reshaped(part(name(0), axis, at, at + 1), as_shape(dims), node.out[0]);
     return;
   }
-  user_check(axis == 0 && x.rank() == 2, "it gathers from other than the rows of a table");
-  emit("embedding", {operand(name(0)), operand(name(1))});
+  if (index == nullptr) {
+    user_check(axis == 0 && x.rank() == 2, "it gathers from other than the rows of a table");
+    return emit("embedding", {operand(name(0)), operand(name(1))});
+  }
+  user_check(axis == 0, "it gathers several places of another axis than the first");
+  std::vector<int64_t> dims = dims_of(index->shape);
+  for (int rest = 1; rest < x.rank(); ++rest) dims.push_back(x[rest]);
+  take(*index, 1, as_shape(dims));
+}
+
+// Slices of the first tensor by known numbers of their first `axes` places, which are one list: all of them in
+// order as they are, else rows of a table.
+void OnnxLowering::take(const Known& places, int axes, const Shape& result) {
+  const Shape x = shape(name(0));
+  const int64_t count = x.product(0, axes), width = x.product(axes, x.rank());
+  std::vector<int64_t> ids = places.wholes();
+  bool in_order = std::ssize(ids) == count;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) ids[i] += count;
+    user_check(ids[i] >= 0 && ids[i] < count, "there is no place {} of {}", ids[i], count);
+    in_order = in_order && ids[i] == static_cast<int64_t>(i);
+  }
+  if (in_order) {
+    reshaped(name(0), result, node_->out[0]);
+    return;
+  }
+  const std::string table = reshaped(name(0), {count, width});
+  const std::string numbers = constant_of(known_list(ids), fresh());
+  const std::string rows = emit_as("embedding", {{table, {}}, {numbers, {}}}, fresh());
+  reshaped(rows, result, node_->out[0]);
+}
+
+// Slices by the places of their first axes, the last axis of known numbers.
+void OnnxLowering::gather_by_places(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const Known& given = known_in(1);
+  user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
+  const int64_t axes = given.shape.rank() > 0 ? given.shape.back() : 0;
+  user_check(axes >= 1 && axes <= x.rank(), "{} names no places of {}", to_string(given.shape),
+             to_string(x));
+  const std::vector<int64_t> all = given.wholes();
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(axes)) {
+    int64_t at = 0;
+    for (int64_t k = 0; k < axes; ++k) {
+      const int64_t extent = x[static_cast<int>(k)], one = all[i + static_cast<size_t>(k)];
+      user_check(one >= -extent && one < extent, "there is no place {} of {}", one, extent);
+      at = at * extent + (one < 0 ? one + extent : one);
+    }
+    ids.push_back(at);
+  }
+  std::vector<int64_t> dims = dims_of(given.shape);
+  dims.pop_back();
+  for (int axis = static_cast<int>(axes); axis < x.rank(); ++axis) dims.push_back(x[axis]);
+  take(known_list(ids), static_cast<int>(axes), as_shape(dims));
 }
 
 }  // namespace thimble

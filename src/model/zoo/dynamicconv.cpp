@@ -105,8 +105,9 @@ void fields(ModelOptions& options, Fields& list) {
       {.help = "share of the softmaxed kernels dropped", .placeholder = "P", .matters = kAll});
 }
 
-void complete(ModelOptions& options, bool) {
+void complete(ModelOptions& options, bool on_gpu) {
   Translator& net = settings_of(options);
+  if (on_gpu && net.loss_rows == 0) net.loss_rows = kLossRowsOnGpu;
   if (options.length == 0) options.length = is_published(options.name) ? 125 : 64;
   if (net.inner == 0) net.inner = 2 * net.width;
   user_check(net.width % net.heads == 0,

@@ -26,6 +26,7 @@ struct Gpt {
   bool tied = true;
   int64_t loss_rows = 0;  // 0: the op's own
   int64_t places = 0;     // learned positions; 0: the length that the model is made for
+  bool joined = false;    // on a device whose products add biases and shortcuts (Layers::affine)
 };
 
 struct Preset {
@@ -93,6 +94,7 @@ void fields(ModelOptions& options, Fields& list) {
 void complete(ModelOptions& options, bool on_gpu) {
   Gpt& gpt = settings_of(options);
   if (on_gpu && gpt.loss_rows == 0) gpt.loss_rows = kLossRowsOnGpu;
+  if (on_gpu) gpt.joined = true;
   if (options.length == 0) options.length = gpt.places > 0 ? gpt.places : 256;
   if (gpt.places == 0) gpt.places = options.length;
   user_check(gpt.width % gpt.heads == 0,
@@ -163,38 +165,51 @@ class Network {
     return b_.op("add", {x, places});
   }
 
-  ValueId attention(ValueId x) {
-    // What goes into the shortcut starts smaller, so that its sum over all blocks does not grow.
+  ValueId linear(std::string_view name, ValueId x, int64_t out, Init init, ValueId addend = {}) {
+    if (gpt_.joined) return net_.affine(name, x, out, init, addend);
+    return net_.linear(name, x, out, "none", init);
+  }
+
+  // The end of a part of a block. What goes into the shortcut starts smaller, so that its sum over all
+  // blocks does not grow.
+  ValueId project(ValueId x, ValueId shortcut) {
+    const Init smaller = {Init::Kind::normal,
+                          0.02 / std::sqrt(2 * static_cast<double>(gpt_.layers))};
+    return linear("out", x, gpt_.width, smaller, adds_inside() ? shortcut : ValueId{});
+  }
+  // Whether the projection has added the shortcut.
+  bool adds_inside() const { return gpt_.joined && !net_.drops(); }
+  ValueId beside(ValueId shortcut, ValueId part) {
+    return adds_inside() ? part : b_.op("add", {shortcut, net_.dropout(part)});
+  }
+
+  ValueId attention(ValueId x, ValueId shortcut) {
     const Builder::Scope scope(b_, "attention");
-    ValueId qkv = net_.linear("qkv", x, 3 * gpt_.width, "none", kSmall);
+    ValueId qkv = linear("qkv", x, 3 * gpt_.width, kSmall);
     if (gpt_.positions == Positions::rotary) {
       qkv = b_.op("rotary", {qkv}, {{"heads", 3 * gpt_.heads}, {"rotated", 2 * gpt_.heads}});
     }
     Attrs attrs = {{"heads", gpt_.heads}, {"causal", int64_t{1}}, {"packed", int64_t{1}}};
     std::vector<ValueId> inputs = {qkv};
-    if (options_.training && options_.dropout > 0) {
+    if (net_.drops()) {
       attrs.set("dropout", options_.dropout);
       attrs.set("stream", b_.next_random_stream());
       inputs.push_back(net_.rng());
     }
-    return net_.linear("out", b_.op("attention", inputs, attrs), gpt_.width, "none", smaller());
+    return project(b_.op("attention", inputs, attrs), shortcut);
   }
 
-  ValueId perceptron(ValueId x) {
+  ValueId perceptron(ValueId x, ValueId shortcut) {
     const Builder::Scope scope(b_, "mlp");
-    x = net_.linear("in", x, 4 * gpt_.width, "none", kSmall);
+    x = linear("in", x, 4 * gpt_.width, kSmall);
     x = b_.op("gelu", {x}, {{"approximate", std::string("tanh")}});
-    return net_.linear("out", x, gpt_.width, "none", smaller());
+    return project(x, shortcut);
   }
 
   ValueId block(int64_t layer, ValueId x) {
     const Builder::Scope scope(b_, fmt::format("block{}", layer));
-    x = b_.op("add", {x, net_.dropout(attention(net_.layer_norm("norm1", x)))});
-    return b_.op("add", {x, net_.dropout(perceptron(net_.layer_norm("norm2", x)))});
-  }
-
-  Init smaller() const {
-    return {Init::Kind::normal, 0.02 / std::sqrt(2 * static_cast<double>(gpt_.layers))};
+    x = beside(x, attention(net_.layer_norm("norm1", x), x));
+    return beside(x, perceptron(net_.layer_norm("norm2", x), x));
   }
 
   // As transformers' GPT2LMHeadModel has them; with rotary positions there is no such model.

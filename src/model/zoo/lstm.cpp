@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/limits.h"
+#include "model/filterbank.h"
 #include "model/layers.h"
 #include "model/loss_rows.h"
 #include "recipe/field.h"
@@ -34,6 +35,7 @@ struct Lstm {
   Reads reads = Reads::sequence;
   Predicts predicts = Predicts::label;
   int64_t features = kFeatures;
+  int64_t filters = 0;    // of frames; 0: layers read these as they are
   int64_t embedding = 0;  // 0: as many as units
   int64_t memory = 0;     // time steps; 0: as the weights have it
   int64_t loss_rows = 0;  // 0: the op's own
@@ -64,6 +66,15 @@ void list_ends(Lstm& lstm, Fields& list) {
               .more = "numbers of a frame, where the data do not say",
               .matters = matters_if(lstm.features != kFeatures),
               .idle = tokens ? "with --reads tokens" : ""});
+  list.whole(
+      "filters", lstm.filters, {.least = 1, .most = kMostWidth, .open = 0},
+      {.help = "filters of frames, learnt, whose energies the layers read",
+       .more =
+           "filters of frames, for raw audio: the layers read the logarithms of what these find "
+           "in a frame. They start as those of a spectrum and are learnt with all the rest",
+       .usual = "none: frames as they are",
+       .matters = matters_if(lstm.filters != 0),
+       .idle = tokens ? "with --reads tokens" : ""});
   list.whole("embedding", lstm.embedding, {.least = 1, .most = kMostWidth, .open = 0},
              {.help = "numbers that a token is embedded in",
               .usual = "as many as units",
@@ -204,8 +215,9 @@ class Network {
 
   void enter() {
     if (own_.reads == Reads::sequence) {
-      width_ = own_.features;
-      sequence_ = net_.sequence(width_);
+      width_ = own_.filters > 0 ? own_.filters : own_.features;
+      sequence_ = net_.sequence(own_.features);
+      if (own_.filters > 0) sequence_ = energies(net_, sequence_, own_.filters);
       return;
     }
     width_ = own_.embedding;

@@ -59,8 +59,8 @@ Attrs ConvCase::attrs() const {
   return attrs;
 }
 
-const std::array<ConvCase, 10>& conv_cases() {
-  static const std::array<ConvCase, 10> cases = {{
+const std::array<ConvCase, 11>& conv_cases() {
+  static const std::array<ConvCase, 11> cases = {{
       {{2, 5, 6, 3}, {4, 3, 3, 3}, 1, 1, 1},
       {{3, 8, 8, 16}, {32, 3, 3, 16}, 1, 1, 1},
       {{2, 7, 9, 8}, {8, 3, 3, 8}, 2, 1, 1},
@@ -70,6 +70,7 @@ const std::array<ConvCase, 10>& conv_cases() {
       {{2, 9, 8, 16}, {16, 3, 3, 16}, 1, 2, 1, 2},
       {{2, 8, 9, 16}, {16, 3, 3, 1}, 2, 1, 16},
       {{2, 7, 7, 32}, {32, 5, 5, 1}, 1, 2, 32},
+      {{2, 9, 15, 48}, {48, 7, 7, 1}, 1, 3, 48},
       {{2, 1, 12, 8}, {12, 1, 3, 8}, 1, 0, 1, 1, 2, 1},
   }};
   return cases;

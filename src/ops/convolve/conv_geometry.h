@@ -54,6 +54,6 @@ struct ConvCase {
 
   Attrs attrs() const;
 };
-const std::array<ConvCase, 10>& conv_cases();
+const std::array<ConvCase, 11>& conv_cases();
 
 }  // namespace thimble

@@ -1,8 +1,8 @@
 // matmul(a [...,M,K], b [...,K,N]) -> y [...,M,N]; attrs transpose_a, transpose_b (0 or 1: the last
 // two axes are stored swapped). The leading axes are equal, or b has none and is shared by all.
-#include "graph/builder.h"
 #include "ops/checks.h"
 #include "ops/multiply/matmul_geometry.h"
+#include "ops/multiply/stacked_rows.h"
 #include "ops/reference.h"
 #include "ops/samples.h"
 
@@ -19,13 +19,6 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 Attrs transposes(bool a, bool b) {
   return {{"transpose_a", int64_t{a}}, {"transpose_b", int64_t{b}}};
-}
-
-// [P..., M, K] as [P*M, K]: the same bytes.
-ValueId stack_rows(Builder& build, ValueId value) {
-  const Shape& shape = build.shape(value);
-  const std::vector<int64_t> stacked = {shape.product(0, shape.rank() - 1), shape.back()};
-  return build.op("reshape", {value}, {{"shape", stacked}});
 }
 
 // The weight gradient comes first: after it, the activation a is dead while the data gradient is

@@ -29,21 +29,34 @@ class Assigner {
         each_(phase_range(graph, schedule, Phase::each)) {}
 
   Buffers run() {
+    find_sources();
+    result_.calls.resize(schedule_.calls.size());
+    for (size_t s = 0; s < schedule_.calls.size(); ++s) {
+      assign_call(static_cast<int>(s), result_.calls[s]);
+    }
+    find_carried();
+    return std::move(result_);
+  }
+
+  std::vector<BufferUse> run_for_uses() {
+    find_sources();
+    CallBuffers call;
+    for (size_t s = 0; s < schedule_.calls.size(); ++s) assign_call(static_cast<int>(s), call);
+    return std::move(result_.uses);
+  }
+
+ private:
+  void find_sources() {
     find_copies();
     find_ends();
     result_.sources.assign(graph_.values.size(), -1);
-    result_.calls.reserve(schedule_.calls.size());
     result_.uses.reserve(copies_.size());
     for (size_t c = 0; c < source_count_; ++c) {
       copies_[c].buffer = new_buffer(copies_[c]);
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;
     }
-    for (size_t s = 0; s < schedule_.calls.size(); ++s) assign_call(static_cast<int>(s));
-    find_carried();
-    return std::move(result_);
   }
 
- private:
   // Which copy every call reads and makes.
   void find_copies() {
     current_.assign(graph_.values.size(), -1);
@@ -109,10 +122,11 @@ class Assigner {
     }
   }
 
-  void assign_call(int s) {
+  void assign_call(int s, CallBuffers& buffers) {
     const size_t call = static_cast<size_t>(s);
     const Node& node = graph_[schedule_.calls[call].node];
-    CallBuffers buffers;
+    buffers.inputs.clear();
+    buffers.outputs.clear();
     buffers.inputs.reserve(node.inputs.size());
     buffers.outputs.reserve(node.outputs.size());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -135,7 +149,6 @@ class Assigner {
     if (scratch.count > 0) {
       buffers.workspace = add_buffer({scratch, s, s}, Role::workspace, false);
     }
-    result_.calls.push_back(std::move(buffers));
   }
 
   // The buffer an output must share: of the version before it, or of what it is a view of.
@@ -239,6 +252,11 @@ PhaseRange phase_range(const Graph& graph, const Schedule& schedule, Phase phase
 Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
                        Sharing sharing, int microbatches) {
   return Assigner(graph, schedule, costs, sharing, microbatches).run();
+}
+
+std::vector<BufferUse> buffer_uses(const Graph& graph, const Schedule& schedule, const Costs& costs,
+                                   Sharing sharing, int microbatches) {
+  return Assigner(graph, schedule, costs, sharing, microbatches).run_for_uses();
 }
 
 }  // namespace thimble

@@ -30,6 +30,9 @@ struct Buffers {
 // REQUIRES: the schedule computes every value before it is read.
 Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
                        Sharing sharing, int microbatches);
+// Their sizes and lives alone, in less time.
+std::vector<BufferUse> buffer_uses(const Graph& graph, const Schedule& schedule, const Costs& costs,
+                                   Sharing sharing, int microbatches);
 
 // The first and one-past-last call of a phase.
 struct PhaseRange {

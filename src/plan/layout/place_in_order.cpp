@@ -4,8 +4,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "plan/layout/occupied_space.h"
-
 namespace thimble {
 namespace {
 
@@ -28,6 +26,11 @@ std::vector<int> descending(const Part& part, Key key) {
 
 Placement place_in_order(const Part& part, std::span<const int> order) {
   OccupiedSpace space(part.slots);
+  return place_in_order(part, order, space);
+}
+
+Placement place_in_order(const Part& part, std::span<const int> order, OccupiedSpace& space) {
+  space.clear();
   Placement placed;
   placed.offsets.resize(part.items.size());
   const int64_t probes = std::max(kFewestProbes, kProbes / int64_t(part.items.size() + 1));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "plan/layout/occupied_space.h"
 #include "plan/layout/parts.h"
 
 namespace thimble {
@@ -18,6 +19,8 @@ struct Placement {
 // Places the items of `part` in `order` (each item once), each at the lowest offset that is free
 // throughout its life (or a low one, where space is very fragmented).
 Placement place_in_order(const Part& part, std::span<const int> order);
+// The same with room for the search from elsewhere. REQUIRES: it is of the part's slots.
+Placement place_in_order(const Part& part, std::span<const int> order, OccupiedSpace& space);
 
 // Large first: small buffers fill the gaps that large ones leave.
 std::vector<int> order_by_size(const Part& part);

@@ -59,11 +59,12 @@ std::vector<int> promote(const Part& part, const Attempt& from, int64_t target, 
 }
 
 std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& probes_left) {
+  OccupiedSpace space(part.slots);
   Attempt best;
   Attempt current;
   // True if the target is met.
   const auto attempt = [&](std::vector<int> order) {
-    current.placed = place_in_order(part, order);
+    current.placed = place_in_order(part, order, space);
     current.order = std::move(order);
     probes_left -= current.placed.probes;
     if (best.order.empty() || current.placed.end < best.placed.end) best = current;

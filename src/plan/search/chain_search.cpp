@@ -84,6 +84,7 @@ class Frontier {
       rooms_.push_back(static_cast<int64_t>(room * (1 - shrink * made / total_bytes_)));
       made += static_cast<double>(block.made.count);
     }
+    buckets_per_byte_ = 1 / static_cast<double>(rooms_[0] + 1);
   }
 
   const BlockOption& option(size_t b, int o) const {
@@ -91,6 +92,15 @@ class Frontier {
   }
   int64_t leaving(size_t b) const {
     return b + 1 < blocks_.size() ? blocks_[b + 1].entering.count : 0;
+  }
+
+  // brought * (buckets - 1) / (the first room + 1), without the division: the guess is off by one at most.
+  size_t bucket_of(int64_t brought) const {
+    const int64_t taken = brought * (buckets_ - 1), each = rooms_[0] + 1;
+    auto bucket = static_cast<int64_t>(static_cast<double>(taken) * buckets_per_byte_);
+    if (bucket * each > taken) --bucket;
+    if ((bucket + 1) * each <= taken) ++bucket;
+    return static_cast<size_t>(bucket);
   }
 
   static bool same(const Choices& a, const Choices& b) {
@@ -112,30 +122,31 @@ class Frontier {
     for (size_t b = 0; b < blocks_.size(); ++b) {
       std::fill(next.begin(), next.end(), State{});
       const bool last = b + 1 == blocks_.size();
-      const int64_t room = rooms_[b];
-      const double leave_cost = price * static_cast<double>(leaving(b));
+      const int64_t room = rooms_[b], leaves = leaving(b);
+      const double leave_cost = price * static_cast<double>(leaves);
+      const auto offer = [&](size_t bucket, double cost, int64_t brought, From from) {
+        State& held = next[bucket];
+        if (cost >= held.cost) return;
+        held = {cost, brought};
+        from_[b * static_cast<size_t>(buckets_) + bucket] = from;
+      };
       for (int k = 0; k < buckets_; ++k) {
         const State& state = states[static_cast<size_t>(k)];
         if (state.cost == kNever) continue;
         for (size_t o = 0; o < options_[b]->size(); ++o) {
           const BlockOption& choice = (*options_[b])[o];
           const double kept = price * static_cast<double>(choice.kept_bytes.count);
-          const auto offer = [&](double cost, int64_t brought, bool ends) {
-            const auto bucket = static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
-            State& held = next[bucket];
-            if (cost >= held.cost) return;
-            held = {cost, brought};
-            from_[b * static_cast<size_t>(buckets_) + bucket] = {static_cast<int16_t>(k),
-                                                                 static_cast<int16_t>(o), ends};
-          };
+          const From from = {static_cast<int16_t>(k), static_cast<int16_t>(o)};
           if (state.brought + choice.alone_bytes.count <= room) {
-            offer(state.cost + choice.alone_seconds + kept + leave_cost, 0, true);
+            offer(0, state.cost + choice.alone_seconds + kept + leave_cost, 0,
+                  {from.bucket, from.option, true});
           }
           const int64_t brought = state.brought + choice.replay_bytes.count;
           if (last || brought + choice.after_replay_bytes.count > room) continue;
-          if (brought + leaving(b) > room) continue;
-          offer(state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
-                brought + leaving(b), false);
+          if (brought + leaves > room) continue;
+          offer(bucket_of(brought + leaves),
+                state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
+                brought + leaves, from);
         }
       }
       std::swap(states, next);
@@ -207,7 +218,8 @@ class Frontier {
   // States of solve() at a block: coarser for very long chains, where segments are short.
   const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
   std::vector<int64_t> rooms_;
-  std::vector<From> from_;  // by block and bucket: how solve() got there
+  double buckets_per_byte_ = 0;  // over buckets_ - 1
+  std::vector<From> from_;       // by block and bucket: how solve() got there
   std::vector<ChainPoint> points_;
 };
 

@@ -51,7 +51,7 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       always_kept_(always_kept_values(pass_, request.costs)),
       pool_(request_, SchedulePool::SpareRoom::used) {
   const std::vector<bool> all(request_.graph.values.size(), true);
-  const ScheduleCost everything = pool_.add(schedule_keeping(pass_, all));
+  const ScheduleCost everything = pool_.cost(pool_.add(schedule_keeping(pass_, all)));
   add_policies();
   add_anchors();
   add_halvings();
@@ -115,8 +115,8 @@ void OptimalPlanner::add_anchors() {
     const double part = static_cast<double>(anchors_.size()) / static_cast<double>(count - 1);
     const bool last = i + 1 == chain_.size();
     if (!last && log_peak(i) > most - (most - least) * part) continue;
-    const size_t index = pool_.size();
-    anchors_.push_back({i, index, pool_.add(chain_.schedule(i))});
+    const size_t index = pool_.add(chain_.schedule(i));
+    anchors_.push_back({i, index, pool_.cost(index)});
   }
 }
 

@@ -1,22 +1,43 @@
 #include "plan/search/schedule_pool.h"
 
 #include <algorithm>
-#include <map>
+#include <span>
 
 #include "plan/search/spare_room.h"
 
 namespace thimble {
 
-ScheduleCost SchedulePool::add(Schedule schedule) {
+size_t SchedulePool::add(Schedule schedule) {
+  const Digest digest = digest_of(schedule);
+  if (const auto known = places_.find(digest); known != places_.end()) return known->second;
   const ScheduleCost cost = cost_of(request_, schedule);
-  add(std::move(schedule), cost);
-  return cost;
+  return insert(digest, std::move(schedule), cost, 0);
 }
 
-void SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floor) {
+size_t SchedulePool::add(Schedule schedule, const ScheduleCost& known, double floor) {
+  const Digest digest = digest_of(schedule);
+  if (const auto at = places_.find(digest); at != places_.end()) return at->second;
+  return insert(digest, std::move(schedule), known, floor);
+}
+
+size_t SchedulePool::insert(const Digest& digest, Schedule schedule, const ScheduleCost& known,
+                            double floor) {
+  places_.emplace(digest, plain_.size());
   plain_.push_back({{std::move(schedule), known}, floor});
   plain_.back().beaten = settled_ && is_large();
   least_seconds_ = std::min(least_seconds_, known.seconds);
+  return plain_.size() - 1;
+}
+
+SchedulePool::Digest SchedulePool::digest_of(const Schedule& schedule) {
+  std::vector<int64_t> calls;
+  calls.reserve(schedule.calls.size());
+  for (const Call& call : schedule.calls) {
+    calls.push_back(2 * static_cast<int64_t>(call.node.at()) + (call.recompute ? 1 : 0));
+  }
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(calls)));
+  return hash.digest();
 }
 
 void SchedulePool::settle() {
@@ -50,7 +71,11 @@ SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
 double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index], 0).cost.seconds; }
 
 Bytes SchedulePool::arena_of(Entry& entry) {
-  if (!entry.arena) entry.arena = lay_out(request_, entry.schedule).arena;
+  if (!entry.arena) {
+    const auto [known, fresh] = arenas_.try_emplace(digest_of(entry.schedule));
+    if (fresh) known->second = thimble::arena_of(request_, entry.schedule);
+    entry.arena = known->second;
+  }
   return *entry.arena;
 }
 

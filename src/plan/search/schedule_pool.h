@@ -1,16 +1,18 @@
 // Schedules to choose from, each as it is and, if asked for, with its spare room used
 // (plan/search/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What
-// each costs is known at once; the rest, which takes longer, is done only where it decides:
-// layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
+// each costs is known at once; the rest, which takes longer, is done only where it decides, and once
+// for schedules that are the same: layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
 // that they come from: then nothing is missed by not looking at what comes from peaks above a
 // budget.
 #pragma once
 
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
+#include "base/sha256.h"
 #include "plan/make_plan.h"
 
 namespace thimble {
@@ -21,16 +23,17 @@ class SchedulePool {
   enum class SpareRoom : uint8_t { left, used };
   SchedulePool(const PlanRequest& request, SpareRoom spare) : request_(request), spare_(spare) {}
 
-  ScheduleCost add(Schedule schedule);
+  // Its place; that of one which is the same call for call, where there is one.
+  size_t add(Schedule schedule);
   // `floor`: the fuller schedule does not count unless it takes longer than that.
-  void add(Schedule schedule, const ScheduleCost& known, double floor = 0);
+  size_t add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
   // Of those added so far, only schedules that no other clearly beats have fuller ones from now on:
   // room is looked for where it can pay. In very large graphs none that is added later has any.
   void settle();
 
-  // How many were added, and what the fuller schedule of one of them takes.
-  size_t size() const { return plain_.size(); }
+  const ScheduleCost& cost(size_t index) const { return plain_[index].cost; }
+  // What the fuller schedule of one of them takes.
   double fuller_seconds(size_t index);
   // Of all as they were added.
   double least_seconds() const { return least_seconds_; }
@@ -60,6 +63,9 @@ class SchedulePool {
 
   // So large that looking for room takes as long as all else.
   bool is_large() const { return request_.graph.nodes.size() > 16'000; }
+  using Digest = Sha256::Digest;
+  static Digest digest_of(const Schedule& schedule);
+  size_t insert(const Digest& digest, Schedule schedule, const ScheduleCost& known, double floor);
   Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) {
@@ -69,6 +75,8 @@ class SchedulePool {
   const PlanRequest& request_;
   const SpareRoom spare_;
   std::vector<Plain> plain_;
+  std::map<Digest, size_t> places_;  // of `plain_`
+  std::map<Digest, Bytes> arenas_;   // of whatever was laid out
   bool settled_ = false;
   double least_seconds_ = std::numeric_limits<double>::infinity();
 };

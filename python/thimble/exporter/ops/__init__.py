@@ -2,7 +2,8 @@
 name, and gives a value, or a list of them. Many become few: docs/import.md lists them.
 """
 
-from . import elements, images, layers, losses, shapes, sums  # noqa: F401: they fill the table
+# They fill the table.
+from . import elements, images, layers, lookups, losses, shapes, sums, volumes  # noqa: F401
 from .shapes import with_part
 from .registry import DRAWS, HANDLERS, Arguments, changes_statistics, is_view
 

@@ -19,15 +19,17 @@ def number_or_value(r, item):
 
 def binary(r, name, x, y):
     x, y = number_or_value(r, x), number_or_value(r, y)
-    values = [item for item in (x, y) if isinstance(item, Value)]
-    shape = broadcast(*(value.shape for value in values))
-    numbers = [item for item in (x, y) if isinstance(item, float)]
-    whole = any(value.dtype == "i32" for value in values) and all(
-        value.dtype != "f32" for value in values
-    )
-    if whole and name in ("add", "sub", "mul") and all(n.is_integer() for n in numbers):
+    shape = broadcast(*(item.shape for item in (x, y) if isinstance(item, Value)))
+    if name in ("add", "sub", "mul") and are_whole(x, y):
         return r.emit(name, [x, y], shape, "i32", whole=1)
     return r.emit(name, [as_floats(r, x), as_floats(r, y)], shape)
+
+
+def are_whole(*items) -> bool:
+    """Whether what is made of numbers and values is whole numbers again: ids, labels, places."""
+    dtypes = [item.dtype for item in items if isinstance(item, Value)]
+    numbers = [item for item in items if isinstance(item, float)]
+    return "i32" in dtypes and "f32" not in dtypes and all(n.is_integer() for n in numbers)
 
 
 def as_floats(r, item):
@@ -117,13 +119,11 @@ op("hardtanh")(lambda r, a: mapped(r, "clip", a.self, low=float(a.min_val), high
 @op("clamp", "clamp_min", "clamp_max", "clip")
 def _clamp(r, a):
     low, high = a.get("min"), a.get("max")
-    return mapped(
-        r,
-        "clip",
-        a.self,
-        low=None if low is None else float(low),
-        high=None if high is None else float(high),
-    )
+    low, high = (None if end is None else float(end) for end in (low, high))
+    x = r.value(a.self)
+    if are_whole(x, *(end for end in (low, high) if end is not None)):
+        return r.emit("clip", [x], x.shape, "i32", low=low, high=high, whole=1)
+    return mapped(r, "clip", x, low=low, high=high)
 
 
 @op("pow.Tensor_Scalar")
@@ -139,9 +139,11 @@ def masked(r, mask, x, y):
     else:
         ones = r.emit("cast", [r.value(mask)], r.value(mask).shape)
         zeros = binary(r, "sub", 1.0, ones)
+    x, y = number_or_value(r, x), number_or_value(r, y)
+    if are_whole(x, y):
+        ones, zeros = (_as_whole(r.value(shares)) for shares in (ones, zeros))
 
     def part(shares, item):
-        item = number_or_value(r, item)
         if not isinstance(item, float):
             return binary(r, "mul", item, shares)
         item = max(-3.0e38, min(3.0e38, item))
@@ -157,6 +159,10 @@ def masked(r, mask, x, y):
     if first is None or second is None:
         return r.value(first if second is None else second)
     return binary(r, "add", first, second)
+
+
+def _as_whole(ones):
+    return Value(ones.name, ones.shape, "i32")
 
 
 @op("where.self", "where.ScalarOther", "where.ScalarSelf")

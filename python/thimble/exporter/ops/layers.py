@@ -7,7 +7,7 @@ import torch
 from ..values import Known, Unsupported, Value
 from .registry import op, reshaped, times
 from .shapes import flipped, sliced
-from .elements import binary, compared, mapped, masked
+from .elements import binary, masked
 
 
 @op("linear")
@@ -191,80 +191,6 @@ def _group_norm(r, a):
     )
 
 
-def _is_fed(r, value):
-    """Whether whole numbers are an input's, or known: those of a table's rows that were computed are
-    numbers like any other."""
-    made = {name: node for node in r.graph.nodes for name in node.outputs}
-    while value.name in made:
-        node = made[value.name]
-        if node.op not in ("reshape", "slice", "permute", "expand", "pad", "concat"):
-            return False
-        value = Value(node.inputs[0], [], "i32")
-    return True
-
-
-@op("embedding")
-def _embedding(r, a):
-    ids = r.value(a.indices)
-    if not _is_fed(r, ids):
-        rows = r.value(a.weight).shape[0]
-        numbers = torch.arange(rows, dtype=torch.float32)
-        places = reshaped(r, ids, [*ids.shape, 1])
-        chosen = compared(r, "eq", places, Known((numbers, numbers)), [*ids.shape, rows])
-        chosen = r.emit("cast", [chosen], chosen.shape)
-        return r.emit("matmul", [chosen, r.value(a.weight)], a.shape)
-    if a.get("padding_idx", -1) not in (-1, None):
-        weight = r.value(a.weight)
-        return r.emit("embedding", [weight, r.value(a.indices)], a.shape, padding=a.padding_idx)
-    return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape)
-
-
-def _taken(r, x, axis, ids, shape):
-    """Slices of an axis by known or fed numbers: rows of a table, as an embedding has them."""
-    if ids.dtype != "i32":
-        raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
-    others = [at for at in range(len(x.shape)) if at != axis]
-    if isinstance(x.shape[axis], str):
-        raise Unsupported("an index of the rows")
-    if axis != 0:
-        extents = [x.shape[at] for at in (axis, *others)]
-        x = r.emit("permute", [x], extents, x.dtype, axes=[axis, *others])
-    width, rows = 1, False
-    for extent in x.shape[1:]:
-        rows = rows or isinstance(extent, str)
-        width *= int(extent.partition("*")[2] or 1) if isinstance(extent, str) else extent
-    width = width if not rows else "rows" if width == 1 else f"rows*{width}"
-    taken = r.emit("embedding", [reshaped(r, x, [x.shape[0], width]), ids], [*ids.shape, width])
-    taken = reshaped(r, taken, [*ids.shape, *x.shape[1:]])
-    if axis != 0:  # the new axes go where the old one was
-        count = len(ids.shape)
-        axes = [*range(count, count + axis), *range(count), *range(count + axis, count + len(others))]
-        taken = r.emit("permute", [taken], shape, x.dtype, axes=axes)
-    return reshaped(r, taken, shape)
-
-
-@op("index.Tensor")
-def _index(r, a):
-    given = [at for at, index in enumerate(a.indices) if index is not None]
-    if len(given) != 1:
-        raise Unsupported("an index of several axes at once")
-    return _taken(r, r.value(a.self), given[0], r.value(a.indices[given[0]]), a.shape)
-
-
-@op("gather")
-def _gather(r, a):
-    if isinstance(a.self, Known) and (a.self.first == a.self.first.flatten()[0]).all():
-        number = a.self.first.flatten()[0]
-        return Known(tuple(number.expand(node.meta["val"].shape) for node in a.nodes))
-    raise Unsupported("takes other numbers of every row; an index of one axis for all can be")
-
-
-@op("index_select")
-def _index_select(r, a):
-    x = r.value(a.self)
-    return _taken(r, x, a.dim % len(x.shape), r.value(a.index), a.shape)
-
-
 @op("dropout", "feature_dropout")
 def _dropout(r, a):
     given = a.get("input", a.get("self"))
@@ -291,6 +217,25 @@ def _bernoulli(r, a):
         raise Unsupported("random numbers; dropout and stochastic depth can be")
     mask = r.emit("drop_mask", [], a.shape, p=1 - float(a.p))
     return r.emit("mul", [mask, float(a.p)], a.shape)
+
+
+@op("rand")
+def _rand(r, a):
+    """Stochastic depth of transformers: floor(rand + share), ones where a row is kept."""
+    chains = []
+    for node in a.nodes:
+        add = next(iter(node.users), None)
+        floor = next(iter(add.users), None) if add is not None and len(node.users) == 1 else None
+        adds = floor is not None and add.target is torch.ops.aten.add.Tensor
+        if not adds or "aten.floor" not in str(floor.target):
+            raise Unsupported("random numbers; dropout and stochastic depth can be")
+        chains.append((add, floor))
+    share = next(float(item) for item in chains[0][0].args if isinstance(item, (int, float)))
+    mask = r.emit("drop_mask", [], a.shape, p=1 - share)
+    mask = r.emit("mul", [mask, share], a.shape)
+    for nodes in chains:
+        r.settled.update(dict.fromkeys(nodes, mask))
+    return mask
 
 
 @op("scaled_dot_product_attention")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..values import size_of
+from ..values import known_of, size_of
 
 HANDLERS: dict = {}
 DRAWS = {
@@ -72,10 +72,14 @@ class Arguments:
         return a if a == b else size_of(a, b)
 
     def __getattr__(self, name):
-        return self.by_name[name]
+        return self.get(name) if name in self.by_name else self.by_name[name]
 
     def get(self, name, otherwise=None):
-        return self.by_name.get(name, otherwise)
+        """Numbers of a buffer are known, unless the net changes them as it runs."""
+        item = self.by_name.get(name, otherwise)
+        if name.startswith("running_"):
+            return item
+        return [known_of(one) for one in item] if isinstance(item, list) else known_of(item)
 
     @property
     def shape(self) -> list:

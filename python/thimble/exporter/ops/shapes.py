@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..values import Known, Unsupported, Value
+from ..values import ROWS, Known, Unsupported, Value
 from .registry import op, axis_of, reshaped, broadcast
 
 
@@ -79,11 +79,8 @@ def _repeat_interleave(r, a):
 def _transpose(r, a):
     x = r.value(a.self)
     axes = list(range(len(x.shape)))
-    one, two = (
-        (axis_of(a.get("dim0", 0), x.shape), axis_of(a.get("dim1", 1), x.shape))
-        if len(axes) > 1
-        else (0, 0)
-    )
+    given = a.get("dim0", a.get("axis0", 0)), a.get("dim1", a.get("axis1", 1))
+    one, two = (axis_of(axis, x.shape) for axis in given) if len(axes) > 1 else (0, 0)
     axes[one], axes[two] = axes[two], axes[one]
     return r.emit("permute", [x], a.shape, x.dtype, axes=axes)
 
@@ -132,7 +129,9 @@ def sliced(r, x, axis, begin, end, step=1):
     end = min(extent, end + extent if end < 0 else end)
     if (begin, end, step) == (0, extent, 1):
         return x
-    shape = x.shape[:axis] + [(end - begin + step - 1) // step] + x.shape[axis + 1 :]
+    shape = x.shape[:axis] + [max(0, (end - begin + step - 1) // step)] + x.shape[axis + 1 :]
+    if 0 in shape:
+        return _nothing(shape)
     return r.emit(
         "slice",
         [x],
@@ -142,6 +141,16 @@ def sliced(r, x, axis, begin, end, step=1):
         begin=begin,
         end=end,
         step=step if step != 1 else None,
+    )
+
+
+def _nothing(shape):
+    """A tensor without numbers, which is there to be joined to others."""
+    return Known(
+        tuple(
+            torch.zeros([rows * int(e.partition("*")[2] or 1) if isinstance(e, str) else e for e in shape])
+            for rows in ROWS
+        )
     )
 
 
@@ -204,8 +213,9 @@ def _unbind(r, a):
 
 @op("cat")
 def _cat(r, a):
-    tensors = [r.value(t) for t in a.tensors]
-    tensors = [t for t in tensors if len(t.shape) != 1 or t.shape[0] != 0]
+    tensors = [r.value(t) for t in a.tensors if 0 not in getattr(t, "shape", [])]
+    if len(tensors) == 1:
+        return tensors[0]
     return r.emit("concat", tensors, a.shape, tensors[0].dtype, axis=axis_of(a.dim, a.shape))
 
 
@@ -284,7 +294,7 @@ def _filled(number):
     """A tensor that takes from another no more than its size."""
 
     def handler(r, a):
-        value = a.get("fill_value", number)
+        value = a.get("fill_value", a.get("value", number))
         return Known(
             tuple(
                 torch.full(node.meta["val"].shape, value, dtype=node.meta["val"].dtype)
@@ -306,6 +316,4 @@ def _copy(r, a):
     return x if x.shape == a.shape else r.emit("expand", [x], a.shape, x.dtype)
 
 
-@op("fill.Scalar")
-def _fill(r, a):
-    return Known(tuple(torch.full(node.meta["val"].shape, float(a.value)) for node in a.nodes))
+op("fill.Scalar")(_filled(0))

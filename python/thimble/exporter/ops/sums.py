@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import torch
 
-from ..values import Known, Unsupported
+from ..values import Known, Unsupported, Value
 from .registry import op, axis_of, reshaped
-from .elements import as_floats, binary, mapped
+from .elements import as_floats, binary, compared, mapped
 
 
 def reduced(r, kind, x, dims, keep):
-    x = as_floats(r, r.value(x))
+    x = r.value(x)
+    whole = kind == "max" and x.dtype == "i32"  # ids and places stay what they are
+    x = x if whole else as_floats(r, x)
     axes = sorted({axis_of(d, x.shape) for d in dims}) if dims else list(range(len(x.shape)))
     shape = (
         [1 if i in axes else e for i, e in enumerate(x.shape)]
         if keep
         else [e for i, e in enumerate(x.shape) if i not in axes]
     )
-    return r.emit(kind, [x], shape, axes=axes, keep=bool(keep))
+    dtype = "i32" if whole else "f32"
+    return r.emit(kind, [x], shape, dtype, axes=axes, keep=bool(keep), whole=1 if whole else None)
 
 
 for _name in ("sum", "mean"):
@@ -47,6 +50,46 @@ def _var(r, a):
     if "var_mean" in str(a.nodes[0].target):
         return [variance, reduced(r, "mean", x, dims, a.keepdim)]
     return variance
+
+
+def largest(r, x, axes, keep):
+    """Of x, over axes; the mean of those that are it, so that each of them has its share of the gradient."""
+    top = reduced(r, "max", x, axes, True)
+    those = r.emit("cast", [compared(r, "eq", x, top, x.shape)], x.shape)
+    total = reduced(r, "sum", binary(r, "mul", x, those), axes, keep)
+    return binary(r, "div", total, reduced(r, "sum", those, axes, keep))
+
+
+def place_of_largest(r, x, axis, keep):
+    """The first place of the largest number along an axis, as a whole number."""
+    top = reduced(r, "max", x, [axis], True)
+    extent, shape = x.shape[axis], [1] * len(x.shape)
+    shape[axis] = x.shape[axis]
+    behind = torch.arange(extent, 0, -1, dtype=torch.int32).reshape(shape)  # larger in front
+    those = Value(compared(r, "eq", x, top, x.shape).name, x.shape, "i32")
+    first = binary(r, "mul", those, Known((behind, behind)))
+    first = reduced(r, "max", first, [axis], keep)
+    return binary(r, "sub", float(extent), first)
+
+
+@op("amax")
+def _amax(r, a):
+    x = r.value(a.self)
+    return largest(r, x, a.dim or list(range(len(x.shape))), a.keepdim)
+
+
+@op("argmax")
+def _argmax(r, a):
+    x = r.value(a.self)
+    if a.dim is None or isinstance(x.shape[axis_of(a.dim, x.shape)], str):
+        raise Unsupported("the place of the largest number of all rows; name another axis")
+    return place_of_largest(r, x, axis_of(a.dim, x.shape), a.keepdim)
+
+
+@op("max.dim")
+def _max(r, a):
+    x, axis = r.value(a.self), axis_of(a.dim, r.value(a.self).shape)
+    return [largest(r, x, [axis], a.keepdim), place_of_largest(r, x, axis, a.keepdim)]
 
 
 @op("softmax.int", "_softmax")

@@ -1,4 +1,4 @@
-// conv2d_backward_data: cuDNN.
+// conv2d_backward_data: cuDNN, or own kernels where each channel has a filter of its own.
 #include "backend/cuda/convolve/cudnn_convolution.h"
 #include "backend/cuda/cuda_kernel.h"
 

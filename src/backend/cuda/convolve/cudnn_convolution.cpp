@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/convolve/depthwise.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.h"
 #include "backend/variant_kernel.h"
@@ -311,6 +312,7 @@ std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, cons
       shape.x = a, shape.y = b, shape.w = out;
       break;
   }
+  if (std::unique_ptr<Kernel> own = make_depthwise(device, pass, shape)) return own;
   return std::make_unique<ConvKernel>(device, pass, shape, s.accumulate != 0);
 }
 

@@ -62,6 +62,11 @@ CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType fa
   const cublasOperation_t op_b = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b);
   cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a);
+  if (p.bias) {
+    const cublasLtEpilogue_t with_bias = CUBLASLT_EPILOGUE_BIAS;
+    cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, &with_bias,
+                                   sizeof with_bias);
+  }
   find_algorithms(most_scratch, p.alignment, most_guesses);
 }
 
@@ -112,12 +117,16 @@ Bytes CublasProduct::scratch() const {
   return own == 0 ? Bytes() : Bytes(static_cast<int64_t>(own) + kScratchAlignment);
 }
 
-void CublasProduct::run(const void* a, const void* b, void* y, std::byte* scratch) const {
+void CublasProduct::run(const void* a, const void* b, const void* bias, const void* addend, void* y,
+                        std::byte* scratch) const {
   const float one = 1;
   const Algorithm& used = algorithm();
   const auto address = reinterpret_cast<uintptr_t>(scratch) + kScratchAlignment - 1;
   void* const room = reinterpret_cast<void*>(address / kScratchAlignment * kScratchAlignment);
-  check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, y, y_, y, y_,
+  if (bias != nullptr) {
+    cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  }
+  check(cublasLtMatmul(device_.cublas, product_, &one, b, b_, a, a_, &add_, addend, y_, y, y_,
                        &used.config, used.scratch == 0 ? nullptr : room, used.scratch,
                        device_.stream),
         "a product");

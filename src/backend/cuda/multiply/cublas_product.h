@@ -1,5 +1,5 @@
 // A product of cuBLASLt's, bound to one of its algorithms: y [P,M,N] = op(a) op(b), or added into
-// y, row-major; sums have one order, in scratch of known size.
+// y or to another matrix like it, row-major; sums have one order, in scratch of known size.
 #pragma once
 
 #include <vector>
@@ -18,6 +18,7 @@ struct ProductShape {
   int64_t alignment = kArenaAlignment;  // in bytes, of the addresses of all matrices
   // Numbers from one row of a, or of y, to the next; 0: rows follow each other.
   int64_t pitch_a = 0, pitch_y = 0;
+  bool bias = false;  // a number for each of the N columns is added before y is rounded
 };
 
 // The alignment of places that are multiples of `bytes` into a buffer of an arena.
@@ -43,7 +44,13 @@ class CublasProduct {
   void use(int guess) { used_ = static_cast<size_t>(guess); }
 
   Bytes scratch() const;
-  void run(const void* a, const void* b, void* y, std::byte* scratch) const;
+  void run(const void* a, const void* b, void* y, std::byte* scratch) const {
+    run(a, b, nullptr, y, y, scratch);
+  }
+  // With a bias where the shape has one; with `add`, y is the sum of the product and `addend`, which
+  // may be y.
+  void run(const void* a, const void* b, const void* bias, const void* addend, void* y,
+           std::byte* scratch) const;
 
  private:
   struct Algorithm {

@@ -1,19 +1,8 @@
 // bias_act: one pass, biases in registers.
-#include "backend/cuda/pointwise/activation.cuh"
-#include "backend/cuda/reduce/columns.cuh"
+#include "backend/cuda/pointwise/bias.cuh"
 
 namespace thimble {
 namespace {
-
-template <class T, class Activation>
-struct AddBias {
-  using Channel = float;
-  const T* bias;
-  Activation activation;
-
-  __device__ float channel(int c) const { return widen(bias[c]); }
-  __device__ float operator()(float x, float own) const { return activation(x + own); }
-};
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const TensorType& x = s.inputs[0];

@@ -96,8 +96,7 @@ class Shortlist {
     if (step.nodes() <= kLargest) step.let_recompute();
   }
 
-  // Of a large step, beside microbatches, only the last choice of a technique may compute things again:
-  // it saves most.
+  // Of a large step, only what saves most of its activations may compute things again.
   void build_singles() {
     for (size_t t = 0; t < choices_.size(); ++t) {
       singles_.emplace_back();
@@ -106,9 +105,10 @@ class Shortlist {
         combination[t] = c;
         FitStep* const step = build(combination);
         singles_.back().push_back(step != nullptr ? std::optional(parts_of(*step)) : std::nullopt);
-        const bool may =
-            is_small_ || c == choices_[t].size() || choices_[t][c - 1].technique == "microbatch";
-        if (step != nullptr && may) let_recompute(*step);
+        const std::string_view technique = choices_[t][c - 1].technique;
+        const bool saves_most =
+            technique == "microbatch" || (technique == "precision" && c == choices_[t].size());
+        if (step != nullptr && (is_small_ || saves_most)) let_recompute(*step);
       }
     }
   }

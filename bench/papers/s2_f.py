@@ -109,7 +109,8 @@ def page(book, quick=False):
             lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: "
                       f"{NOT_RUN}."]
             continue
-        lines += [book.draw("S2-f-" + net.planned[0], picture(net, points, dense)), "",
+        lines += [book.draw("S2-f-" + net.planned[0],
+                            picture(net, points, dense, headline(book, net))), "",
                   *nearest(net, points, dense), "", *listing(book, net, quick)]
     return lines
 
@@ -145,8 +146,22 @@ def listing(book, net, quick):
     return table(["combination", *RECOMPUTED, "score", "command (`--memory BYTES`, `least`)"], rows)
 
 
-def picture(net, points, dense):
-    """Above, FLOPs; below, accuracy. Hollow: not trained yet."""
+def headline(book, net):
+    """Runs of the full schedule (S2-g): bytes, mean score, what it is."""
+    if net.metric != "test_accuracy":
+        return []
+    found = []
+    for cell in ("dense", "combined", "small"):
+        scores, figures = book.scores("S2-g", cell), book.figures("S2-g", cell)
+        if scores and "arena_bytes" in figures:
+            command = book.command("S2-g", cell).strip("`")
+            found.append((figures["arena_bytes"], 100 * sum(scores) / len(scores),
+                          f"{cell}: {figures['arena_bytes']:,} bytes; {command}"))
+    return found
+
+
+def picture(net, points, dense, full):
+    """Above, FLOPs; below, accuracy. Hollow: not trained yet. `full`: runs of the full schedule."""
     plot = Plot(f"All combinations, {net.title}", Axis("arena, bytes", log=True))
     flops = plot.panel(Axis("extra FLOPs, %"))
     colour = {"fp16": "#1f6feb", "fp32": "#d1242f"}
@@ -164,15 +179,19 @@ def picture(net, points, dense):
               marker="none", colour="#57606a")
     trained = [p for p in points if p.score is not None]
     scale = 100 if net.metric == "test_accuracy" else 1
-    if trained:
-        scores = plot.panel(Axis("test accuracy, %" if scale == 100 else "BLEU"))
-        for how, shape in zip(RECOMPUTED, ("circle", "diamond", "triangle")):
+    if trained or full:
+        lowest = min([scale * p.score for p in trained] + [score for _, score, _ in full])
+        scores = plot.panel(Axis("test accuracy, %" if scale == 100 else "BLEU",
+                                 low=min(90, lowest - 0.5) if scale == 100 else None))
+        scores.add("200 epochs (S2-g)", full, marker="diamond", colour="#8250df")
+        for how, shape in zip(RECOMPUTED, ("circle", "diamond", "triangle")) if trained else ():
             scores.add(how, [(p.bytes, scale * p.score, tip(p)) for p in trained if p.how == how],
                        line=False, marker=shape)
         best = [p for p in trained if p.within(trained, lambda q: (q.bytes, -q.score))]
-        scores.add("frontier", [(p.bytes, scale * p.score) for p in
-                                sorted(best, key=lambda p: p.bytes)],
-                   marker="none", colour="#57606a")
+        if best:
+            scores.add("frontier", [(p.bytes, scale * p.score) for p in
+                                    sorted(best, key=lambda p: p.bytes)],
+                       marker="none", colour="#57606a")
         if dense.score is not None:
             for near in NEAR if scale == 100 else (0.15, 0.5):
                 scores.level(scale * dense.score - near, f"dense - {near:g}")

@@ -56,6 +56,44 @@ PlanRequest request_above(const Residents& residents, const Graph& graph, const 
   return request;
 }
 
+// Whether the nodes of both are the same but for shapes: then a schedule of one is one of the other.
+bool same_nodes(const Graph& a, const Graph& b) {
+  return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) {
+    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs &&
+           x.accumulate == y.accumulate && x.phase == y.phase;
+  });
+}
+
+// In steps of so many nodes a search takes a second and more.
+constexpr size_t kSearchedOnce = 4'000;
+
+// The plan of a large step that only differs in shapes from the first, and is about as large: by what was
+// found for that one, where it fits.
+std::optional<Plan> as_first(const Variant& first, const Variant& variant, PlanRequest request) {
+  const auto size = [](const VariantShape& shape) {
+    return shape.rows * std::max<int64_t>(shape.length, 1);
+  };
+  request.policy = "optimal";
+  if (first.plan.policy != request.policy || request.graph.nodes.size() <= kSearchedOnce ||
+      size(variant.shape) * 10 < size(first.shape) * 9 ||
+      !same_nodes(first.model.graph, request.graph)) {
+    return std::nullopt;
+  }
+  PlanResult laid_out = lay_out_within(request, schedule_of(first.plan));
+  if (!std::holds_alternative<Plan>(laid_out)) return std::nullopt;
+  return std::get<Plan>(std::move(laid_out));
+}
+
+// A plan by one of the policies, the first that has one.
+std::optional<Plan> searched(PlanRequest request, std::span<const std::string> policies) {
+  for (const std::string& policy : policies) {
+    request.policy = policy;
+    PlanResult planned = make_plan(request);
+    if (std::holds_alternative<Plan>(planned)) return std::get<Plan>(std::move(planned));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 PlanRequest request_for(const Recipe& recipe, const Graph& graph, const Costs& costs) {
@@ -74,17 +112,14 @@ bool plan_into(const Variant& first, Variant& variant, std::span<const std::stri
   PlanRequest request = request_above(residents_of(first.model.graph, first.plan, of_step), graph,
                                       variant.costs, first.plan.arena);
   request.microbatches = microbatches;
-  for (const std::string& policy : policies) {
-    request.policy = policy;
-    PlanResult planned = make_plan(request);
-    if (!std::holds_alternative<Plan>(planned)) continue;
-    variant.plan = std::get<Plan>(std::move(planned));
-    verify_plan(graph, variant.costs, variant.plan);
-    const auto fault = find_disagreement(first.model.graph, first.plan, graph, variant.plan);
-    internal_check(!fault, "a variant does not go with the first one: " + fault.value_or(""));
-    return true;
-  }
-  return false;
+  std::optional<Plan> plan = as_first(first, variant, request);
+  if (!plan) plan = searched(request, policies);
+  if (!plan) return false;
+  variant.plan = *std::move(plan);
+  verify_plan(graph, variant.costs, variant.plan);
+  const auto fault = find_disagreement(first.model.graph, first.plan, graph, variant.plan);
+  internal_check(!fault, "a variant does not go with the first one: " + fault.value_or(""));
+  return true;
 }
 
 }  // namespace thimble

@@ -1,6 +1,7 @@
 // Variants of one model in one arena: lengths of records, sizes of microbatches, evaluation.
 #include <cmath>
 
+#include "plan/make_plan.h"
 #include "plan/verify/verify_shared_arena.h"
 #include "support/runs.h"
 #include "train/initialize.h"
@@ -46,6 +47,27 @@ TEST(Variants, LengthsShareTheArenaOfTheLongest) {
     EXPECT_EQ(find_disagreement(both.graph(), both.plan(), variant->model.graph, variant->plan),
               std::nullopt);
   }
+}
+
+// Large steps of about as many tokens are searched once: the others go by what was found.
+TEST(Variants, OfALargeStepTheFirstIsSearched) {
+  Recipe recipe;
+  recipe.model.name = "dynamicconv:width=8,inner=8,heads=2,encoder=6,decoder=6,slices=8";
+  recipe.optimizer = parse_optimizer("sgd");
+  recipe.tokens = 256;
+  recipe.lengths = {8, 16, 20};  // 256, 256 and 240 tokens
+  recipe.memory = kLeastMemory;
+  recipe.device = "null";
+  const auto planned = std::get<PlannedTraining>(plan_training(recipe));
+  EXPECT_GT(planned.graph().nodes.size(), 4'000u);
+  ASSERT_EQ(planned.variants.size(), 3u);
+  const Schedule found = schedule_of(planned.plan());
+  int alike = 0;
+  for (const auto& variant : planned.variants) {
+    EXPECT_LE(variant->plan.arena, planned.plan().arena);
+    alike += schedule_of(variant->plan) == found ? 1 : 0;
+  }
+  EXPECT_EQ(alike, 3);
 }
 
 TEST(Variants, AMisplacedEvaluationIsFound) {

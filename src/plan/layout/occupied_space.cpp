@@ -26,22 +26,33 @@ int64_t OccupiedSpace::low_fit(int first, int last, int64_t size, int64_t probes
   int64_t probes_left = probes;
   size_t agreed = 0;
   for (size_t s = 0; agreed < seen_.size(); s = s + 1 < seen_.size() ? s + 1 : 0) {
-    const Ranges& ranges = *seen_[s];
+    Seen& set = seen_[s];
     const int64_t before = offset;
-    auto it = std::upper_bound(ranges.begin(), ranges.end(), offset,
-                               [](int64_t at, const Range& range) { return at < range.end; });
-    for (; it != ranges.end() && it->begin < offset + size; ++it) offset = it->end;
+    set.skip_below(offset);
+    for (; set.next != set.end && set.next->begin < offset + size; ++set.next) {
+      offset = set.next->end;
+    }
     agreed = offset == before ? agreed + 1 : 1;
     ++probes_;
     if (--probes_left == 0) {
       int64_t top = offset;
-      for (const Ranges* set : seen_) top = std::max(top, set->back().end);
+      for (const Seen& other : seen_) top = std::max(top, (other.end - 1)->end);
       offset += align_up(Bytes((top - offset) / 2)).count;
       probes_left = probes;
       agreed = 0;
     }
   }
   return offset;
+}
+
+void OccupiedSpace::Seen::skip_below(int64_t offset) {
+  constexpr int kNear = 4;  // one step after another, before it pays to halve what is left
+  for (int i = 0; next != end && next->end <= offset; ++i, ++next) {
+    if (i < kNear) continue;
+    next = std::upper_bound(next, end, offset,
+                            [](int64_t at, const Range& range) { return at < range.end; });
+    return;
+  }
 }
 
 void OccupiedSpace::occupy(int first, int last, int64_t offset, int64_t size) {
@@ -68,10 +79,10 @@ void OccupiedSpace::add(Ranges& ranges, Range range) {
 void OccupiedSpace::collect(int node, int begin, int end, int first, int last) {
   if (last < begin || end <= first || nodes_[node].anywhere.empty()) return;
   if (first <= begin && end - 1 <= last) {
-    seen_.push_back(&nodes_[node].anywhere);
+    seen_.emplace_back(nodes_[node].anywhere);
     return;
   }
-  if (!nodes_[node].throughout.empty()) seen_.push_back(&nodes_[node].throughout);
+  if (!nodes_[node].throughout.empty()) seen_.emplace_back(nodes_[node].throughout);
   const int middle = begin + (end - begin) / 2;
   collect(2 * node, begin, middle, first, last);
   collect(2 * node + 1, middle, end, first, last);

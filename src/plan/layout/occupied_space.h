@@ -40,6 +40,14 @@ class OccupiedSpace {
     Ranges throughout;
     Ranges anywhere;
   };
+  // A set that a query has to do with: its ranges from the first on that are not passed by yet.
+  struct Seen {
+    explicit Seen(const Ranges& ranges) : next(ranges.data()), end(ranges.data() + ranges.size()) {}
+    void skip_below(int64_t offset);
+
+    const Range* next;
+    const Range* end;
+  };
 
   static void add(Ranges& ranges, Range range);
   void collect(int node, int begin, int end, int first, int last);
@@ -48,7 +56,7 @@ class OccupiedSpace {
   int slots_;
   std::vector<Node> nodes_;
   int64_t probes_ = 0;
-  std::vector<const Ranges*> seen_;  // scratch of one query
+  std::vector<Seen> seen_;  // scratch of one query
 };
 
 }  // namespace thimble

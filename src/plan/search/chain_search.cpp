@@ -84,6 +84,7 @@ class Frontier {
       rooms_.push_back(static_cast<int64_t>(room * (1 - shrink * made / total_bytes_)));
       made += static_cast<double>(block.made.count);
     }
+    buckets_per_byte_ = 1 / static_cast<double>(rooms_[0] + 1);
   }
 
   const BlockOption& option(size_t b, int o) const {
@@ -93,8 +94,13 @@ class Frontier {
     return b + 1 < blocks_.size() ? blocks_[b + 1].entering.count : 0;
   }
 
+  // brought * (buckets - 1) / (the first room + 1), without the division: the guess is off by one at most.
   size_t bucket_of(int64_t brought) const {
-    return static_cast<size_t>(brought * (buckets_ - 1) / (rooms_[0] + 1));
+    const int64_t taken = brought * (buckets_ - 1), each = rooms_[0] + 1;
+    auto bucket = static_cast<int64_t>(static_cast<double>(taken) * buckets_per_byte_);
+    if (bucket * each > taken) --bucket;
+    if ((bucket + 1) * each <= taken) ++bucket;
+    return static_cast<size_t>(bucket);
   }
 
   static bool same(const Choices& a, const Choices& b) {
@@ -212,7 +218,8 @@ class Frontier {
   // States of solve() at a block: coarser for very long chains, where segments are short.
   const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
   std::vector<int64_t> rooms_;
-  std::vector<From> from_;  // by block and bucket: how solve() got there
+  double buckets_per_byte_ = 0;  // over buckets_ - 1
+  std::vector<From> from_;       // by block and bucket: how solve() got there
   std::vector<ChainPoint> points_;
 };
 

@@ -13,6 +13,9 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 // What is a little beyond: limits are exclusive.
 double just_above(double seconds) { return seconds * (1 + 1e-12); }
 
+// REQUIRES: it is not exact.
+Tier milder_than(Tier tier) { return tier == Tier::approximate ? Tier::equivalent : Tier::exact; }
+
 // With what they cannot count as less than within the budget, the most promising first.
 std::vector<std::pair<double, FitStep*>> promising(const std::vector<FitStep*>& steps,
                                                    Bytes budget) {
@@ -65,14 +68,16 @@ double FitSearch::fastest_within(Bytes budget) {
 }
 
 std::optional<FitSearch::Pick> FitSearch::not_set_aside(FitStep& step, Bytes budget, double limit) {
-  const auto is_set_aside = [&](const FitStep::Pick& pick) {
-    if (step.tier() == Tier::exact) return false;
-    const Tier milder = static_cast<Tier>(static_cast<int>(step.tier()) - 1);
-    return best_up_to(milder, pick.arena, just_above(kNearTie * pick.seconds)).has_value();
-  };
-  for (auto pick = step.within(budget); pick && step.counted(pick->seconds) <= limit;
-       pick = step.within(pick->arena - Bytes(1))) {
-    if (!is_set_aside(*pick)) return Pick{*pick, &step};
+  auto pick = step.within(budget);
+  while (pick && step.counted(pick->seconds) <= limit) {
+    std::optional<Pick> milder;
+    if (step.tier() != Tier::exact) {
+      milder =
+          best_up_to(milder_than(step.tier()), pick->arena, just_above(kNearTie * pick->seconds));
+    }
+    if (!milder) return Pick{*pick, &step};
+    // So are all plans between: they are no faster.
+    pick = step.within(milder->arena - Bytes(1));
   }
   return std::nullopt;
 }
@@ -86,7 +91,7 @@ std::optional<FitSearch::Pick> FitSearch::best_up_to(Tier tier, Bytes budget, do
   }
   std::optional<Pick> best;
   if (tier != Tier::exact) {
-    best = best_up_to(static_cast<Tier>(static_cast<int>(tier) - 1), budget, limit);
+    best = best_up_to(milder_than(tier), budget, limit);
   }
   for (const auto& [bound, step] : promising(of(tier), budget)) {
     if (bound >= limit || (best && bound > best->counted())) break;

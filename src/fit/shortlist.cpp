@@ -47,6 +47,7 @@ class Shortlist {
         choices_(choices),
         backend_(backend),
         share_(plain->costs().share),
+        is_small_(plain->nodes() < 4000),
         plain_(parts_of(*plain)) {
     steps_.push_back(std::move(plain));
   }
@@ -62,7 +63,7 @@ class Shortlist {
       let_smallest_recompute();
     } else {
       for (const Combination& combination : all) {
-        if (FitStep* const step = build(combination)) step->let_recompute();
+        if (FitStep* const step = build(combination)) let_recompute(*step);
       }
     }
     return std::move(steps_);
@@ -80,22 +81,34 @@ class Shortlist {
     if (!fresh) return at->second;
     try {
       Candidate candidate = changed(typed_, changes);
-      candidate.recomputes = changes.size() == 1;
+      candidate.recomputes = false;
       steps_.push_back(std::make_unique<FitStep>(std::move(candidate), backend_, share_));
       at->second = steps_.back().get();
+      at->second->let_go();
     } catch (const UserError&) {  // says why, to whoever types it
     }
     return at->second;
   }
 
+  // A planner of larger ones would take too long.
+  static void let_recompute(FitStep& step) {
+    constexpr size_t kLargest = 12'000;
+    if (step.nodes() <= kLargest) step.let_recompute();
+  }
+
+  // Of a large step, beside microbatches, only the last choice of a technique may compute things again:
+  // it saves most.
   void build_singles() {
     for (size_t t = 0; t < choices_.size(); ++t) {
       singles_.emplace_back();
       for (size_t c = 1; c <= choices_[t].size(); ++c) {
         Combination combination(choices_.size(), 0);
         combination[t] = c;
-        const FitStep* const step = build(combination);
+        FitStep* const step = build(combination);
         singles_.back().push_back(step != nullptr ? std::optional(parts_of(*step)) : std::nullopt);
+        const bool may =
+            is_small_ || c == choices_[t].size() || choices_[t][c - 1].technique == "microbatch";
+        if (step != nullptr && may) let_recompute(*step);
       }
     }
   }
@@ -221,7 +234,7 @@ class Shortlist {
   bool may_build_more() const {
     constexpr size_t kNodes = 60'000;
     size_t nodes = 0;
-    for (const auto& step : steps_) nodes += step->graph().nodes.size();
+    for (const auto& step : steps_) nodes += step->nodes();
     return nodes < kNodes;
   }
 
@@ -270,7 +283,7 @@ class Shortlist {
       for (const auto& [least, combination] : smallest_first) {
         if (count == 0) return;
         if (!is_such(*combination)) continue;
-        built_[*combination]->let_recompute();
+        let_recompute(*built_[*combination]);
         --count;
       }
     };
@@ -285,6 +298,7 @@ class Shortlist {
   const Choices& choices_;
   Backend& backend_;
   const double share_;
+  const bool is_small_;
   const Parts plain_;
   std::vector<std::unique_ptr<FitStep>> steps_;
   std::map<Combination, FitStep*> built_;

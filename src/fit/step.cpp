@@ -47,19 +47,36 @@ std::vector<ValueId> bytes_owners(const Graph& graph) {
 
 }  // namespace
 
+FitStep::Built::Built(const Recipe& recipe, Backend& backend, double share)
+    : training(graph_of(recipe)),
+      costs(scaled_costs(recipe, training.model.graph, backend, share)),
+      request(without_budget(request_for(recipe, training.model.graph, costs))) {}
+
 FitStep::FitStep(Candidate candidate, Backend& backend, double share)
     : candidate_(std::move(candidate)),
-      training_(graph_of(candidate_.recipe)),
-      costs_(scaled_costs(candidate_.recipe, graph(), backend, share)),
-      request_(without_budget(request_for(candidate_.recipe, graph(), costs_))) {
-  once_cost_ = cost_of(request_, schedule_once(request_));
+      backend_(backend),
+      share_(share),
+      nodes_(graph().nodes.size()),
+      is_optimal_(request().policy == "optimal"),
+      once_cost_(cost_of(request(), schedule_once(request()))) {
   find_bounds();
+}
+
+const FitStep::Built& FitStep::built() const {
+  if (!built_) built_ = std::make_unique<Built>(candidate_.recipe, backend_, share_);
+  return *built_;
+}
+
+void FitStep::let_go() const {
+  if (!planner_) built_.reset();
 }
 
 const FitStep::Pick& FitStep::once() const {
   if (!once_) {
-    const Plan plan = lay_out(request_, schedule_once(request_));
+    const bool was_there = built_ != nullptr;
+    const Plan plan = lay_out(request(), schedule_once(request()));
     once_ = {plan.predicted_seconds, plan.arena};
+    if (!was_there) let_go();
   }
   return *once_;
 }
@@ -86,7 +103,7 @@ void FitStep::find_bounds() {
   for (size_t n = 0; n < graph().nodes.size(); ++n) {
     const Node& node = graph().nodes[n];
     if (node.op->view) continue;
-    Bytes needs = align_up(costs_.nodes[n].workspace);
+    Bytes needs = align_up(costs().nodes[n].workspace);
     std::set<ValueId> read;
     for (const ValueId input : node.inputs) {
       const ValueId bytes = owner[input.at()];
@@ -104,7 +121,7 @@ void FitStep::find_bounds() {
   for (const NodeId id : pass.nodes) {
     const Node& node = graph()[id];
     if (node.op->view || node.mark == Mark::recompute) continue;
-    Kept kept = {costs_.nodes[id.at()].seconds * request_.microbatches, {}};
+    Kept kept = {costs().nodes[id.at()].seconds * request().microbatches, {}};
     bool again = true;
     for (const ValueId output : node.outputs) {
       if (!pass.read_backward[output.at()] || owner[output.at()] != output) continue;
@@ -141,18 +158,18 @@ double FitStep::least_seconds(Bytes budget) const {
 }
 
 OptimalPlanner& FitStep::planner() {
-  if (!planner_) planner_ = std::make_unique<OptimalPlanner>(request_);
+  if (!planner_) planner_ = std::make_unique<OptimalPlanner>(request());
   return *planner_;
 }
 
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
-  if (is_optimal() && keeps_within(budget)) return once();
+  if (is_optimal_ && keeps_within(budget)) return once();
   if (budget < least_arena() || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
-  if (!is_optimal()) {
-    PlanRequest request = request_;
-    request.budget = budget;
-    const PlanResult result = make_plan(request);
+  if (!is_optimal_) {
+    PlanRequest asked = request();
+    asked.budget = budget;
+    const PlanResult result = make_plan(asked);
     const auto* const plan = std::get_if<Plan>(&result);
     if (plan == nullptr) return std::nullopt;
     return Pick{plan->predicted_seconds, plan->arena};
@@ -167,25 +184,25 @@ FitStep::Pick FitStep::smallest() {
   if (smallest_) return *smallest_;
   if (!candidate_.recomputes) {
     smallest_ = once();
-  } else if (is_optimal()) {
+  } else if (is_optimal_) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
     smallest_ = {pick.seconds, pick.arena};
   } else {
-    PlanRequest request = request_;
-    request.budget = kLeastMemory;
-    const Plan plan = std::get<Plan>(make_plan(request));
+    PlanRequest asked = request();
+    asked.budget = kLeastMemory;
+    const Plan plan = std::get<Plan>(make_plan(asked));
     smallest_ = {plan.predicted_seconds, plan.arena};
   }
   return *smallest_;
 }
 
 Schedule FitStep::schedule_of(const Pick& pick) {
-  if (!is_optimal()) {
-    PlanRequest request = request_;
-    request.budget = pick.arena;
-    return thimble::schedule_of(std::get<Plan>(make_plan(request)));
+  if (!is_optimal_) {
+    PlanRequest asked = request();
+    asked.budget = pick.arena;
+    return thimble::schedule_of(std::get<Plan>(make_plan(asked)));
   }
-  if (pick.arena >= once_peak() && pick.arena >= once().arena) return schedule_once(request_);
+  if (pick.arena >= once_peak() && pick.arena >= once().arena) return schedule_once(request());
   return *planner().choose(pick.arena).schedule;
 }
 

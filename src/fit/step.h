@@ -1,5 +1,6 @@
 // A candidate's step: what it costs when everything is computed once, what no plan of it can be below,
-// and, when that is not enough to know, its planner. All of it is made when it is first asked for.
+// and, when that is not enough to know, its planner. Its graph is there only while it is asked about: many
+// candidates take little memory.
 #pragma once
 
 #include <memory>
@@ -21,9 +22,12 @@ class FitStep {
   FitStep& operator=(const FitStep&) = delete;
 
   const Candidate& candidate() const { return candidate_; }
-  const Graph& graph() const { return training_.model.graph; }
-  const Costs& costs() const { return costs_; }
-  const PlanRequest& request() const { return request_; }
+  size_t nodes() const { return nodes_; }
+  // Made again where they were let go; there until it is asked to let go.
+  const Graph& graph() const { return built().training.model.graph; }
+  const Costs& costs() const { return built().costs; }
+  const PlanRequest& request() const { return built().request; }
+  void let_go() const;
   Tier tier() const { return candidate_.tier; }
   // What a plan of it counts as, beside others of its tier.
   double counted(double seconds) const { return seconds * (1 + candidate_.harm); }
@@ -63,15 +67,27 @@ class FitStep {
     Bytes bytes;
   };
 
+  // The request refers to the other two.
+  struct Built {
+    TrainingGraph training;
+    Costs costs;
+    PlanRequest request;
+    Built(const Recipe& recipe, Backend& backend, double share);
+    Built(const Built&) = delete;
+    Built& operator=(const Built&) = delete;
+  };
+
+  const Built& built() const;
   void find_bounds();
-  bool is_optimal() const { return request_.policy == "optimal"; }
   OptimalPlanner& planner();
 
   Candidate candidate_;
-  TrainingGraph training_;
-  Costs costs_;
-  const PlanRequest request_;
-  ScheduleCost once_cost_;
+  Backend& backend_;
+  const double share_;
+  mutable std::unique_ptr<Built> built_;  // or let go
+  const size_t nodes_;
+  const bool is_optimal_;
+  const ScheduleCost once_cost_;
   mutable std::optional<Pick> once_;  // when it was asked for
   Bytes persistent_, carried_, largest_call_;
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again

@@ -4,7 +4,6 @@
 """
 
 import torch
-import torch.nn.functional as F
 import torchvision
 from torch import nn
 
@@ -30,23 +29,6 @@ def of_torchvision(name, size=64, **settings):
         ),
         size,
     )
-
-
-def with_heads(output, target):
-    """Of nets with auxiliary heads, which give them in training alone."""
-    if isinstance(output, torch.Tensor):
-        return F.cross_entropy(output, target)
-    main, *others = [head for head in output if head is not None]
-    return F.cross_entropy(main, target) + 0.3 * sum(F.cross_entropy(o, target) for o in others)
-
-
-def heads(name, size):
-    def build(full):
-        settings = dict(num_classes=CLASSES, aux_logits=True, init_weights=False)
-        module = without_drops(getattr(torchvision.models, name)(**settings))
-        return module, with_heads, images(size)
-
-    return build
 
 
 def of_segmentation(name, size=64, **settings):
@@ -120,8 +102,8 @@ TORCHVISION = {
     "mnasnet": of_torchvision("mnasnet0_5"),
     "regnet_x": of_torchvision("regnet_x_400mf"),
     "regnet_y": of_torchvision("regnet_y_400mf"),
-    "googlenet": heads("googlenet", 64),
-    "inception_v3": heads("inception_v3", 128),
+    "googlenet": of_torchvision("googlenet", aux_logits=False, init_weights=False),
+    "inception_v3": of_torchvision("inception_v3", 128, aux_logits=False, init_weights=False),
     "efficientnet_v2_s": of_torchvision("efficientnet_v2_s", stochastic_depth_prob=0),
     "swin_v2": swin_v2,
     "maxvit": maxvit,

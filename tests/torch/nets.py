@@ -1,6 +1,7 @@
 """The nets that are exported, planned and trained beside PyTorch: name -> (module, loss, batch).
 
-Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published. Dropout is off, since two programs draw other random bits.
+Tiny: a few blocks, small images, so that twenty steps take seconds. `full=True`: as published. Dropout is
+off, since two programs draw other random bits.
 """
 
 import torch

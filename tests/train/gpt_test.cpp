@@ -119,6 +119,7 @@ TEST(Gpt, OnlyLayersOfBlocksAreSparse) {
     for (const bool master : {false, true}) {
       ModelOptions options = {.name = name, .batch = 1};
       if (master) options.storage = DType::bf16, options.master = true;
+      complete_model(options, master);  // on a GPU, too
       Graph graph = build_model(options).graph;
       sparsify(graph, {.density = 0.5});
       std::set<std::string> names;

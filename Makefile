@@ -8,7 +8,7 @@ JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
 # Without ccache, some folders are compiled several files at a time: a fifth less work from nothing.
-UNITY ?= $(if $(LAUNCHER),OFF,ON)
+UNITY ?= $(if $(LAUNCHER)$(filter-out release,$(PRESET)),OFF,ON)
 
 # The CUDA backend is compiled where there is a GPU, for the card at hand. Elsewhere CUDA=ON compiles it
 # for one architecture; AUTO does so where CUDA's toolkit is, as CI does.

@@ -7,6 +7,8 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+# Without ccache, some folders are compiled several files at a time: a fifth less work from nothing.
+UNITY ?= $(if $(LAUNCHER)$(filter-out release,$(PRESET)),OFF,ON)
 
 # The CUDA backend is compiled where there is a GPU, for the card at hand. Elsewhere CUDA=ON compiles it
 # for one architecture; AUTO does so where CUDA's toolkit is, as CI does.
@@ -52,7 +54,7 @@ setup:
 
 configure: setup
 	@mkdir -p build
-	@cmake --preset $(PRESET) $(LAUNCHER) -DTHIMBLE_CUDA=$(CUDA) \
+	@cmake --preset $(PRESET) $(LAUNCHER) -DTHIMBLE_CUDA=$(CUDA) -DTHIMBLE_UNITY=$(UNITY) \
 	        -DCMAKE_CUDA_ARCHITECTURES=$(ARCHITECTURE) >build/$(PRESET).log 2>&1 || { cat build/$(PRESET).log; exit 1; }
 
 build: configure

@@ -11,8 +11,9 @@
 namespace thimble {
 namespace {
 
-constexpr SvgChart::Box kBox = {.left = 76, .top = 48, .width = 660, .height = 320};
-constexpr std::array<std::string_view, 4> kColours = {"#3b5bdb", "#d9644a", "#2a9d8f", "#8a63d2"};
+constexpr SvgChart::Box kCurvesBox = {.left = 76, .top = 48, .width = 660, .height = 320};
+constexpr std::array<std::string_view, 4> kCurveColours = {"#3b5bdb", "#d9644a", "#2a9d8f",
+                                                           "#8a63d2"};
 constexpr size_t kMostCorners = 1200;
 
 struct Range {
@@ -57,12 +58,12 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
   values.low = distance * std::floor(values.low / distance);
   values.high = distance * std::ceil(values.high / distance + 1e-9);
 
-  SvgChart chart(title, kBox, 24, 78);
+  SvgChart chart(title, kCurvesBox, 24, 78);
   chart.y_axis(values.low, values.high, decimal_ticks(values.low, values.high, 6), "");
   chart.x_axis(0, steps.high, decimal_ticks(0, steps.high, 8), "step");
   std::vector<std::pair<std::string, std::string>> names;
   for (size_t i = 0; i < curves.size(); ++i) {
-    const std::string_view colour = kColours[i % kColours.size()];
+    const std::string_view colour = kCurveColours[i % kCurveColours.size()];
     chart.add(
         fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
                     "stroke-width=\"1.6\" stroke-linejoin=\"round\"/>\n",

@@ -12,8 +12,8 @@
 namespace thimble {
 namespace {
 
-constexpr SvgChart::Box kBox = {.left = 76, .top = 52, .width = 660, .height = 340};
-constexpr double kRight = 24, kBottom = 50;
+constexpr SvgChart::Box kFrontierBox = {.left = 76, .top = 52, .width = 660, .height = 340};
+constexpr double kFrontierRight = 24, kFrontierBottom = 50;
 
 double log_bytes(const FrontierPoint& point) {
   return std::log2(static_cast<double>(std::max<int64_t>(1, point.arena.count)));
@@ -49,7 +49,7 @@ SvgChart chart_of(const std::string& title, const std::vector<FrontierPoint>& po
   const double distance = round_distance(most_time - least_time, 5);
   const double bottom = distance * std::floor(least_time / distance);
   const double top = distance * std::ceil(most_time / distance + 0.05);
-  SvgChart chart(title, kBox, kRight, kBottom);
+  SvgChart chart(title, kFrontierBox, kFrontierRight, kFrontierBottom);
   chart.y_axis(bottom, top, decimal_ticks(bottom, top, 6), "milliseconds a step");
   chart.x_axis(least_memory, most_memory, memory_ticks(least_memory, most_memory), "arena", true);
   return chart;
@@ -74,7 +74,9 @@ class Labels {
     for (const auto& [right, dy] :
          {std::pair(true, -8.0), {true, 18.0}, {false, -8.0}, {false, 18.0}}) {
       const Box box = {right ? x + 6 : x - 6 - width, y + dy, width};
-      const bool inside = box.x > kBox.left && box.x + box.width < kBox.left + kBox.width + kRight;
+      const bool inside =
+          box.x > kFrontierBox.left &&
+          box.x + box.width < kFrontierBox.left + kFrontierBox.width + kFrontierRight;
       if (!inside || std::ranges::any_of(boxes_, [&](const Box& b) { return overlap(b, box); })) {
         continue;
       }

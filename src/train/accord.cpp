@@ -10,8 +10,6 @@
 namespace thimble {
 namespace {
 
-using nlohmann::json;
-
 // Fields that may differ from machine to machine.
 constexpr std::array<const char*, 2> kOfOneMachine = {"data_dir", "costs"};
 
@@ -25,7 +23,7 @@ size_t first_other(const std::vector<std::string>& texts) {
 
 // "batch = 32, there 64".
 std::string first_difference(const std::string& own, const std::string& of_first) {
-  const json here = json::parse(own), there = json::parse(of_first);
+  const nlohmann::json here = nlohmann::json::parse(own), there = nlohmann::json::parse(of_first);
   for (const auto& [key, value] : there.items()) {
     if (here.contains(key) && here[key] == value) continue;
     return fmt::format("{} = {}, there {}", key,
@@ -42,7 +40,7 @@ void check_terms(Communicator& ranks, const Terms& own) {
     user_error("rank {} runs {}, and rank 0 runs {}; start the same program everywhere", k,
                programs[k], programs[0]);
   }
-  json recipe = own.recipe;
+  nlohmann::json recipe = own.recipe;
   for (const char* key : kOfOneMachine) recipe.erase(key);
   const std::vector<std::string> recipes = gathered(ranks, json_text(recipe));
   if (const size_t k = first_other(recipes); k > 0) {
@@ -54,7 +52,7 @@ void check_terms(Communicator& ranks, const Terms& own) {
   const std::vector<std::string> data = gathered(ranks, json_text(own.data));
   if (const size_t k = first_other(data); k > 0) {
     user_error("rank {} reads other data than rank 0: {}; give all ranks the same files", k,
-               difference_of_data(json::parse(data[0]), json::parse(data[k])));
+               difference_of_data(nlohmann::json::parse(data[0]), nlohmann::json::parse(data[k])));
   }
 }
 
@@ -62,7 +60,7 @@ void check_plans(Communicator& ranks, const Variants& training, const Variants& 
   Sha256 hash;
   for (const Variants* variants : {&training, &evaluation}) {
     for (const auto& variant : *variants) {
-      json plan = to_json(variant->plan);
+      nlohmann::json plan = to_json(variant->plan);
       plan.erase("costs");  // where times come from; what matters is what they chose
       plan.erase("predicted_seconds");
       const std::string text = json_text(plan);

@@ -46,7 +46,7 @@ std::string read_header_text(const ReadFile& file) {
 }
 
 // What is written to the file, and to the hash where there is one.
-struct Output {
+struct HashedFile {
   AtomicFile file;
   Sha256* hash;
 
@@ -109,7 +109,7 @@ void write_safetensors(const std::string& path, std::span<const TensorToWrite> t
   const std::string text = print_safetensors_header(header);
   internal_check(text.size() <= kMaxHeaderBytes, "write_safetensors: the header is too long");
 
-  Output out{AtomicFile(path), hash};
+  HashedFile out{AtomicFile(path), hash};
   out.write(little_endian(text.size()));
   out.write(std::as_bytes(std::span(text)));
   std::vector<std::byte> chunk;

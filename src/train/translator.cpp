@@ -12,7 +12,7 @@ namespace {
 // A translation may be so much longer than what it is one of.
 int64_t longest_translation(int64_t source) { return 2 * source + 10; }
 
-const Output& logits_of(const Model& model) {
+const Output& logits_output(const Model& model) {
   const auto found = std::ranges::find(model.outputs, "logits", &Output::name);
   const auto has = [&](const char* field) {
     return std::ranges::find(model.feeds, field, &Feed::field) != model.feeds.end();
@@ -35,7 +35,7 @@ Translator::Translator(TrainedModel& trained, const BeamOptions& options)
   variants_ = plan_generation(trained.planned(), options.beam);
   std::ranges::sort(variants_, {}, [](const auto& variant) { return variant->shape.length; });
   for (const auto& variant : variants_) {
-    logits_of(variant->model);
+    logits_output(variant->model);
     bound_.push_back(trained.bind(*variant));
   }
 }
@@ -58,7 +58,7 @@ void Translator::run_batch(BoundVariant& variant, std::span<const std::vector<in
   const Model& model = variant.model();
   const auto rows = static_cast<size_t>(variant.variant().shape.rows);
   const auto length = static_cast<size_t>(variant.variant().shape.length);
-  const Value& logits = model.graph[logits_of(model).value];
+  const Value& logits = model.graph[logits_output(model).value];
   const auto vocabulary = static_cast<size_t>(logits.type.shape.back());
   logits_.resize(rows * vocabulary);
   const auto width = static_cast<size_t>(options_.beam);
@@ -87,7 +87,7 @@ void Translator::run_batch(BoundVariant& variant, std::span<const std::vector<in
     program.run();
     with_float_type(logits.type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const std::span<T> made = program.view<T>(logits_of(model).value);
+      const std::span<T> made = program.view<T>(logits_output(model).value);
       for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(made[i]);
     });
     for (size_t t = 0; t < tasks.size(); ++t) {

@@ -56,7 +56,7 @@ double FitSearch::fastest_within(Bytes budget) {
   double fastest = kAny;
   for (const FitStep* step : chosen_from_) {  // what is known without a planner
     const double once = step->counted(step->once_seconds());
-    if (once < fastest && step->keeps_within(budget)) fastest = once;
+    if (once < fastest && step->is_optimal() && step->keeps_within(budget)) fastest = once;
   }
   for (const auto& [bound, step] : promising(chosen_from_, budget)) {
     if (bound >= fastest) break;

@@ -36,7 +36,8 @@ std::vector<TechniqueShare> shares_of(const Recipe& typed, const FitSearch::Pick
     }
   }
   if (pick.arena != before.arena || pick.seconds != before.seconds) {
-    add({.what = "recomputation", .flags = "--planner optimal", .tier = "exact"}, pick);
+    const std::string flags = "--planner " + pick.step->candidate().recipe.planner;
+    add({.what = "recomputation", .flags = flags, .tier = "exact"}, pick);
   }
   return shares;
 }

@@ -59,6 +59,7 @@ FitStep::FitStep(Candidate candidate, Backend& backend, double share)
       nodes_(graph().nodes.size()),
       is_optimal_(request().policy == "optimal"),
       once_cost_(cost_of(request(), schedule_once(request()))) {
+  if (!is_optimal_) let_recompute();  // a policy by name does as it does
   find_bounds();
 }
 

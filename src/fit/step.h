@@ -58,6 +58,8 @@ class FitStep {
   Pick smallest();
   // How the plan within that arena, its own, goes.
   Schedule schedule_of(const Pick& pick);
+  // Whether it may be planned in any way; else by the policy that was typed.
+  bool is_optimal() const { return is_optimal_; }
   bool was_planned() const { return planner_ != nullptr; }
 
  private:

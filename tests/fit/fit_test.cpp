@@ -182,6 +182,25 @@ TEST(Fit, IsEquivalentWhereNothingElseIsSaid) {
   EXPECT_EQ(std::get<Fitted>(result).training.microbatches.count(), 1);
 }
 
+// Such a plan computes things again in any budget.
+TEST(Fit, APolicyThatWasTypedPlansEveryCombination) {
+  for (const auto& [tier, which] :
+       {std::pair("exact", Tier::exact), {"approximate", Tier::approximate}}) {
+    Settings said = with_tier(small_nets()[1].said, tier);
+    said["planner"] = "sqrt_segments";
+    Fit fit(recipe_of(said), said);
+    const Bytes least = fit.smallest(which).arena;
+    for (const Bytes budget : {Bytes(int64_t{1} << 40), least}) {
+      const auto result = fit.within(budget);
+      ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << tier << " " << budget.count;
+      const PlannedTraining& training = std::get<Fitted>(result).training;
+      EXPECT_EQ(training.recipe.planner, "sqrt_segments");
+      EXPECT_LE(training.plan().arena, budget);
+    }
+    EXPECT_TRUE(std::holds_alternative<DoesNotFit>(fit.within(least - Bytes(1))));
+  }
+}
+
 TEST(Fit, ATypedTechniqueMayGoBeyondTheTierOfTheSearch) {
   Settings said = small_nets()[0].said;
   said["precision"] = "bf16";

@@ -50,6 +50,19 @@ class Grows(nn.Module):
         return x[x[:, 0] > 0]
 
 
+class Remembers(nn.Module):
+    """A mean over all steps so far, which the exported graph would forget."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        self.mean.mul_(0.9).add_(0.1 * x.mean(0))
+        return self.layer(x - self.mean)
+
+
 class Views(nn.Module):
     def __init__(self):
         super().__init__()
@@ -79,6 +92,7 @@ check(
 text = said(Branches(), F.mse_loss, batch)
 check("cannot trace" in text and "torch.where" in text, "a branch on numbers")
 check(said(Grows(), F.mse_loss, batch) != "", "a shape that depends on numbers")
+check("the buffer 'mean'" in said(Remembers(), F.mse_loss, batch), "a buffer that is changed")
 check("in place" in said(Views(), F.mse_loss, batch), "a view of what is changed in place")
 check(
     "float16" in said(nn.Linear(4, 4), F.mse_loss, (batch[0].half(), batch[1])),

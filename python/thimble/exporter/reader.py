@@ -212,6 +212,7 @@ class Reader:
         skipped = name.startswith(("aten::_assert", "aten::sym_constrain"))
         if skipped:
             return None
+        self._check_buffer(name, a, items)
         if (
             not any(isinstance(item, Value) for item in items)
             and name not in ops.DRAWS
@@ -231,6 +232,16 @@ class Reader:
                 self._check_in_place(a, base)
                 base = self._put_back(base, self.env[0][base][0])
         return result
+
+    def _check_buffer(self, name, node, items):
+        """Numbers that a net keeps from step to step would be those of the first in all of them."""
+        if _out_of_place(name) == name or node.all_input_nodes[:1] != list(node.args[:1]):
+            return
+        kept = items[0]
+        if isinstance(kept, Buffer) and kept.tensor.is_floating_point():
+            raise Unsupported(
+                f"changes the buffer '{kept.name}' from step to step; only the statistics of batch norms can be"
+            )
 
     def _put_back(self, part, changed):
         """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""

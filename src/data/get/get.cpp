@@ -72,16 +72,17 @@ void unpack_gzip(const std::string& path) {
 void unpack(const std::string& path, Unpack how, const std::string& folder) {
   if (how == Unpack::none) return;
   if (how == Unpack::gzip) return unpack_gzip(path);
-  const std::vector<std::string> words =
+  std::vector<std::string> words =
       how == Unpack::tar ? std::vector<std::string>{"tar", "-xf", path, "-C", folder}
                          : std::vector<std::string>{"unzip", "-q", "-o", path, "-d", folder};
   std::string said;
   int status = run_program(words, said);
   if (status == 127 && how != Unpack::tar) {
-    status = run_program({"python3", "-m", "zipfile", "-e", path, folder}, said);
+    words = {"python3", "-m", "zipfile", "-e", path, folder};
+    status = run_program(words, said);
   }
-  user_check(status != 127, "there is no `{}` program to unpack '{}' with; install it", words[0],
-             path);
+  user_check(status != 127, "there is no `{}` program to unpack '{}' with; install it",
+             how == Unpack::tar ? "tar" : "unzip", path);
   user_check(status == 0, "'{}' cannot be unpacked: {} ended with {}; get it again", path, words[0],
              status);
 }

@@ -227,10 +227,12 @@ def _rand(r, a):
         add = next(iter(node.users), None)
         floor = next(iter(add.users), None) if add is not None and len(node.users) == 1 else None
         adds = floor is not None and add.target is torch.ops.aten.add.Tensor
-        if not adds or "aten.floor" not in str(floor.target):
+        floors = (torch.ops.aten.floor.default, torch.ops.aten.floor_.default)
+        numbers = [item for item in add.args if isinstance(item, (int, float))] if adds else []
+        if len(numbers) != 1 or floor.target not in floors:
             raise Unsupported("random numbers; dropout and stochastic depth can be")
         chains.append((add, floor))
-    share = next(float(item) for item in chains[0][0].args if isinstance(item, (int, float)))
+        share = float(numbers[0])
     mask = r.emit("drop_mask", [], a.shape, p=1 - share)
     mask = r.emit("mul", [mask, share], a.shape)
     for nodes in chains:

@@ -7,7 +7,7 @@ import torch
 from ..values import ROWS, Known, Unsupported, depends_on_rows
 from .registry import op, reshaped
 from .shapes import sliced
-from .elements import compared
+from .elements import binary, compared
 
 
 @op("embedding")
@@ -19,7 +19,7 @@ def _embedding(r, a):
 def _from_the_front(index, extent):
     """Known places of an axis, counted from its front; a known mask is the places it lets through."""
     tensors = [t.nonzero().flatten() if t.dtype == torch.bool else t for t in index.tensors]
-    return Known(tuple(torch.where(t < 0, t + extent, t) for t in tensors))
+    return Known(tuple(torch.where(t < 0, t + extent, t).long().cpu() for t in tensors))
 
 
 def _taken(r, x, axis, index, shape):
@@ -68,7 +68,7 @@ def _index(r, a):
 def _is_every_row(index) -> bool:
     """0, 1, 2, ... up to the last row, along one axis."""
     return isinstance(index, Known) and all(
-        torch.equal(tensor.flatten(), torch.arange(rows))
+        torch.equal(tensor.flatten().long().cpu(), torch.arange(rows))
         for tensor, rows in zip(index.tensors, ROWS)
     )
 
@@ -93,11 +93,15 @@ def _taken_of_rows(r, x, rows, places, shape):
     places = r.value(places)
     if places.shape != ["rows"] or len(x.shape) != 3 or x.dtype != "f32":
         raise Unsupported("other places of every row; one number a row of [rows,T,C] can be")
-    numbers = torch.arange(x.shape[1], dtype=torch.float32)
-    chosen = compared(
-        r, "eq", reshaped(r, places, ["rows", 1, 1]), Known((numbers, numbers)), ["rows", 1, x.shape[1]]
-    )
-    chosen = r.emit("cast", [chosen], chosen.shape)
+    places = reshaped(r, places, ["rows", 1, 1])
+
+    def standing_for(numbers):
+        same = compared(r, "eq", places, Known((numbers, numbers)), ["rows", 1, x.shape[1]])
+        return r.emit("cast", [same], same.shape)
+
+    front = torch.arange(x.shape[1], dtype=torch.float32)
+    # A place counted from the end, -1 for the last, stands for the same one.
+    chosen = binary(r, "add", standing_for(front), standing_for(front - x.shape[1]))
     return reshaped(r, r.emit("matmul", [chosen, x], ["rows", 1, x.shape[2]]), shape)
 
 

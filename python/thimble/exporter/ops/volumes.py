@@ -9,6 +9,11 @@ from .shapes import sliced
 from .sums import reduced
 
 
+# Frames before the first and behind the last: below what a net computes, and a number in 16 bits, too, where the
+# lowest of 32 bits would be infinite, and infinite times zero none.
+FAR_BELOW = -6.0e4
+
+
 def frames_of(r, x):
     """[N,C,T,H,W] as images [N*T,C,H,W]."""
     n, c, t, h, w = x.shape
@@ -19,15 +24,24 @@ def frames_of(r, x):
 def volume_of(r, images, frames):
     """The other way round."""
     nt, c, h, w = images.shape
-    n = _times_rows(nt, 1 / frames)
+    n = _parts_of_rows(nt, frames)
     apart = reshaped(r, images, [n, frames, c, h, w])
     return r.emit("permute", [apart], [n, c, frames, h, w], axes=[0, 2, 1, 3, 4])
 
 
 def _times_rows(extent, factor):
     if not isinstance(extent, str):
-        return int(extent * factor)
-    count = round(int(extent.partition("*")[2] or 1) * factor)
+        return extent * factor
+    return _rows(int(extent.partition("*")[2] or 1) * factor)
+
+
+def _parts_of_rows(extent, parts):
+    if not isinstance(extent, str):
+        return extent // parts
+    return _rows(int(extent.partition("*")[2] or 1) // parts)
+
+
+def _rows(count):
     return "rows" if count == 1 else f"rows*{count}"
 
 
@@ -102,7 +116,7 @@ def _max_pool3d(r, a):
     def larger(x, y):
         return masked(r, compared(r, "lt", x, y, x.shape), y, x)
 
-    return _pool(r, a, "max_pool", -3.0e38, larger)
+    return _pool(r, a, "max_pool", FAR_BELOW, larger)
 
 
 @op("avg_pool3d")

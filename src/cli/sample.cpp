@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct SampleFlags {
   std::string run, prompt = "\n", weights, data_dir, device;
   int64_t length = 256;
   SampleOptions how;
@@ -44,7 +44,7 @@ std::string numbers_text(std::span<const int32_t> tokens) {
   return fmt::format("{}", fmt::join(tokens, " "));
 }
 
-int run(const Flags& flags) {
+int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
   if (!flags.device.empty()) recipe.device = flags.device;
@@ -78,7 +78,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_sample(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SampleFlags>();
   CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
   command
       ->add_option("run", flags->run,

@@ -373,7 +373,7 @@ class Reader:
                 op,
                 [self._operand(item) for item in inputs],
                 [value.name for value in values],
-                {name: value for name, value in attrs.items() if value is not None},
+                {name: ops.finite(value) for name, value in attrs.items() if value is not None},
                 self.at,
                 [value.shape for value in values],
             )

@@ -19,11 +19,16 @@ def number_or_value(r, item):
         return _rows_as_value(r, item)
     if isinstance(item, Known) and item.first.numel() == 1 and item.first.ndim == 0:
         item = float(item.one_row()[0])
-    if not isinstance(item, (int, float)):
-        return r.value(item)
+    return finite(float(item)) if isinstance(item, (int, float)) else r.value(item)
+
+
+def finite(item):
+    """A number as a file can have it; anything else as it is."""
+    if not isinstance(item, float):
+        return item
     if math.isnan(item):
         raise Unsupported("a number that is none (nan)")
-    return max(-FARTHEST, min(FARTHEST, float(item)))
+    return max(-FARTHEST, min(FARTHEST, item))
 
 
 def _rows_as_value(r, extent):

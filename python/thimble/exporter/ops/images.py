@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from ..values import Known, Unsupported
 from .elements import binary, compared, masked
-from .registry import op, pair_of
+from .registry import op, pair_of, reshaped
 from .shapes import sliced
 from .sums import largest
 
@@ -158,6 +158,34 @@ def _adaptive_row(r, a):
     if a.shape[-1] != 1:
         return by_matrix(r, x, 2, lambda eye: F.adaptive_avg_pool1d(eye, a.shape[-1]))
     return r.emit("mean", [x], a.shape, axes=[len(x.shape) - 1], keep=True)
+
+
+@op("col2im")
+def _fold(r, a):
+    """Windows put back, [N,C*h*w,L]: side by side, or, a step apart, added up place by place."""
+    x, sides, kernel = r.value(a.self), a.shape[2:], pair_of(a.kernel_size)
+    plain = set(pair_of(a.padding)) == {0} and set(pair_of(a.dilation)) == {1}
+    stride = pair_of(a.stride)
+    if not plain or stride not in (kernel, [1, 1]):
+        raise Unsupported("fold of windows that are neither side by side nor one step apart, or padded")
+    n, c = a.shape[:2]
+    counts = [(side - k) // s + 1 for side, k, s in zip(sides, kernel, stride)]
+    if [count * k for count, k in zip(counts, kernel)] == sides:
+        apart = reshaped(r, x, [n, c, *kernel, *counts])
+        turned = [n, c, counts[0], kernel[0], counts[1], kernel[1]]
+        return reshaped(r, r.emit("permute", [apart], turned, axes=[0, 1, 4, 2, 5, 3]), a.shape)
+    if stride != [1, 1]:
+        raise Unsupported("fold of windows that leave a rest")
+    places, total = reshaped(r, x, [n, c, kernel[0] * kernel[1], *counts]), None
+    for at in range(kernel[0] * kernel[1]):
+        part = reshaped(r, sliced(r, places, 2, at, at + 1), [n, c, *counts])
+        for axis, before in zip((2, 3), (at // kernel[1], at % kernel[1])):
+            behind = a.shape[axis] - part.shape[axis] - before
+            shape = [*part.shape[:axis], a.shape[axis], *part.shape[axis + 1 :]]
+            if before or behind:
+                part = r.emit("pad", [part], shape, axis=axis, before=before, behind=behind, value=0)
+        total = part if total is None else binary(r, "add", total, part)
+    return total
 
 
 def by_matrix(r, x, axis, resized):

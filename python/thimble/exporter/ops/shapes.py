@@ -107,9 +107,14 @@ def _repeat(r, a):
         if times != 1 and x.shape[axis] == 1:
             shape = x.shape[:axis] + [times] + x.shape[axis + 1 :]
             x = r.emit("expand", [x], shape, x.dtype)
+        elif isinstance(times, str) and not isinstance(x.shape[axis], str):
+            around = x.shape[:axis], x.shape[axis:]
+            x = r.emit("expand", [reshaped(r, x, [*around[0], 1, *around[1]])], [*around[0], times, *around[1]], x.dtype)
+            count = int(times.partition("*")[2] or 1) * around[1][0]
+            x = reshaped(r, x, [*around[0], f"rows*{count}", *around[1][1:]])
         elif times != 1:
-            if isinstance(times, str) or isinstance(x.shape[axis], str):
-                raise Unsupported("repeats an axis as often as there are rows")
+            if isinstance(x.shape[axis], str):
+                raise Unsupported("repeats the rows")
             x = r.emit(
                 "concat",
                 [x] * times,

@@ -51,6 +51,7 @@ int run(const Flags& flags) {
   if (flags.threads >= 0) recipe.on.threads = flags.threads;
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
+  if (text != nullptr) check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
   const std::vector<int32_t> prompt =
       text == nullptr ? read_numbers(flags.prompt) : text->encode(flags.prompt);
   auto planned = plan_or_explain(recipe, flags.json);

@@ -35,12 +35,7 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
              "the run was trained on --data {}, and what translates is trained on pairs",
              recipe.data.name);
   PairSet pairs = read_pair_set(recipe.data.folder);
-  const nlohmann::json data = data_of_checkpoint(folder);
-  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
-  user_check(trained.empty() || trained == pairs.digest,
-             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
-             "with --data-dir",
-             recipe.data.folder, folder);
+  check_vocabulary(folder, pairs.digest, recipe.data.folder);
   return pairs;
 }
 

@@ -228,6 +228,8 @@ TEST_F(BadInput, DataSets) {
   expect_refused(train({"--data", "cifar10"}), "needs a folder");
   expect_refused(train({"--data", "cifar10", "--data-dir", folder_ / "none"}), folder_ / "none");
   expect_refused({"train", "lstm", "--data", "digits"}, "there is no 'sequence'", "--data");
+  expect_refused({"train", "lstm", "--data", "adding"}, "--reads sequence --predicts number");
+  expect_refused({"train", "lstm", "--data", "copy"}, "--reads tokens --predicts targets");
   expect_refused({"plan", "mlp", "--data", "imagenet"}, "imagenet");
 }
 

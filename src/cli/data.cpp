@@ -153,7 +153,7 @@ Action add_pairs(CLI::App& data) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   pairs->add_option("--ratio", options.ratio, "Most words for one of the other; 0: any (1.5)")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1000.0));
   pairs->add_option("--valid-every", options.valid_every, "Without --valid: every Nth pair (23)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{2}, int64_t{1'000'000}));

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "data/pair_set.h"
 #include "text/utf8.h"
 #include "train/average.h"
@@ -94,10 +95,14 @@ std::string translated(const Flags& flags, const PairSet& pairs, Translator& tra
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  ProgressLine line;
   const auto results = translator.translate(full, [&](size_t done) {
-    if (!flags.json) say("\r{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (flags.json) return;
+    const std::string text =
+        fmt::format("{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (done == full.size()) return line.print(text);
+    line.show(static_cast<double>(done) / static_cast<double>(full.size()), text);
   });
-  if (!flags.json) say("\n");
   std::string text;
   size_t next = 0;
   for (const auto& sentence : sentences) {

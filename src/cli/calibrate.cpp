@@ -209,10 +209,7 @@ int run(const CalibrateFlags& flags) {
   const CostTable table = calibrate(
       kernels, *backend,
       {.seconds = flags.seconds, .date = today(), .progress = [&](double done, int measured) {
-         if (!line.due()) return;
-         const std::string text =
-             fmt::format("{} of {} kernels measured", measured, kernels.size());
-         line.terminal() ? line.redraw(done, text) : line.print(text);
+         line.show(done, fmt::format("{} of {} kernels measured", measured, kernels.size()));
        }});
   if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
   std::vector<std::string> whole_steps;

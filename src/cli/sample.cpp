@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "data/token_text.h"
 #include "train/sampler.h"
 
@@ -44,6 +45,19 @@ std::string numbers_text(std::span<const int32_t> tokens) {
   return fmt::format("{}", fmt::join(tokens, " "));
 }
 
+// On a terminal, with how far it has come.
+std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
+                           const SampleFlags& flags) {
+  ProgressLine line;
+  int64_t done = 0;
+  return sampler.go_on(prompt, flags.length, flags.how, [&](int32_t) {
+    ++done;
+    if (!line.terminal() || flags.json || !line.due()) return;
+    line.redraw(static_cast<double>(done) / static_cast<double>(flags.length),
+                fmt::format("{} of {} tokens", done, flags.length));
+  });
+}
+
 int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
@@ -51,6 +65,7 @@ int run(const SampleFlags& flags) {
   if (flags.threads >= 0) recipe.on.threads = flags.threads;
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
+  if (text != nullptr) check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
   const std::vector<int32_t> prompt =
       text == nullptr ? read_numbers(flags.prompt) : text->encode(flags.prompt);
   auto planned = plan_or_explain(recipe, flags.json);
@@ -62,7 +77,7 @@ int run(const SampleFlags& flags) {
   } else {
     trained.load_file(flags.weights);
   }
-  const std::vector<int32_t> made = sampler.go_on(prompt, flags.length, flags.how);
+  const std::vector<int32_t> made = go_on(sampler, prompt, flags);
   const std::string said = text == nullptr ? numbers_text(made) : text->decode(made);
   if (flags.json) {
     print_json({{"prompt", flags.prompt},

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "data/pair_set.h"
 #include "text/utf8.h"
 #include "train/average.h"
@@ -35,12 +36,7 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
              "the run was trained on --data {}, and what translates is trained on pairs",
              recipe.data.name);
   PairSet pairs = read_pair_set(recipe.data.folder);
-  const nlohmann::json data = data_of_checkpoint(folder);
-  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
-  user_check(trained.empty() || trained == pairs.digest,
-             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
-             "with --data-dir",
-             recipe.data.folder, folder);
+  check_vocabulary(folder, pairs.digest, recipe.data.folder);
   return pairs;
 }
 
@@ -99,10 +95,14 @@ std::string translated(const TranslateFlags& flags, const PairSet& pairs, Transl
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  ProgressLine line;
   const auto results = translator.translate(full, [&](size_t done) {
-    if (!flags.json) say("\r{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (flags.json) return;
+    const std::string text =
+        fmt::format("{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (done == full.size()) return line.print(text);
+    line.show(static_cast<double>(done) / static_cast<double>(full.size()), text);
   });
-  if (!flags.json) say("\n");
   std::string text;
   size_t next = 0;
   for (const auto& sentence : sentences) {

@@ -76,6 +76,8 @@ TEST_F(Translate, EveryLineInItsPlace) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(slurp(own_ / "out"), "two cats\n\na dog\nthe cat sleeps fast\na cat\n");
   EXPECT_NE(outcome.out.find("BLEU = 100.00"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.err.find('\r'), std::string::npos) << "drawn where there is no terminal";
+  EXPECT_NE(outcome.err.find("4 of 4 sentences"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.out.find("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"), std::string::npos);
 }
 

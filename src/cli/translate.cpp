@@ -26,6 +26,7 @@ struct TranslateFlags {
   int64_t average = 1;
   int threads = -1;
   bool lower = false;
+  bool cut = false;
   bool json = false;
 };
 
@@ -43,21 +44,32 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
   return pairs;
 }
 
-// The sentences of the input as tokens with an end; of empty lines, nothing.
+// The sentences of the input as tokens with an end; of empty lines, nothing. What is too long for
+// the run is refused, or (--cut) loses its end.
 std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const PairSet& pairs,
                                          int64_t longest) {
   std::vector<std::vector<int32_t>> sentences;
+  int64_t cut = 0, first_cut = 0;
   for_each_line(flags.input, [&](int64_t number, std::string_view line) {
     std::vector<int32_t> tokens =
         pairs.source_pieces.encode(pairs.source.pieces(pairs.source.words(line)));
     if (!tokens.empty()) tokens.push_back(kEndToken);
-    user_check(std::ssize(tokens) <= longest,
-               "'{}', line {}: a sentence of {} tokens is longer than the {} that the run was "
-               "trained with; break it up",
-               flags.input, number, tokens.size(), longest);
+    if (std::ssize(tokens) > longest) {
+      user_check(flags.cut,
+                 "'{}', line {}: a sentence of {} tokens is longer than the {} that the run was "
+                 "trained with; break it up, or translate the beginning of such sentences with "
+                 "--cut",
+                 flags.input, number, tokens.size(), longest);
+      tokens.resize(static_cast<size_t>(longest - 1));
+      tokens.push_back(kEndToken);
+      if (cut++ == 0) first_cut = number;
+    }
     sentences.push_back(std::move(tokens));
   });
   user_check(!sentences.empty(), "'{}' is empty: there is nothing to translate", flags.input);
+  if (cut > 0)
+    say("{} of {} sentences, line {} the first, were cut to {} tokens\n", cut, sentences.size(),
+        first_cut, longest);
   return sentences;
 }
 
@@ -169,6 +181,8 @@ Command add_translate(CLI::App& app) {
       ->add_option("--reference", flags->references,
                    "With --output: files to print the BLEU against")
       ->type_name("FILE");
+  command->add_flag("--cut", flags->cut,
+                    "Of sentences longer than the run's, translate the beginning");
   command->add_flag("--lower", flags->lower, "With --reference: both in lower case");
   command->add_option("--data-dir", flags->data_dir, "Folder of the vocabularies (the run's)")
       ->type_name("FOLDER");

@@ -1,6 +1,7 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [--full] [--more] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [--more]
+                 [--full [--size 128] [--length 32]] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -145,9 +146,9 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, full=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, **sizes):
     tools = thimble_torch()
-    module, loss, example = nets.net(name, full)
+    module, loss, example = nets.net(name, **sizes)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
     net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
@@ -245,6 +246,8 @@ def main():
     parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
     parser.add_argument("--more", action="store_true", help="other small nets of both libraries")
     parser.add_argument("--full", action="store_true", help="as published, not tiny")
+    parser.add_argument("--size", type=int, help="pictures of this many pixels a side, not the net's")
+    parser.add_argument("--length", type=int, help="rows of this many tokens, not the net's")
     parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
@@ -270,6 +273,8 @@ def main():
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
                     full=args.full,
+                    size=args.size,
+                    length=args.length,
                 )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)

@@ -49,7 +49,8 @@ class ChoiceByTimes : public testing::Test {
 
   const TemporaryFolder folder_;
   const std::string file_ = folder_ / "costs.json";
-  const Settings said_ = with_tier(small_nets()[1].said, "approximate");
+  const Settings said_ = {
+      {"model", "mlp"}, {"layers", 2}, {"hidden", 32}, {"batch", 256}, {"allow", "approximate"}};
   Recipe typed_ = recipe_of(said_);
   Bytes budget_;
 };

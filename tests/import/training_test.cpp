@@ -1,6 +1,7 @@
 // Small networks that PyTorch exported, trained here: its losses, the bits of every policy, budgets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "../file_support.h"

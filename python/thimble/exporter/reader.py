@@ -171,11 +171,15 @@ class Reader:
     def _call(self, a, b):
         self.at = self.inside or where_of(a)
         try:
-            if a.target is operator.getitem:
+            if a.target is operator.getitem and not _is_open(a):
                 self._bind((a, b), self.env[0][a.args[0]][0][a.args[1]])
                 return
             name = a.target.name() if hasattr(a.target, "name") else str(a.target)
-            if a in self.settled:
+            if any(map(_is_open, a.all_input_nodes)):  # it was said where it began
+                self._bind((a, b), self._stand_in(a, b))
+            elif _is_open(a):
+                raise Unsupported("its size, or a number that Python reads, depends on numbers in a tensor")
+            elif a in self.settled:
                 self._bind((a, b), self.settled[a])
             elif name in _WRAPPERS:
                 self._inline(name, a, b)
@@ -450,6 +454,15 @@ class Reader:
 
 # Ops whose argument is a graph.
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+def _is_open(node) -> bool:
+    """Whether what a node gives has sizes that nobody knows before it runs, or is such a number."""
+    for leaf in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+        sizes = leaf.shape if isinstance(leaf, torch.Tensor) else [leaf]
+        if any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes):
+            return True
+    return False
 
 
 def _unread(nodes) -> set:

@@ -108,10 +108,11 @@ def _repeat(r, a):
             shape = x.shape[:axis] + [times] + x.shape[axis + 1 :]
             x = r.emit("expand", [x], shape, x.dtype)
         elif isinstance(times, str) and not isinstance(x.shape[axis], str):
-            around = x.shape[:axis], x.shape[axis:]
-            x = r.emit("expand", [reshaped(r, x, [*around[0], 1, *around[1]])], [*around[0], times, *around[1]], x.dtype)
-            count = int(times.partition("*")[2] or 1) * around[1][0]
-            x = reshaped(r, x, [*around[0], f"rows*{count}", *around[1][1:]])
+            before, behind = x.shape[:axis], x.shape[axis:]
+            apart = reshaped(r, x, [*before, 1, *behind])
+            x = r.emit("expand", [apart], [*before, times, *behind], x.dtype)
+            count = int(times.partition("*")[2] or 1) * behind[0]
+            x = reshaped(r, x, [*before, f"rows*{count}", *behind[1:]])
         elif times != 1:
             if isinstance(x.shape[axis], str):
                 raise Unsupported("repeats the rows")

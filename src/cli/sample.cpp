@@ -14,7 +14,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct SampleFlags {
   std::string run, prompt = "\n", weights, data_dir, device;
   int64_t length = 256;
   SampleOptions how;
@@ -47,7 +47,7 @@ std::string numbers_text(std::span<const int32_t> tokens) {
 
 // On a terminal, with how far it has come.
 std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
-                           const Flags& flags) {
+                           const SampleFlags& flags) {
   ProgressLine line;
   int64_t done = 0;
   return sampler.go_on(prompt, flags.length, flags.how, [&](int32_t) {
@@ -58,7 +58,7 @@ std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
   });
 }
 
-int run(const Flags& flags) {
+int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
   if (!flags.device.empty()) recipe.device = flags.device;
@@ -93,7 +93,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_sample(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SampleFlags>();
   CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
   command
       ->add_option("run", flags->run,

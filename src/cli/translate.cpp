@@ -19,7 +19,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct TranslateFlags {
   std::string run, input, output, weights, data_dir, device;
   std::vector<std::string> references;
   int64_t beam = 4;
@@ -42,7 +42,7 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
 
 // The sentences of the input as tokens with an end; of empty lines, nothing. What is too long for
 // the run is refused, or (--cut) loses its end.
-std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pairs,
+std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const PairSet& pairs,
                                          int64_t longest) {
   std::vector<std::vector<int32_t>> sentences;
   int64_t cut = 0, first_cut = 0;
@@ -70,7 +70,7 @@ std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pair
 }
 
 // Averaged where that was asked for, in a file that goes away.
-void load(const Flags& flags, const std::string& folder, TrainedModel& trained) {
+void load(const TranslateFlags& flags, const std::string& folder, TrainedModel& trained) {
   if (!flags.weights.empty()) return load_checkpoint_weights(flags.weights, trained.program());
   if (flags.average == 1) return trained.load_checkpoint(folder);
   namespace fs = std::filesystem;
@@ -85,7 +85,7 @@ void load(const Flags& flags, const std::string& folder, TrainedModel& trained) 
   fs::remove(mean);
 }
 
-std::string translated(const Flags& flags, const PairSet& pairs, Translator& translator,
+std::string translated(const TranslateFlags& flags, const PairSet& pairs, Translator& translator,
                        const std::vector<std::vector<int32_t>>& sentences) {
   std::vector<std::vector<int32_t>> full;
   for (const auto& sentence : sentences) {
@@ -114,7 +114,7 @@ std::string translated(const Flags& flags, const PairSet& pairs, Translator& tra
   return text;
 }
 
-int run(const Flags& flags) {
+int run(const TranslateFlags& flags) {
   const std::string folder = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(folder);
   if (!flags.device.empty()) recipe.device = flags.device;
@@ -152,7 +152,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_translate(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TranslateFlags>();
   CLI::App* command = app.add_subcommand("translate", "Translate text with a trained model");
   command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
       ->type_name("")

@@ -1,7 +1,7 @@
 // Plans as they are asked for, through whichever door: within a budget that chooses, or as typed.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <variant>

@@ -1,4 +1,6 @@
 // thimble sample and thimble export, on a run of a few steps.
+#include <algorithm>
+
 #include "support/run_thimble.h"
 #include "train/safetensors.h"
 

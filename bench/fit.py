@@ -1,6 +1,6 @@
 """One budget against everything that could be typed: 12 budgets from keeping everything to the least, at
-every tier, for large nets. Each must be obeyed, monotone in the time it counts as, found within ten seconds of one
-core, and as fast as every named planner and every technique alone within the same budget.
+every tier, for large nets. Each must be obeyed, monotone in time, found within ten seconds of one core, and as
+fast as every named planner and every technique alone within the same budget.
 
 usage: fit.py PROGRAM [--nets NAME,...] [--tiers NAME,...] [--budgets N] [--vit FILE]
               [--lines FILE.jsonl] [--out FILE.md] [--minutes M] [--rivals off]
@@ -87,7 +87,6 @@ class Program:
             answer["ms"] = said["predicted_step_ms"]
             if "fit" in said:
                 answer["chosen"] = [choice["flags"] for choice in said["fit"]["choices"]]
-                answer["harm"] = said["fit"]["harm"]
                 answer["planned"] = said["fit"]["steps_planned"]
         elif done.returncode not in (2, 3):
             raise SystemExit(f"thimble plan {key}: exit code {done.returncode}\n{done.stderr}")
@@ -130,11 +129,6 @@ def rivals(program, net, tier, budget, limit):
             if answer["code"] == 0 and answer["arena"] <= budget]
 
 
-def counted(answer):
-    """What harms more counts as a little slower: docs/fit.md."""
-    return answer["ms"] * (1 + answer.get("harm", 0))
-
-
 def measure(program, net, tier, asked):
     """Rows of the table and broken promises, as far as there is time."""
     rows, faults = [], []
@@ -152,7 +146,7 @@ def measure(program, net, tier, asked):
                 continue
             if answer["arena"] > budget:
                 faults.append(f"{where}: {answer['arena']} bytes")
-            if before and counted(answer) < counted(before) * (1 - 1e-9):
+            if before and answer["ms"] < before["ms"] * (1 - 1e-9):
                 faults.append(f"{where}: {answer['ms']:.1f} ms, less than a larger budget's "
                               f"{before['ms']:.1f}")
             if answer["seconds"] > SLOWEST:
@@ -191,7 +185,7 @@ HEAD = """# One budget
 of one CPU thread, so that the page can be made anywhere. The best typed by hand is the fastest within the budget of every planner
 ({planners}) and of every technique alone (masks, microbatches of a half, a quarter, a tenth and one row, folding, 16 bits in three ways, 8-bit state, four
 codecs, three densities), each with `optimal` recomputation. A choice may take up to 1.05 times as long where it is more faithful. Search is processor
-time of the whole command. Times rise as budgets fall, with what a technique's harm [counts as](../fit.md#what-may-be-chosen) added to them.
+time of the whole command. No time falls as budgets do.
 """
 
 

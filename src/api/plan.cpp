@@ -3,7 +3,6 @@
 
 #include "api/handles.h"
 #include "base/json.h"
-#include "fit/first_times.h"
 #include "fit/memory_limit.h"
 #include "fit/plan_within_budget.h"
 #include "pipeline/check_plan_file.h"
@@ -33,8 +32,7 @@ PlannedByBudget plan_or_throw(const Resolved& resolved) {
   if (recipe.memory == kAutomaticMemory) {
     recipe.memory = memory_limit(*make_backend(recipe.device, recipe.on)).budget;
   }
-  if (is_fitted(recipe, resolved.said)) measure_first_times(recipe);
-  auto planned = plan_within_budget(recipe, resolved.said);
+  auto planned = plan_within_budget(recipe, resolved.said, Measuring::by_budgets);
   if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
     throw NoFit{why_not(recipe, *infeasible), infeasible->min_bytes};
   }

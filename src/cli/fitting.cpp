@@ -7,7 +7,6 @@
 
 #include "cli/console.h"
 #include "comm/agreement.h"
-#include "fit/first_times.h"
 #include "fit/memory_limit.h"
 
 namespace thimble {
@@ -75,15 +74,13 @@ std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json, M
                                           World* world) {
   const Recipe recipe = with_budget_in_bytes(resolved.recipe, world);
   const bool speaks = world == nullptr || world->first();
-  const bool measures = measuring == Measuring::always || is_fitted(recipe, resolved.said);
-  if (measures && world == nullptr) {
-    if (const auto first = measure_first_times(recipe)) {
-      say("measured {} kernels in {:.1f} s, for times one can believe (kept in {}; `--costs "
-          "modelled` leaves it out)\n",
-          first->kernels, first->seconds, first->file);
-    }
-  }
-  auto planned = plan_within_budget(recipe, resolved.said);
+  if (world != nullptr) measuring = Measuring::never;
+  auto planned = plan_within_budget(recipe, resolved.said, measuring, [](const FirstTimes& times) {
+    say("measured {} kernels in {:.1f} s, for times one can believe (kept in {}; `--costs "
+        "modelled` "
+        "leaves it out)\n",
+        times.kernels(), times.seconds(), times.file());
+  });
   if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
     if (speaks) report(*fault, json);
     return std::nullopt;

@@ -9,9 +9,6 @@
 
 namespace thimble {
 
-// Whether kernels of which no time is known are measured first: where a budget chooses, or always.
-enum class Measuring : uint8_t { by_budgets, always };
-
 // Plans what was asked for; what a budget chose is said first, on stderr. Nothing, where nothing fits:
 // that was reported in the form asked for, and the caller exits 3.
 // Of several ranks each plans for itself, to the same plan: none measures, since their times would

@@ -2,52 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <unordered_map>
 
 #include "backend/variant_kernel.h"
+#include "execute/model_scale.h"
 
 namespace thimble {
 namespace {
-
-// Measured over modelled time, by op.
-class ModelScale {
- public:
-  explicit ModelScale(const CostTable& measured) {
-    // Of several implementations of the same, the fastest is what runs.
-    std::map<std::string_view, const KernelTime*> fastest;
-    for (const auto& [key, time] : measured) {
-      const std::string_view op = op_of_key(key);
-      if (op == kWholeStep || op == kLinkLatency || op == kLinkByte) continue;
-      const KernelTime*& best = fastest[task_of_key(key)];
-      if (best == nullptr || time.seconds < best->seconds) best = &time;
-    }
-    for (const auto& [task, time] : fastest) {
-      all_.add(*time);
-      by_op_[op_of_key(task)].add(*time);
-    }
-  }
-
-  double of(std::string_view op) const {
-    const auto known = by_op_.find(op);
-    return (known != by_op_.end() ? known->second : all_).ratio();
-  }
-
- private:
-  struct Sums {
-    double measured = 0;
-    double modelled = 0;
-
-    void add(const KernelTime& time) {
-      measured += time.seconds;
-      modelled += time.modelled;
-    }
-    double ratio() const { return modelled > 0 ? measured / modelled : 1; }
-  };
-
-  Sums all_;
-  std::unordered_map<std::string_view, Sums> by_op_;
-};
 
 // How many kernels have a time of which origin.
 struct Origins {
@@ -112,8 +73,12 @@ Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measur
       if (!signature.op->view) {
         const KernelTime* time = use_fastest(signature, kernel, table);
         origins.add(time);
-        seconds = time != nullptr ? time->seconds
-                                  : backend.seconds(signature) * scale.of(signature.op->name);
+        if (time != nullptr) {
+          seconds = time->seconds;
+        } else {
+          seconds = backend.seconds(signature);
+          if (!table.empty()) seconds *= scale.of(kernel_key(signature, kernel), seconds);
+        }
       }
       entry->second = {seconds, signature.op->work_of(signature).flops, kernel.workspace};
     }

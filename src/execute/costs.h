@@ -20,9 +20,8 @@ std::string link_key(std::string_view what, int ranks);
 const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
                               const CostTable& measured);
 
-// Kernels that `measured` does not know get the backend's modelled time, multiplied by the ratio of
-// measured to modelled time over the known kernels of the same op, else of all ops: so a plan never
-// weighs seconds of the machine against seconds of the model. Nodes with equal signatures are asked
+// Kernels that `measured` does not know get the backend's modelled time, scaled like their nearest
+// relatives (model_scale.h). Nodes with equal signatures are asked
 // about once; views are free. An empty table is the model alone, and so is a device that runs
 // nothing.
 // Kernels that have variants use the fastest of those that `measured` knows from then on.

@@ -16,18 +16,16 @@ struct Change {
   Settings settings;
   std::string what;  // "microbatches of 10 rows"
   Tier tier = Tier::exact;
-  double harm = 0;  // as a part of a step's time: see Candidate
+  double harm = 0;  // see Candidate
 };
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
 
-// Less harm is more faithful. What is exact comes first, then what is equivalent. Of what is
-// approximate, each technique makes a plan count as a little slower than it is, by its harm: most for
-// what stands last in this order, and by more than for all before it together for sparse weights; by
-// kMostHarm at most for everything at once. 16 bits (with master weights, or rounded stochastically),
+// How faithful a candidate is: what is exact comes first, then what is equivalent; of what is
+// approximate, what harms less. Harms add up: most for what stands last in this order, and more than for
+// all before it together for sparse weights. 16 bits (with master weights, or rounded stochastically),
 // 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an eighth of the
 // batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1; and when they cannot move).
-inline constexpr double kMostHarm = 0.05;
 struct Candidate {
   std::vector<Change> changes;  // less harm first
   Recipe recipe;

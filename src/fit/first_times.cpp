@@ -19,6 +19,7 @@ namespace thimble {
 namespace {
 
 constexpr double kSeconds = 4;  // a kernel that has begun goes on to its end
+constexpr double kLeast = 0.1;  // less is not worth beginning with
 
 bool is_forbidden() {
   const char* const word = std::getenv("THIMBLE_CALIBRATE");
@@ -26,7 +27,7 @@ bool is_forbidden() {
 }
 
 // The kernels of the step; of a tight budget, those of microbatches that leave room for most of them.
-std::vector<KernelUse> kernels_within(Recipe recipe, Backend& backend, Bytes room) {
+std::vector<KernelUse> kernels_within(Recipe recipe, Backend& backend, const FirstTimes& times) {
   if (recipe.codec.automatic) recipe.codec = {};
   const int64_t rows = microbatches_of(recipe).rows;
   std::vector<int64_t> smaller;
@@ -35,9 +36,7 @@ std::vector<KernelUse> kernels_within(Recipe recipe, Backend& backend, Bytes roo
     const TrainingGraph training = make_graph(recipe, step_shapes(recipe).front());
     std::vector<KernelUse> kernels = kernels_of(training.model.graph, backend);
     const auto all = std::ssize(kernels);
-    std::erase_if(kernels, [&](const KernelUse& use) {
-      return room_for(use, backend.kernel(use.signature)) > room;
-    });
+    std::erase_if(kernels, [&](const KernelUse& use) { return !times.has_room(use, backend); });
     if (std::ssize(kernels) * 4 >= all * 3 || i == smaller.size()) return kernels;
     recipe.microbatch = smaller[i];
   }
@@ -71,32 +70,59 @@ Bytes room_of(const Recipe& recipe, Backend& backend) {
 
 }  // namespace
 
-std::optional<FirstTimes> measure_first_times(const Recipe& recipe) {
-  if (recipe.costs != kAutomaticCosts || is_forbidden()) return std::nullopt;
-  const std::string path = usual_costs_path(recipe.device);
-  if (path.empty()) return std::nullopt;
+FirstTimes::FirstTimes(const Recipe& recipe) : recipe_(recipe) {
+  if (recipe.costs != kAutomaticCosts || is_forbidden()) return;
+  file_ = usual_costs_path(recipe.device);
+  if (file_.empty()) return;
   const auto backend = make_backend(recipe.device, recipe.on);
-  if (!backend->runs()) return std::nullopt;
-  const std::string known = costs_to_read(recipe.costs, recipe.device);
-  CostTable table;
-  if (!known.empty()) table = read_costs(known)[backend->machine()];
-  const Bytes room = backend->remote() ? Bytes(INT64_MAX) : room_of(recipe, *backend);
-  std::vector<KernelUse> kernels = kernels_within(recipe, *backend, room);
-  leave_out_known(kernels, table);
-  if (kernels.empty()) return std::nullopt;
+  if (!backend->runs()) return;
+  if (!backend->remote()) room_ = room_of(recipe, *backend);
+  left_ = kSeconds;
+  timer_ = [room = room_](const std::vector<KernelUse>& kernels, Backend& on, double seconds) {
+    return calibrate(kernels, on, {.seconds = seconds, .date = today(), .room = room});
+  };
+}
 
+FirstTimes::FirstTimes(const Recipe& recipe, std::string file, double seconds, Timer timer)
+    : recipe_(recipe), file_(std::move(file)), timer_(std::move(timer)), left_(seconds) {}
+
+CostTable FirstTimes::known(const Backend& backend) const {
+  const std::string path = costs_to_read(recipe_.costs, recipe_.device);
+  if (path.empty()) return {};
+  return read_costs(path)[backend.machine()];
+}
+
+bool FirstTimes::has_room(const KernelUse& use, Backend& backend) const {
+  return room_for(use, backend.kernel(use.signature)) <= room_;
+}
+
+void FirstTimes::measure_step(double part) {
+  if (!may_measure()) return;
+  const auto backend = make_backend(recipe_.device, recipe_.on);
+  std::vector<KernelUse> kernels = kernels_within(recipe_, *backend, *this);
+  leave_out_known(kernels, known(*backend));
+  measure(std::move(kernels), *backend, part);
+}
+
+bool FirstTimes::measure(std::vector<KernelUse> kernels, Backend& backend, double part) {
+  std::erase_if(kernels, [&](const KernelUse& use) { return !has_room(use, backend); });
+  if (kernels.empty() || !may_measure()) return false;
   const auto start = std::chrono::steady_clock::now();
-  const CostTable times =
-      calibrate(kernels, *backend, {.seconds = kSeconds, .date = today(), .room = room});
+  const CostTable times = timer_(kernels, backend, std::min(left_, std::max(kLeast, part * left_)));
   try {
-    add_costs(path, backend->machine(), times);
+    if (!times.empty()) add_costs(file_, backend.machine(), times);
   } catch (const UserError&) {  // nowhere to keep them: the plan goes by its model
-    return std::nullopt;
+    left_ = 0;
+    return false;
   }
   forget_resident_peak();  // what is said of a run is of the run
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return FirstTimes{static_cast<int>(times.size()), seconds, path};
+  spent_ += seconds;
+  left_ -= seconds;
+  if (left_ < kLeast) left_ = 0;
+  kernels_ += static_cast<int>(times.size());
+  return !times.empty();
 }
 
 }  // namespace thimble

@@ -19,7 +19,7 @@ namespace thimble {
 struct FitReport : BudgetChoices {
   Tier allow = Tier::equivalent;
   std::string flags;  // all that was chosen and the budget, to be typed
-  double harm = 0;    // by this part of its time the plan counted as slower: Candidate
+  double harm = 0;    // less is more faithful: Candidate
   int tried = 0;      // steps that were built
   int planned = 0;    // of which planned in full
   double seconds = 0;
@@ -65,6 +65,9 @@ class Fit {
   // As typed, everything computed once.
   const FitStep& plain() { return *search(allow_).steps().front(); }
   FitSearch& search(Tier tier);
+  Backend& backend() { return *backend_; }
+  // From here on, choices go by what is now known of times.
+  void forget_times() { searches_ = std::vector<std::unique_ptr<FitSearch>>(3); }
 
  private:
   DoesNotFit does_not_fit(Bytes budget);

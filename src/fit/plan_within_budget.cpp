@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "fit/measured_choice.h"
 #include "recipe/settings.h"
 #include "report/step_report.h"
 #include "train/checkpoint.h"
@@ -24,17 +25,32 @@ nlohmann::json to_json(const FitReport& fit) {
   return json;
 }
 
+// The budget in bytes, whatever was asked for.
+Bytes bytes_of(const Recipe& recipe, Fit& fit) {
+  return recipe.memory == kLeastMemory ? fit.smallest(fit.allow()).arena : *recipe.memory;
+}
+
 }  // namespace
 
-std::variant<PlannedByBudget, Infeasible, DoesNotFit> plan_within_budget(const Recipe& recipe,
-                                                                         const Settings& said) {
-  if (!is_fitted(recipe, said)) {
+std::variant<PlannedByBudget, Infeasible, DoesNotFit> plan_within_budget(
+    const Recipe& recipe, const Settings& said, Measuring measuring,
+    const OnMeasured& on_measured) {
+  constexpr double kTyped = 0.4;  // of the time: what else is chosen from is scaled like it
+  const bool chooses = is_fitted(recipe, said);
+  const bool measures =
+      measuring == Measuring::always || (measuring == Measuring::by_budgets && chooses);
+  std::optional<FirstTimes> times;
+  if (measures) times.emplace(recipe).measure_step(chooses ? kTyped : 1);
+  std::optional<Fit> fit;
+  if (chooses) fit.emplace(recipe, said);
+  if (fit && times && times->may_measure()) measure_choice(*fit, bytes_of(recipe, *fit), *times);
+  if (times && times->kernels() > 0 && on_measured) on_measured(*times);
+  if (!fit) {
     auto planned = plan_training(recipe);
     if (auto* const infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
     return PlannedByBudget{std::move(std::get<PlannedTraining>(planned)), {}};
   }
-  Fit fit(recipe, said);
-  auto fitted = fit.within(*recipe.memory);
+  auto fitted = fit->within(*recipe.memory);
   if (auto* const fault = std::get_if<DoesNotFit>(&fitted)) return std::move(*fault);
   auto& [training, chosen] = std::get<Fitted>(fitted);
   return PlannedByBudget{std::move(training), std::move(chosen)};

@@ -1,9 +1,8 @@
-// The choice between steps. A plan is set aside when another of a more faithful tier takes no more memory
-// and at most kNearTie times as long; of the rest, the one that fits and counts as the fastest is taken:
-// within a tier, harm counts as time (Candidate). What is set aside and what counts do not depend on the
-// budget: so a smaller budget never gives a plan that counts as faster, or a larger arena, and no plan
-// that fits is faster by more than kNearTie. Steps that cannot win, by what their plans cannot be below,
-// are not planned.
+// The choice between steps. A plan is set aside when another takes no more memory and at most kNearTie
+// times as long, and is more faithful: of another tier, or, approximate too, of less harm and computing
+// everything once. Of the rest, the fastest that fits is taken. What is set aside does not depend on the
+// budget: so a smaller budget never gives a faster plan or a larger arena, and no plan that fits is faster
+// by more than kNearTie. Steps that cannot win, by what their plans cannot be below, are not planned.
 #pragma once
 
 #include <map>
@@ -15,7 +14,7 @@
 
 namespace thimble {
 
-inline constexpr double kNearTie = 1 + kMostHarm;
+inline constexpr double kNearTie = 1.05;
 
 class FitSearch {
  public:
@@ -24,7 +23,6 @@ class FitSearch {
 
   struct Pick : FitStep::Pick {
     FitStep* step = nullptr;
-    double counted() const { return step->counted(seconds); }
   };
   // The choice within the budget; none: nothing fits.
   std::optional<Pick> within(Bytes budget);
@@ -37,22 +35,24 @@ class FitSearch {
 
  private:
   struct Known {
-    double below = 0;  // nothing else is, of those that count as less time
+    double below = 0;  // nothing else is, of those that take less time
     std::optional<Pick> pick = {};
   };
 
   // The steps that are chosen from, of that tier.
   std::vector<FitStep*> of(Tier tier) const;
-  // What the fastest of all that fit counts as, set aside or not; infinite: nothing does.
+  // What the fastest of all that fit takes, set aside or not; infinite: nothing does.
   double fastest_within(Bytes budget);
-  // Of tiers up to that one, what is left when some plans are set aside; nothing that counts as
-  // `limit`.
+  // Of tiers up to that one, what is left when some plans are set aside; nothing that takes `limit`.
   std::optional<Pick> best_up_to(Tier tier, Bytes budget, double limit);
   std::optional<Pick> not_set_aside(FitStep& step, Bytes budget, double limit);
+  // Who sets the step's plan aside; it is not set aside itself.
+  std::optional<Pick> more_faithful(const FitStep& step, const FitStep::Pick& plan);
 
   std::vector<std::unique_ptr<FitStep>> steps_;
   std::vector<FitStep*> chosen_from_;
   std::map<std::pair<Tier, int64_t>, Known> known_;
+  std::map<const FitStep*, bool> stands_;  // whether nobody sets it aside, everything computed once
 };
 
 }  // namespace thimble

@@ -33,8 +33,6 @@ class FitStep {
   const PlanRequest& request() const { return built().request; }
   void let_go() const;
   Tier tier() const { return candidate_.tier; }
-  // What a plan of it counts as, beside others of its tier.
-  double counted(double seconds) const { return seconds * (1 + candidate_.harm); }
 
   // One of its plans.
   struct Pick {

@@ -50,7 +50,7 @@ help:
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
 
 setup:
-	@tools/setup
+	@tools/setup $(if $(filter-out run,$(MAKECMDGOALS)),,--program)
 
 configure: setup
 	@mkdir -p build
@@ -129,6 +129,7 @@ $(TORCH_VENV)/bin/python:
 test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/train.py
+	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/functions.py --program $(BUILD)/thimble)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)

@@ -1,8 +1,9 @@
 """Imported nets beside PyTorch on one GPU, in one go: memory and time of a training step at batch 64.
 
-The nets (imported_nets.py) are exported by thimble.torch and trained by Thimble with everything kept, and in a
-quarter of what PyTorch took; by PyTorch eager and compiled, autocast to bf16, channels last. Thimble computes in bf16 with
-weights in fp32, as autocast does. Memory is Thimble's arena and the peak of PyTorch's allocator.
+The nets (imported_nets.py) are exported by thimble.torch and trained by Thimble with everything kept, in a
+quarter of what PyTorch took, and in that quarter with the optimizer's state in 8 bits, which rounds (weights stay in fp32);
+by PyTorch eager and compiled, autocast to bf16, channels last. Thimble computes in bf16 with weights in fp32, as autocast
+does. Memory is Thimble's arena and the peak of PyTorch's allocator.
 
 usage: imported.py --thimble PATH [--nets resnet50,vit_b16] [--steps N] [--graphs FOLDER] [--only-export]
                    [--calibrate SECONDS] [--no-compile] [--profile]
@@ -23,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 BATCH = 64
 # What may be of eager's time and memory: everything kept, and in a quarter of its memory.
 KEPT_TIME, KEPT_MEMORY, QUARTER_TIME = 1.0, 1.0, 1.15
+SMALL_STATE = ["--state-bits", 8]
 
 
 def tools():
@@ -152,6 +154,15 @@ def profiled(args, net, settings, *more):
     print((done.stdout + done.stderr).strip(), flush=True)
 
 
+def calibrated(args, net, settings, *steps):
+    """Measures the kernels of steps that differ by these flags."""
+    for flags in steps:
+        _, why = asked([args.thimble, "calibrate", net, "--batch", BATCH, "--precision", "bf16", "--master",
+                        "--device", "cuda", "--json", "--seconds", args.calibrate, *of_step(settings), *flags])
+        if why:
+            print("calibrate:", why, flush=True)
+
+
 def of_step(settings):
     """Those that a step's kernels depend on, which are all that `calibrate` takes."""
     kept = ("--optimizer", "--momentum", "--weight-decay")
@@ -160,10 +171,10 @@ def of_step(settings):
 
 def row(work, result, why, eager, compiled, time_goal, memory_goal):
     if result is None:
-        print(f"{work:34} failed: {why}", flush=True)
+        print(f"{work:37} failed: {why}", flush=True)
         return
     arena, ms = result["measured_arena_bytes"], result["step_ms"]
-    cells = f"{work:34} {arena / 2**20:9.1f} MiB {ms:8.2f} ms"
+    cells = f"{work:37} {arena / 2**20:9.1f} MiB {ms:8.2f} ms"
     if eager:
         time, memory = ms / eager["step_ms"], arena / eager["peak_bytes"]
         good = time <= time_goal and memory <= memory_goal
@@ -203,25 +214,21 @@ def main():
             compiled, why_not = (None, "") if args.no_compile else asked([*again, "--compiled"])
             for which, result, reason in (("eager", eager, why), ("torch.compile", compiled, why_not)):
                 if result:
-                    print(f"{name + ' PyTorch ' + result['torch'] + ' ' + which:34} "
+                    print(f"{name + ' PyTorch ' + result['torch'] + ' ' + which:37} "
                           f"{result['peak_bytes'] / 2**20:9.1f} MiB {result['step_ms']:8.2f} ms", flush=True)
                 elif reason:
                     print(f"{name} {which} failed: {reason}", flush=True)
-            if args.calibrate:
-                _, why = asked([args.thimble, "calibrate", net, "--batch", BATCH, "--precision", "bf16",
-                                "--master", "--device", "cuda", "--json", "--seconds", args.calibrate,
-                                *of_step(settings)])
-                if why:
-                    print("calibrate:", why, flush=True)
-            row(f"{name}, all kept", *ours(args, net, settings), eager, compiled, KEPT_TIME, KEPT_MEMORY)
-            if args.profile:
-                profiled(args, net, settings)
+            works = [("all kept", [], KEPT_TIME, KEPT_MEMORY)]
             if eager:
-                quarter = eager["peak_bytes"] // 4
-                row(f"{name}, in a quarter", *ours(args, net, settings, "--memory", quarter),
-                    eager, compiled, QUARTER_TIME, 0.25)
+                quarter = ["--memory", eager["peak_bytes"] // 4]
+                works += [("in a quarter", quarter, QUARTER_TIME, 0.25),
+                          ("in a quarter, 8-bit state", quarter + SMALL_STATE, QUARTER_TIME, 0.25)]
+            if args.calibrate:
+                calibrated(args, net, settings, *([], SMALL_STATE) if eager else [[]])
+            for work, flags, time_goal, memory_goal in works:
+                row(f"{name}, {work}", *ours(args, net, settings, *flags), eager, compiled, time_goal, memory_goal)
                 if args.profile:
-                    profiled(args, net, settings, "--memory", quarter)
+                    profiled(args, net, settings, *flags)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,12 @@ def slug(text):
     return plain.strip("-")
 
 
+def share_of(cell, shares):
+    """Which of so many sittings at once trains the cell: cells of one command have the same one."""
+    text = command(cell.verb, cell.words, cell.schedule)
+    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % shares
+
+
 def run_name(experiment, cell_name, text, seed):
     """Of a working folder: readable, and another one for every command."""
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -7,6 +7,7 @@ import os
 import sys
 
 import program
+from cells import share_of
 from records import FOLDER, Records
 from sitting import Sitting, pack, unpack
 
@@ -20,6 +21,13 @@ SWEEPS = ["S2-b", "S2-c", "S2-d", "S2-e", "S2-f"]
 def cells_of(names, quick):
     return [cell for name in names
             for cell in importlib.import_module(EXPERIMENTS[name]).cells(quick)]
+
+
+def one_of_many(text):
+    number, _, count = text.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"'{text}' is no share; 2/3 is the second of three")
+    return int(number) - 1, int(count)
 
 
 def main(names, usage):
@@ -41,6 +49,9 @@ def main(names, usage):
                         help="plan again what is planned; replace figures that are others now")
     parser.add_argument("--list", action="store_true", help="print what has no figures yet")
     parser.add_argument("--seeds", help="of trainings, joined by commas: others than usual")
+    parser.add_argument("--share", type=one_of_many, metavar="I/N",
+                        help="of trainings, the I-th of N parts: N sittings at once fill the same "
+                             "folders")
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
     parser.add_argument("--quick", action="store_true", help="small nets, minutes on a CPU")
     parser.add_argument("--work", help="folder of unfinished runs; build/papers")
@@ -65,7 +76,11 @@ def main(names, usage):
         seeds = tuple(int(seed) for seed in args.seeds.split(","))
         wanted = [dataclasses.replace(cell, seeds=seeds) if cell.verb == "train" else cell
                   for cell in wanted]
-    if not wanted and args.only != "none":
+    if args.share:
+        mine, shares = args.share
+        wanted = [cell for cell in wanted
+                  if cell.verb != "train" or share_of(cell, shares) == mine]
+    if not wanted and not args.share and args.only != "none":
         parser.error(f"--only {args.only}: no such experiment or cell; there are "
                      + ", ".join(dict.fromkeys(names)))
 

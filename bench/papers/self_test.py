@@ -14,7 +14,8 @@ import threading
 import time
 import unittest
 
-from cells import Cell
+from cells import Cell, share_of
+from drive import EXPERIMENTS, cells_of
 from program import Thimble
 from records import Records
 from sitting import Sitting, pack, unpack
@@ -89,6 +90,17 @@ class Drivers(unittest.TestCase):
         found = Records(sitting.records.folder).all
         self.assertEqual([r["figures"]["arena_bytes"] for r in found],
                          [right["figures"]["arena_bytes"]])
+
+    def test_shares_trainings_out(self):
+        cells = cells_of(list(EXPERIMENTS), quick=False)
+        trained = [cell for cell in cells if cell.verb == "train"]
+        counts = [sum(share_of(cell, 3) == mine for cell in trained) for mine in range(3)]
+        self.assertEqual(sum(counts), len(trained))
+        self.assertGreater(min(counts), len(trained) // 5)
+        by_command = {}
+        for cell in trained:
+            by_command.setdefault((cell.words, cell.schedule), set()).add(share_of(cell, 3))
+        self.assertEqual({len(shares) for shares in by_command.values()}, {1})
 
     def test_takes_the_first_rung_with_a_plan(self):
         sitting = self.sitting("ladder")

@@ -21,7 +21,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct CalibrateFlags {
   RecipeFlags recipe;
   std::string costs = kAutomaticCosts;
   std::vector<std::string> models;
@@ -61,7 +61,7 @@ struct Outcome {
 };
 
 // What is asked for, of every model.
-std::vector<Recipe> recipes_of(const Flags& flags) {
+std::vector<Recipe> recipes_of(const CalibrateFlags& flags) {
   std::vector<Recipe> recipes;
   for (const std::string& model : flags.models) {
     recipes.push_back(resolve(read_recipe(model, flags.recipe.typed()), false).recipe);
@@ -161,7 +161,7 @@ nlohmann::json to_json(const Outcome& outcome) {
 
 // What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
 // that wait take cores from it.
-int measure_ranks(const Flags& flags, World& world) {
+int measure_ranks(const CalibrateFlags& flags, World& world) {
   const Recipe recipe = read_for_ranks(flags.models.front(), flags.recipe.typed(), &world).recipe;
   const Interconnect link = measure_link(world.ranks());
   if (!world.first()) return kOk;
@@ -188,7 +188,7 @@ int measure_ranks(const Flags& flags, World& world) {
   return kOk;
 }
 
-int run(const Flags& flags) {
+int run(const CalibrateFlags& flags) {
   if (launched_ranks() > 1) {
     return run_among_ranks([&](World* world) { return measure_ranks(flags, *world); });
   }
@@ -209,10 +209,7 @@ int run(const Flags& flags) {
   const CostTable table = calibrate(
       kernels, *backend,
       {.seconds = flags.seconds, .date = today(), .progress = [&](double done, int measured) {
-         if (!line.due()) return;
-         const std::string text =
-             fmt::format("{} of {} kernels measured", measured, kernels.size());
-         line.terminal() ? line.redraw(done, text) : line.print(text);
+         line.show(done, fmt::format("{} of {} kernels measured", measured, kernels.size()));
        }});
   if (line.terminal()) line.print(fmt::format("{} kernels measured", table.size()));
   std::vector<std::string> whole_steps;
@@ -258,7 +255,7 @@ int run(const Flags& flags) {
 Command add_calibrate(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("calibrate", "Measure the kernels of models here, for better plans");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CalibrateFlags>();
   command->add_option("model", flags->models, "Names from `thimble list models`, or a recipe file")
       ->type_name("")
       ->required();

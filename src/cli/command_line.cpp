@@ -49,13 +49,45 @@ class PlainHelp final : public CLI::Formatter {
   }
 };
 
-// Where help on a mistake is, one paste away.
-std::string help_on(const std::vector<Command>& commands, const std::string& first) {
-  std::vector<std::string> names;
-  for (const Command& command : commands) {
-    names.push_back(command.app->get_name());
-    if (names.back() == first) return "thimble " + first + " --help";
+// The command that the first words name, with those below it: `data`, `data bpe learn`.
+struct Named {
+  const CLI::App* app = nullptr;  // null: none
+  std::string name;
+  size_t words = 0;
+};
+
+Named named_command(const std::vector<Command>& commands, const std::vector<std::string>& words) {
+  const auto first = std::ranges::find(
+      commands, words[0], [](const Command& command) { return command.app->get_name(); });
+  if (first == commands.end()) return {};
+  Named named = {first->app, words[0], 1};
+  while (named.words < words.size()) {
+    const auto below = named.app->get_subcommands(
+        [&](const CLI::App* one) { return one->get_name() == words[named.words]; });
+    if (below.empty()) break;
+    named = {below[0], named.name + " " + words[named.words], named.words + 1};
   }
+  return named;
+}
+
+// What is wrong where a command is named that needs one below it; empty: it needs none.
+std::string missing_command(const Named& named, const std::vector<std::string>& words) {
+  if (named.app == nullptr) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* below : named.app->get_subcommands({})) names.push_back(below->get_name());
+  if (names.empty()) return "";
+  const bool other = named.words < words.size() && !words[named.words].starts_with("-");
+  if (!other) return fmt::format("say which `{}`: {}", named.name, fmt::join(names, ", "));
+  return fmt::format("there is no command '{} {}'; known: {}", named.name, words[named.words],
+                     fmt::join(names, ", "));
+}
+
+// Where help on a mistake is, one paste away.
+std::string help_on(const std::vector<Command>& commands, const Named& named,
+                    const std::string& first) {
+  if (named.app != nullptr) return "thimble " + named.name + " --help";
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.app->get_name());
   user_check(first.starts_with("-"), "there is no command '{}'; known: {}", first,
              fmt::join(names, ", "));
   return "thimble --help";
@@ -63,7 +95,7 @@ std::string help_on(const std::vector<Command>& commands, const std::string& fir
 
 // What is wrong with the first word that looks like a flag and is none of the command's; empty: there
 // is no such word.
-std::string unknown_flag(const std::vector<Command>& commands,
+std::string unknown_flag(const std::vector<Command>& commands, const Named& named,
                          const std::vector<std::string>& words) {
   const auto flags_of = [](const CLI::App& command) {
     std::vector<std::string> names;
@@ -75,11 +107,9 @@ std::string unknown_flag(const std::vector<Command>& commands,
   const auto has = [](const std::vector<std::string>& names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
   };
-  const auto chosen = std::ranges::find(
-      commands, words[0], [](const Command& command) { return command.app->get_name(); });
-  if (chosen == commands.end()) return "";
-  const std::vector<std::string> known = flags_of(*chosen->app);
-  for (size_t i = 1; i < words.size(); ++i) {
+  if (named.app == nullptr) return "";
+  const std::vector<std::string> known = flags_of(*named.app);
+  for (size_t i = named.words; i < words.size(); ++i) {
     const std::string flag = words[i].substr(0, words[i].find('='));
     const size_t dashes = flag.find_first_not_of('-');
     if (dashes == 0 || dashes == std::string::npos ||
@@ -90,7 +120,7 @@ std::string unknown_flag(const std::vector<Command>& commands,
     if (dashes == 1 && name.size() == 1) continue;  // -h
     for (const Command& other : commands) {
       if (has(known, name) || !has(flags_of(*other.app), name)) continue;
-      return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", words[0], name,
+      return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", named.name, name,
                          other.app->get_name());
     }
     return no_such_setting(flag, known);
@@ -126,7 +156,8 @@ int run(int argc, char** argv) {
     return kCallersMistake;
   }
   const std::vector<std::string> typed = arguments;
-  const std::string help = help_on(commands, arguments[0]);
+  const Named named = named_command(commands, typed);
+  const std::string help = help_on(commands, named, typed[0]);
   try {
     join_resume_value(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
@@ -134,8 +165,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    const std::string unknown = unknown_flag(commands, typed);
-    say("thimble: {}; see `{}`\n", unknown.empty() ? error.what() : unknown, help);
+    std::string wrong = missing_command(named, typed);
+    if (wrong.empty()) wrong = unknown_flag(commands, named, typed);
+    say("thimble: {}; see `{}`\n", wrong.empty() ? error.what() : wrong, help);
     return kCallersMistake;
   }
   for (const Command& command : commands) {

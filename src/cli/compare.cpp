@@ -8,13 +8,13 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct CompareFlags {
   std::vector<std::string> runs;
   std::string page;
   bool json = false;
 };
 
-int run(const Flags& flags) {
+int run(const CompareFlags& flags) {
   std::vector<RunRecord> records;
   for (const std::string& folder : flags.runs) records.push_back(read_run(folder));
   const RunComparison comparison = compare_runs(records);
@@ -32,7 +32,7 @@ int run(const Flags& flags) {
 Command add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "compare", "Runs beside each other: results, memory, time, and what their recipes differ in");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareFlags>();
   command->add_option("runs", flags->runs, "Folders of runs")->type_name("")->required();
   command->add_option("-o,--output", flags->page, "Write a page with their curves, too")
       ->type_name("FILE");

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/version.h"
 #include "data/get/get.h"
 #include "data/pair_set.h"
@@ -153,7 +154,7 @@ Action add_pairs(CLI::App& data) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   pairs->add_option("--ratio", options.ratio, "Most words for one of the other; 0: any (1.5)")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1000.0));
   pairs->add_option("--valid-every", options.valid_every, "Without --valid: every Nth pair (23)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{2}, int64_t{1'000'000}));
@@ -277,14 +278,22 @@ Action add_get(CLI::App& data) {
     GetOptions& options = flags->options;
     if (options.out.empty()) options.out = "data/" + flags->name;
     options.say = tell;
-    bool shown = false;
-    options.progress = [&shown](std::string_view file, int64_t arrived, int64_t bytes) {
-      shown = shown || arrived > 0;
-      say("\r{}: {}{}", file, to_string(Bytes(arrived)),
-          bytes > 0 ? fmt::format(" of {}", to_string(Bytes(bytes))) : "");
-      if (bytes > 0 && arrived == bytes) say("\n");
-    };
-    get_data(place, options);
+    {
+      ProgressLine line;
+      std::string whole;  // the last that has arrived
+      options.progress = [&](std::string_view file, int64_t arrived, int64_t bytes) {
+        if (arrived == 0 || whole == file) return;
+        const std::string so_far = fmt::format("{}: {}", file, to_string(Bytes(arrived)));
+        if (arrived == bytes) {
+          whole = file;
+          return line.print(so_far);
+        }
+        const double share = static_cast<double>(arrived) / static_cast<double>(bytes);
+        line.show(bytes > 0 ? share : 0,
+                  bytes > 0 ? fmt::format("{} of {}", so_far, to_string(Bytes(bytes))) : so_far);
+      };
+      get_data(place, options);
+    }
     std::string next(place.next);
     for (size_t at; (at = next.find("{}")) != std::string::npos;) next.replace(at, 2, options.out);
     fmt::print("{}: {} ({})\nnext: {}\n", options.out, place.summary, place.terms, next);

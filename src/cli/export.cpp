@@ -10,11 +10,11 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct ExportFlags {
   std::string run, file, names, weights;
 };
 
-int run(const Flags& flags) {
+int run(const ExportFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
   recipe.device = "cpu";
@@ -44,7 +44,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_export(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExportFlags>();
   CLI::App* command =
       app.add_subcommand("export", "Write the weights of a run for other programs (safetensors)");
   command

@@ -21,7 +21,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct PlanFlags {
   RecipeFlags recipe;
   std::string save;
   std::string picture;
@@ -81,7 +81,7 @@ int print_ranks(const Recipe& recipe, bool json) {
 }
 
 // What each of several ranks has to do with the others, and how a step of all of them should go.
-nlohmann::json describe_ranks(const PlannedTraining& planned, const Flags& flags) {
+nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& flags) {
   const RanksSpec& ranks = planned.recipe.ranks;
   const Communication with =
       communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.backend);
@@ -152,7 +152,7 @@ void take_largest(const std::string& what, Resolved& resolved) {
   resolved.said = largest.said;
 }
 
-int run(const Flags& flags) {
+int run(const PlanFlags& flags) {
   Resolved resolved = resolve(flags.recipe, false);
   if (!flags.largest.empty()) take_largest(flags.largest, resolved);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
@@ -203,7 +203,7 @@ int run(const Flags& flags) {
 
 Command add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Exact bytes of a training step; nothing runs");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanFlags>();
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Plan");

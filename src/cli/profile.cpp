@@ -18,7 +18,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct ProfileFlags {
   RecipeFlags recipe;
   int steps = 3;
 };
@@ -169,7 +169,7 @@ void print_profile(const PlannedTraining& planned, const Profile& profile, int s
   }
 }
 
-int run(const Flags& flags) {
+int run(const ProfileFlags& flags) {
   const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
   const bool runs = flags.steps > 0 && asked.recipe.device != "null";
   const Resolved resolved = resolve(asked, runs);
@@ -202,7 +202,7 @@ int run(const Flags& flags) {
 Command add_profile(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "profile", "What each technique saves; a few steps: predicted against measured");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ProfileFlags>();
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Profile");

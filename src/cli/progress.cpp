@@ -69,6 +69,10 @@ std::string memory_text(const Progress& p) {
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
+ProgressLine::~ProgressLine() {
+  if (drawn_) say("\r\033[K");
+}
+
 bool ProgressLine::due() const {
   const double since = std::chrono::duration<double>(Clock::now() - last_shown_).count();
   return since >= (terminal_ ? 0.1 : 10);
@@ -77,12 +81,19 @@ bool ProgressLine::due() const {
 void ProgressLine::redraw(double done, const std::string& text) {
   if (!terminal_) return;
   say("\r\033[K{}", line_with_bar(done, text, terminal_width()));
+  drawn_ = true;
   last_shown_ = Clock::now();
 }
 
 void ProgressLine::print(const std::string& text) {
   say("{}{}\n", terminal_ ? "\r\033[K" : "", text);
+  drawn_ = false;
   last_shown_ = Clock::now();
+}
+
+void ProgressLine::show(double done, const std::string& text) {
+  if (!due()) return;
+  terminal_ ? redraw(done, text) : print(text);
 }
 
 void ProgressDisplay::show(const Progress& p) {

@@ -12,6 +12,10 @@ namespace thimble {
 class ProgressLine {
  public:
   ProgressLine();
+  // What is drawn goes: whatever is said next begins a line.
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   bool terminal() const { return terminal_; }
   // Whether enough time has passed to show something again.
@@ -20,11 +24,14 @@ class ProgressLine {
   void redraw(double done, const std::string& text);
   // A line that stays; on a terminal it takes the place of what was drawn.
   void print(const std::string& text);
+  // One or the other, where it is due.
+  void show(double done, const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   bool terminal_;
+  bool drawn_ = false;
   Clock::time_point last_shown_ = {};
 };
 

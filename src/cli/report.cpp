@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct ReportFlags {
   std::string what;
   std::string page;
   std::string pictures;
@@ -20,7 +20,7 @@ struct Flags {
 };
 
 // Planning with every policy and many budgets takes minutes for the largest nets.
-bool draws_frontier(const Flags& flags, const PlanFile& plan) {
+bool draws_frontier(const ReportFlags& flags, const PlanFile& plan) {
   constexpr size_t kManyCalls = 4000;
   const size_t calls = plan.plans.front().plan.calls.size();
   if (flags.frontier != "auto") return flags.frontier == "on";
@@ -30,7 +30,7 @@ bool draws_frontier(const Flags& flags, const PlanFile& plan) {
   return calls <= kManyCalls;
 }
 
-int run(const Flags& flags) {
+int run(const ReportFlags& flags) {
   user_check(!flags.page.empty() || !flags.pictures.empty(),
              "say where the report goes: -o report.html, or --svg FOLDER for pictures alone");
   std::error_code ignored;
@@ -60,7 +60,7 @@ int run(const Flags& flags) {
 Command add_report(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("report", "A plan or a run as one self-contained HTML page");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReportFlags>();
   command
       ->add_option("what", flags->what,
                    "The folder of a run, or a plan file written by `thimble plan --save`")

@@ -7,13 +7,14 @@
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "data/token_text.h"
 #include "train/sampler.h"
 
 namespace thimble {
 namespace {
 
-struct Flags {
+struct SampleFlags {
   std::string run, prompt = "\n", weights, data_dir, device;
   int64_t length = 256;
   SampleOptions how;
@@ -44,13 +45,27 @@ std::string numbers_text(std::span<const int32_t> tokens) {
   return fmt::format("{}", fmt::join(tokens, " "));
 }
 
-int run(const Flags& flags) {
+// On a terminal, with how far it has come.
+std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
+                           const SampleFlags& flags) {
+  ProgressLine line;
+  int64_t done = 0;
+  return sampler.go_on(prompt, flags.length, flags.how, [&](int32_t) {
+    ++done;
+    if (!line.terminal() || flags.json || !line.due()) return;
+    line.redraw(static_cast<double>(done) / static_cast<double>(flags.length),
+                fmt::format("{} of {} tokens", done, flags.length));
+  });
+}
+
+int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
   if (!flags.device.empty()) recipe.device = flags.device;
   if (flags.threads >= 0) recipe.on.threads = flags.threads;
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
+  if (text != nullptr) check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
   const std::vector<int32_t> prompt =
       text == nullptr ? read_numbers(flags.prompt) : text->encode(flags.prompt);
   auto planned = plan_or_explain(recipe, flags.json);
@@ -62,7 +77,7 @@ int run(const Flags& flags) {
   } else {
     trained.load_file(flags.weights);
   }
-  const std::vector<int32_t> made = sampler.go_on(prompt, flags.length, flags.how);
+  const std::vector<int32_t> made = go_on(sampler, prompt, flags);
   const std::string said = text == nullptr ? numbers_text(made) : text->decode(made);
   if (flags.json) {
     print_json({{"prompt", flags.prompt},
@@ -78,7 +93,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_sample(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SampleFlags>();
   CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
   command
       ->add_option("run", flags->run,

@@ -30,7 +30,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct TrainFlags {
   RecipeFlags recipe;
   std::string out;
   std::string resume;  // latest, auto; empty: no
@@ -74,7 +74,7 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
                     tensors);
 }
 
-TrainOptions options_from(const Flags& flags, const Resolved& resolved, const std::string& out,
+TrainOptions options_from(const TrainFlags& flags, const Resolved& resolved, const std::string& out,
                           bool resume) {
   TrainOptions options = {
       .out = out, .resume = resume, .weights = flags.weights, .tensorboard = flags.tensorboard};
@@ -90,7 +90,7 @@ TrainOptions options_from(const Flags& flags, const Resolved& resolved, const st
 }
 
 nlohmann::json result_json(const PlannedByBudget& asked, const TrainResult& result,
-                           const Flags& flags) {
+                           const TrainFlags& flags) {
   nlohmann::json json = summary_of(asked.training, result);
   json.update(summary_of(asked));
   if (flags.losses) json["losses"] = result.losses;
@@ -125,7 +125,7 @@ void resume_microbatch(const std::string& out, const Settings& said, Recipe& rec
 }
 
 // Whether the run goes on with what is in the folder.
-bool goes_on(const Flags& flags, const std::string& out) {
+bool goes_on(const TrainFlags& flags, const std::string& out) {
   const Resume resume = flags.resume.empty()     ? Resume::never
                         : flags.resume == "auto" ? Resume::or_start
                                                  : Resume::latest;
@@ -137,7 +137,7 @@ bool goes_on(const Flags& flags, const std::string& out) {
 }
 
 // What the recipe file says of the run, where nothing was typed.
-Flags with_file(Flags flags, const Settings& run) {
+TrainFlags with_file(TrainFlags flags, const Settings& run) {
   const auto text = [&](const char* name, std::string& member) {
     const auto at = run.find(name);
     if (at == run.end() || !member.empty()) return;
@@ -173,7 +173,7 @@ struct Place {
   bool resume = false;
 };
 
-Place place_of(const Flags& flags, const Recipe& recipe, World* world) {
+Place place_of(const TrainFlags& flags, const Recipe& recipe, World* world) {
   Place place;
   if (world == nullptr || world->first()) {
     place.folder.emplace(flags.out.empty() ? RunFolder::unique(default_out(recipe.model.name))
@@ -217,7 +217,7 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
   fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }
 
-int train(const Flags& typed, World* world) {
+int train(const TrainFlags& typed, World* world) {
   const bool first = world == nullptr || world->first();
   const Asked asked = read_for_ranks(typed.recipe.model, typed.recipe.typed(), world);
   user_check(world != nullptr || !asked.recipe.ranks.several(),
@@ -225,7 +225,7 @@ int train(const Flags& typed, World* world) {
              "--ranks {0}` says what each of them will need",
              asked.recipe.ranks.count);
   Resolved resolved = resolve(asked, true);
-  const Flags flags = with_file(typed, resolved.run);
+  const TrainFlags flags = with_file(typed, resolved.run);
   user_check(flags.resume.empty() || !flags.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
   for (const auto& [flag, on] : {std::pair("--losses", flags.losses), {"--times", flags.times}}) {
@@ -292,7 +292,7 @@ int train(const Flags& typed, World* world) {
   return kOk;
 }
 
-int run(const Flags& typed) {
+int run(const TrainFlags& typed) {
   return run_among_ranks([&](World* world) { return train(typed, world); });
 }
 
@@ -301,7 +301,7 @@ int run(const Flags& typed) {
 Command add_train(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("train", "Plan a training step, then train inside the plan");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TrainFlags>();
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, true);
   CLI::OptionDefaults& defaults = *command->option_defaults();

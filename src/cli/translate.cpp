@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "data/pair_set.h"
 #include "text/utf8.h"
 #include "train/average.h"
@@ -18,7 +19,7 @@
 namespace thimble {
 namespace {
 
-struct Flags {
+struct TranslateFlags {
   std::string run, input, output, weights, data_dir, device;
   std::vector<std::string> references;
   int64_t beam = 4;
@@ -26,6 +27,7 @@ struct Flags {
   int64_t average = 1;
   int threads = -1;
   bool lower = false;
+  bool cut = false;
   bool json = false;
 };
 
@@ -34,35 +36,41 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
              "the run was trained on --data {}, and what translates is trained on pairs",
              recipe.data.name);
   PairSet pairs = read_pair_set(recipe.data.folder);
-  const nlohmann::json data = data_of_checkpoint(folder);
-  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
-  user_check(trained.empty() || trained == pairs.digest,
-             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
-             "with --data-dir",
-             recipe.data.folder, folder);
+  check_vocabulary(folder, pairs.digest, recipe.data.folder);
   return pairs;
 }
 
-// The sentences of the input as tokens with an end; of empty lines, nothing.
-std::vector<std::vector<int32_t>> encode(const Flags& flags, const PairSet& pairs,
+// The sentences of the input as tokens with an end; of empty lines, nothing. What is too long for
+// the run is refused, or (--cut) loses its end.
+std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const PairSet& pairs,
                                          int64_t longest) {
   std::vector<std::vector<int32_t>> sentences;
+  int64_t cut = 0, first_cut = 0;
   for_each_line(flags.input, [&](int64_t number, std::string_view line) {
     std::vector<int32_t> tokens =
         pairs.source_pieces.encode(pairs.source.pieces(pairs.source.words(line)));
     if (!tokens.empty()) tokens.push_back(kEndToken);
-    user_check(std::ssize(tokens) <= longest,
-               "'{}', line {}: a sentence of {} tokens is longer than the {} that the run was "
-               "trained with; break it up",
-               flags.input, number, tokens.size(), longest);
+    if (std::ssize(tokens) > longest) {
+      user_check(flags.cut,
+                 "'{}', line {}: a sentence of {} tokens is longer than the {} that the run was "
+                 "trained with; break it up, or translate the beginning of such sentences with "
+                 "--cut",
+                 flags.input, number, tokens.size(), longest);
+      tokens.resize(static_cast<size_t>(longest - 1));
+      tokens.push_back(kEndToken);
+      if (cut++ == 0) first_cut = number;
+    }
     sentences.push_back(std::move(tokens));
   });
   user_check(!sentences.empty(), "'{}' is empty: there is nothing to translate", flags.input);
+  if (cut > 0)
+    say("{} of {} sentences, line {} the first, were cut to {} tokens\n", cut, sentences.size(),
+        first_cut, longest);
   return sentences;
 }
 
 // Averaged where that was asked for, in a file that goes away.
-void load(const Flags& flags, const std::string& folder, TrainedModel& trained) {
+void load(const TranslateFlags& flags, const std::string& folder, TrainedModel& trained) {
   if (!flags.weights.empty()) return load_checkpoint_weights(flags.weights, trained.program());
   if (flags.average == 1) return trained.load_checkpoint(folder);
   namespace fs = std::filesystem;
@@ -77,7 +85,7 @@ void load(const Flags& flags, const std::string& folder, TrainedModel& trained) 
   fs::remove(mean);
 }
 
-std::string translated(const Flags& flags, const PairSet& pairs, Translator& translator,
+std::string translated(const TranslateFlags& flags, const PairSet& pairs, Translator& translator,
                        const std::vector<std::vector<int32_t>>& sentences) {
   std::vector<std::vector<int32_t>> full;
   for (const auto& sentence : sentences) {
@@ -87,10 +95,14 @@ std::string translated(const Flags& flags, const PairSet& pairs, Translator& tra
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
+  ProgressLine line;
   const auto results = translator.translate(full, [&](size_t done) {
-    if (!flags.json) say("\r{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (flags.json) return;
+    const std::string text =
+        fmt::format("{} of {} sentences, {:.0f} s", done, full.size(), seconds());
+    if (done == full.size()) return line.print(text);
+    line.show(static_cast<double>(done) / static_cast<double>(full.size()), text);
   });
-  if (!flags.json) say("\n");
   std::string text;
   size_t next = 0;
   for (const auto& sentence : sentences) {
@@ -102,7 +114,7 @@ std::string translated(const Flags& flags, const PairSet& pairs, Translator& tra
   return text;
 }
 
-int run(const Flags& flags) {
+int run(const TranslateFlags& flags) {
   const std::string folder = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(folder);
   if (!flags.device.empty()) recipe.device = flags.device;
@@ -140,7 +152,7 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_translate(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TranslateFlags>();
   CLI::App* command = app.add_subcommand("translate", "Translate text with a trained model");
   command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
       ->type_name("")
@@ -169,6 +181,8 @@ Command add_translate(CLI::App& app) {
       ->add_option("--reference", flags->references,
                    "With --output: files to print the BLEU against")
       ->type_name("FILE");
+  command->add_flag("--cut", flags->cut,
+                    "Of sentences longer than the run's, translate the beginning");
   command->add_flag("--lower", flags->lower, "With --reference: both in lower case");
   command->add_option("--data-dir", flags->data_dir, "Folder of the vocabularies (the run's)")
       ->type_name("FOLDER");

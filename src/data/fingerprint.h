@@ -1,7 +1,7 @@
 // What a checkpoint remembers of the data it was trained on, so that a run does not go on with others.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "data/dataset.h"

@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-struct Header {
+struct IdxHeader {
   std::array<int64_t, 3> extents = {1, 1, 1};
   int64_t header_bytes = 0;
   int64_t file_bytes = 0;  // what the whole file must have
@@ -27,7 +27,7 @@ int64_t big_endian(std::span<const std::byte> bytes) {
 }
 
 // `prefix` is the file's beginning, header_bytes(rank) long unless the file is shorter.
-Header parse_header(std::span<const std::byte> prefix, int rank, const std::string& path) {
+IdxHeader parse_header(std::span<const std::byte> prefix, int rank, const std::string& path) {
   user_check(prefix.size() == header_bytes(rank),
              "'{}' is truncated: its {} bytes are shorter than an IDX header; get a fresh copy of "
              "it",
@@ -37,7 +37,7 @@ Header parse_header(std::span<const std::byte> prefix, int rank, const std::stri
              "'{}' is not an IDX file of {}: it starts with {:#010x}, not {:#010x}; check that the "
              "files are not swapped or still packed, or get a fresh copy",
              path, rank == 3 ? "images" : "labels", magic, 0x0800 + rank);
-  Header header;
+  IdxHeader header;
   header.header_bytes = std::ssize(prefix);
   int64_t data = 1;
   bool possible = true;
@@ -54,8 +54,8 @@ Header parse_header(std::span<const std::byte> prefix, int rank, const std::stri
 }
 
 // The first of the accepted spellings that exists, unpacked when it needs to be.
-std::pair<ReadFile, Header> open_file(const std::string& folder, const std::string& stem,
-                                      int rank) {
+std::pair<ReadFile, IdxHeader> open_file(const std::string& folder, const std::string& stem,
+                                         int rank) {
   const std::string suffix = fmt::format("idx{}-ubyte", rank);
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
@@ -72,7 +72,7 @@ std::pair<ReadFile, Header> open_file(const std::string& folder, const std::stri
       const auto prefix =
           std::span(bytes).first(std::min(header_bytes(rank), static_cast<size_t>(file.size())));
       file.read_at(0, prefix);
-      const Header header = parse_header(prefix, rank, path);
+      const IdxHeader header = parse_header(prefix, rank, path);
       user_check(file.size() == header.file_bytes,
                  "'{}' is {}: it has {} bytes where its header wants {}; get a fresh copy of it",
                  path, file.size() < header.file_bytes ? "truncated" : "oversized", file.size(),

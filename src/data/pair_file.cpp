@@ -12,7 +12,7 @@ namespace {
 constexpr char kMagic[8] = {'t', 'h', 'i', 'm', 'p', 'a', 'i', 'r'};
 constexpr uint32_t kVersion = 1;
 
-struct Header {
+struct PairHeader {
   char magic[8];
   uint32_t version;
   uint32_t token_bytes;
@@ -22,7 +22,7 @@ struct Header {
   uint32_t target_vocabulary;
   Sha256::Digest digest;
 };
-static_assert(sizeof(Header) == 72);
+static_assert(sizeof(PairHeader) == 72);
 
 int64_t longer(const TokenPair& pair) {
   return static_cast<int64_t>(std::max(pair.source.size(), pair.target.size()));
@@ -31,8 +31,8 @@ int64_t longer(const TokenPair& pair) {
 }  // namespace
 
 PairFile::PairFile(const std::string& path) : file_(path) {
-  Header header{};
-  const bool large = file_.size() >= static_cast<int64_t>(sizeof(Header));
+  PairHeader header{};
+  const bool large = file_.size() >= static_cast<int64_t>(sizeof(PairHeader));
   if (large) file_.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
   user_check(large && std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0,
              "'{}' is no file of sentence pairs; make it with `thimble data pairs`", path);
@@ -41,14 +41,14 @@ PairFile::PairFile(const std::string& path) : file_(path) {
   constexpr uint64_t kMost = uint64_t{1} << 40;
   const bool sound = header.pairs > 0 && header.pairs < kMost && header.tokens < kMost;
   const uint64_t index = (2 * header.pairs + 1) * sizeof(uint64_t);
-  const uint64_t wanted = sizeof(Header) + index + header.tokens * header.token_bytes;
+  const uint64_t wanted = sizeof(PairHeader) + index + header.tokens * header.token_bytes;
   user_check(sound && wanted == static_cast<uint64_t>(file_.size()),
              "'{}' is truncated or oversized: its header asks for {} bytes, and it has {}; make it "
              "again with `thimble data pairs`",
              path, wanted, file_.size());
   count_ = static_cast<int64_t>(header.pairs);
   token_bytes_ = header.token_bytes;
-  tokens_at_ = static_cast<int64_t>(sizeof(Header) + index);
+  tokens_at_ = static_cast<int64_t>(sizeof(PairHeader) + index);
   vocabularies_ = {header.source_vocabulary, header.target_vocabulary, header.digest};
   std::array<uint64_t, 1024> block;
   uint64_t last = 0;
@@ -70,7 +70,8 @@ PairFile::PairFile(const std::string& path) : file_(path) {
 }
 
 void PairFile::offsets(int64_t sentence, std::span<uint64_t> out) const {
-  file_.read_at(static_cast<int64_t>(sizeof(Header)) + sentence * 8, std::as_writable_bytes(out));
+  file_.read_at(static_cast<int64_t>(sizeof(PairHeader)) + sentence * 8,
+                std::as_writable_bytes(out));
 }
 
 PairFile::Lengths PairFile::lengths(int64_t pair) const {
@@ -104,7 +105,7 @@ void write_pairs(const std::string& path, std::vector<TokenPair> pairs,
   user_check(!pairs.empty(), "there is not one pair left to write to '{}'", path);
   std::ranges::stable_sort(pairs, {}, longer);
   const bool wide = std::max(vocabularies.source, vocabularies.target) > 65536;
-  Header header{};
+  PairHeader header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.version = kVersion;
   header.token_bytes = wide ? 4 : 2;

@@ -13,11 +13,11 @@ namespace {
 constexpr int32_t kMagic16 = 20240520, kVersion16 = 1;
 constexpr int32_t kMagic32 = 20240801, kVersion32 = 7;
 constexpr int64_t kHeader = 256 * 4;
-constexpr size_t kBlock = 8192;  // bytes that are converted at a time
-using Header = std::array<int32_t, 256>;
+constexpr size_t kConverted = 8192;  // bytes that are converted at a time
+using TokenHeader = std::array<int32_t, 256>;
 
 template <class T>
-void widen(const std::array<std::byte, kBlock>& from, std::span<int32_t> out) {
+void widen(const std::array<std::byte, kConverted>& from, std::span<int32_t> out) {
   for (size_t i = 0; i < out.size(); ++i) {
     T token;
     std::memcpy(&token, from.data() + i * sizeof(T), sizeof(T));
@@ -28,7 +28,7 @@ void widen(const std::array<std::byte, kBlock>& from, std::span<int32_t> out) {
 }  // namespace
 
 TokenFile::TokenFile(const std::string& path) : file_(path) {
-  Header header{};
+  TokenHeader header{};
   if (file_.size() >= kHeader) file_.read_at(0, std::as_writable_bytes(std::span(header)));
   const bool headed = header[0] == kMagic16 || header[0] == kMagic32;
   if (!headed) {
@@ -56,8 +56,8 @@ TokenFile::TokenFile(const std::string& path) : file_(path) {
 
 void TokenFile::read(int64_t first, std::span<int32_t> out) const {
   internal_check(first >= 0 && first + std::ssize(out) <= count_, "TokenFile: no such tokens");
-  std::array<std::byte, kBlock> block;
-  const size_t at_once = kBlock / static_cast<size_t>(token_bytes_);
+  std::array<std::byte, kConverted> block;
+  const size_t at_once = kConverted / static_cast<size_t>(token_bytes_);
   for (size_t at = 0; at < out.size(); at += at_once) {
     const std::span<int32_t> part = out.subspan(at, std::min(at_once, out.size() - at));
     const size_t bytes = part.size() * static_cast<size_t>(token_bytes_);
@@ -103,7 +103,7 @@ void TokenFileWriter::finish() {
   const ReadFile all = std::move(spool_).finish();
   AtomicFile file(path_);
   if (!raw_) {
-    Header header{};
+    TokenHeader header{};
     header[0] = token_bytes_ == 2 ? kMagic16 : kMagic32;
     header[1] = token_bytes_ == 2 ? kVersion16 : kVersion32;
     header[2] = static_cast<int32_t>(count_);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "data/token_set.h"
 #include "text/byte_bpe.h"
 #include "text/utf8.h"
@@ -114,10 +115,29 @@ class Pieces final : public TokenText {
   const Preparation preparation_;
 };
 
+constexpr const char* kAbout = "/tokens.json";
+
+// What tokens are made by; empty where the description does not say.
+std::string kind_in(const nlohmann::json& about) {
+  const bool says = about.is_object() && about.contains("by") && about["by"].is_string();
+  return says ? about["by"].get<std::string>() : "";
+}
+
+PreparationOptions preparation_in(const nlohmann::json& about) {
+  const auto flag = [&](const char* key) {
+    return about.contains(key) && about[key].is_boolean() && about[key].get<bool>();
+  };
+  PreparationOptions options = {.tokenise = flag("tokenise"), .lower_case = flag("lower_case")};
+  if (about.contains("language") && about["language"].is_string()) {
+    options.language = about["language"].get<std::string>();
+  }
+  return options;
+}
+
 }  // namespace
 
 std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
-  const std::string path = folder + "/tokens.json";
+  const std::string path = folder + kAbout;
   // As transformers leaves them, beside files of tokens that others made.
   const bool bare = exists(folder + "/vocab.json") && exists(folder + "/merges.txt");
   if (bare && !exists(path)) return std::make_unique<Gpt2>(folder);
@@ -127,12 +147,7 @@ std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
       "data tokens` made, or one with GPT-2's vocab.json and merges.txt, or choose --numbers",
       folder);
   const nlohmann::json about = read_json(path, "a description of tokens");
-  const std::string by = about.is_object() && about.contains("by") && about["by"].is_string()
-                             ? about["by"].get<std::string>()
-                             : "";
-  const auto flag = [&](const char* key) {
-    return about.contains(key) && about[key].is_boolean() && about[key].get<bool>();
-  };
+  const std::string by = kind_in(about);
   if (by == name_of(TokenKind::bytes)) return std::make_unique<Bytes256>();
   if (by == name_of(TokenKind::gpt2)) return std::make_unique<Gpt2>(folder);
   if (by == name_of(TokenKind::characters)) {
@@ -140,11 +155,26 @@ std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
   }
   user_check(by == name_of(TokenKind::pieces),
              "'{}' is damaged: it should say what tokens are made by", path);
-  PreparationOptions options = {.tokenise = flag("tokenise"), .lower_case = flag("lower_case")};
-  if (about.contains("language") && about["language"].is_string()) {
-    options.language = about["language"].get<std::string>();
+  return std::make_unique<Pieces>(folder, preparation_in(about));
+}
+
+std::string vocabulary_digest(const std::string& folder) {
+  const std::string path = folder + kAbout;
+  if (!exists(path)) return "";
+  const std::string by = kind_in(read_json(path, "a description of tokens"));
+  if (by.empty() || by == name_of(TokenKind::gpt2)) return "";
+  constexpr Bytes kMost(int64_t{1} << 30);
+  Sha256 hash;
+  const auto add = [&](const std::string& text) {
+    const uint64_t size = text.size();
+    hash.update(std::as_bytes(std::span(&size, 1)));
+    hash.update(std::as_bytes(std::span(text)));
+  };
+  add(by);
+  for (const char* name : {"/vocabulary.txt", "/codes.bpe"}) {
+    add(exists(folder + name) ? read_text(folder + name, "a vocabulary", kMost) : "");
   }
-  return std::make_unique<Pieces>(folder, options);
+  return hash.hex();
 }
 
 }  // namespace thimble

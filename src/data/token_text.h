@@ -24,4 +24,9 @@ class TokenText {
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;
 };
 
+// The sha256 of what a folder of `thimble data tokens` makes its tokens by, as in
+// DatasetInfo::vocabulary_sha256. Empty where it does not say, and of GPT-2's, which is one and the same
+// wherever it comes from.
+std::string vocabulary_digest(const std::string& folder);
+
 }  // namespace thimble

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,8 +12,6 @@
 
 namespace thimble {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What a step costs, in parts that techniques change by factors of their own.
 struct Parts {

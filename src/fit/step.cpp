@@ -1,7 +1,6 @@
 #include "fit/step.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "plan/make_plan.h"
@@ -9,8 +8,6 @@
 
 namespace thimble {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 TrainingGraph graph_of(const Recipe& recipe) {
   return make_graph(recipe, step_shapes(recipe).front());

@@ -3,6 +3,7 @@
 // candidates take little memory.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "plan/search/optimal_planner.h"
 
 namespace thimble {
+
+// Seconds of a step that no plan of it brings within the budget.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class FitStep {
  public:

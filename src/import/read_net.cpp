@@ -19,7 +19,7 @@ constexpr int64_t kFormat = 1;
 constexpr size_t kMostItems = 1 << 17;  // of any list of the file
 constexpr size_t kLongestName = 1024;
 constexpr size_t kLongestList = 1 << 12;  // of a setting
-constexpr size_t kMostFaults = 40;        // that are spelt out
+constexpr size_t kMostSpelt = 40;         // that are spelt out
 
 // What is wrong with a file, all of it.
 class Faults {
@@ -28,14 +28,14 @@ class Faults {
 
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
-    if (++count_ <= kMostFaults) texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    if (++count_ <= kMostSpelt) texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
   bool any() const { return count_ > 0; }
   void raise() const {
     if (!any()) return;
     user_error("'{}' is not a network file: {}{}; write it anew with thimble.torch.export", path_,
                fmt::join(texts_, "; "),
-               count_ > kMostFaults ? fmt::format("; and {} more", count_ - kMostFaults) : "");
+               count_ > kMostSpelt ? fmt::format("; and {} more", count_ - kMostSpelt) : "");
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "plan/plan_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace thimble {

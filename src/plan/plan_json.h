@@ -1,7 +1,7 @@
 // Plans as JSON, there and back.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "plan/plan.h"
 

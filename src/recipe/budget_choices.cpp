@@ -1,5 +1,7 @@
 #include "recipe/budget_choices.h"
 
+#include <nlohmann/json.hpp>
+
 namespace thimble {
 
 nlohmann::json to_json(const TechniqueShare& share) {
@@ -18,10 +20,10 @@ nlohmann::json to_json(const BudgetChoices& choices) {
           {"choices", shares}};
 }
 
-BudgetChoices budget_choices_from(const nlohmann::json& json) {
-  BudgetChoices choices = {.plain_arena = Bytes(json.at("plain_arena_bytes").get<int64_t>()),
-                           .plain_ms = json.at("plain_step_ms").get<double>()};
-  for (const nlohmann::json& share : json.at("choices")) {
+BudgetChoices budget_choices_from(const nlohmann::json& record) {
+  BudgetChoices choices = {.plain_arena = Bytes(record.at("plain_arena_bytes").get<int64_t>()),
+                           .plain_ms = record.at("plain_step_ms").get<double>()};
+  for (const nlohmann::json& share : record.at("choices")) {
     choices.shares.push_back({.what = share.at("what").get<std::string>(),
                               .flags = share.at("flags").get<std::string>(),
                               .tier = share.at("tier").get<std::string>(),

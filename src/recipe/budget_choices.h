@@ -2,7 +2,7 @@
 // everything plain and kept to the plan.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

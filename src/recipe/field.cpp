@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 
@@ -168,6 +169,10 @@ Field::Field(std::string name, Kind kind, std::string_view group, Get get, Set s
       get_(std::move(get)),
       set_(std::move(set)),
       about_(std::move(about)) {}
+
+json Field::get() const { return get_(); }
+
+void Field::set(const json& value) const { set_(value); }
 
 std::string Field::text() const {
   const auto spell = [](const json& value) {

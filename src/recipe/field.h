@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,9 +62,9 @@ class Field {
   const About& about() const { return about_; }
   bool matters_for(unsigned what) const { return (about_.matters & what) != 0; }
 
-  nlohmann::json get() const { return get_(); }
+  nlohmann::json get() const;
   // As read from a file, or as text. UserError, naming the field, where it is no valid value.
-  void set(const nlohmann::json& value) const { set_(value); }
+  void set(const nlohmann::json& value) const;
 
   // The value as it would be typed.
   std::string text() const;

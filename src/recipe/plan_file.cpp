@@ -19,10 +19,10 @@ nlohmann::json shaped_json(const ShapedPlan& shaped) {
       {"rows", shaped.shape.rows}, {"length", shaped.shape.length}, {"plan", to_json(shaped.plan)}};
 }
 
-ShapedPlan shaped_from(const nlohmann::json& json) {
-  const VariantShape shape = {.rows = json.at("rows").get<int64_t>(),
-                              .length = json.at("length").get<int64_t>()};
-  return {shape, plan_from_json(json.at("plan"))};
+ShapedPlan shaped_from(const nlohmann::json& record) {
+  const VariantShape shape = {.rows = record.at("rows").get<int64_t>(),
+                              .length = record.at("length").get<int64_t>()};
+  return {shape, plan_from_json(record.at("plan"))};
 }
 
 }  // namespace
@@ -37,21 +37,21 @@ void save_plan(const std::string& path, const Recipe& recipe, std::span<const Sh
 }
 
 PlanFile load_plan(const std::string& path) {
-  const nlohmann::json json = read_json(path, "a plan file");
-  const bool named = json.is_object() && json.contains("format") && json["format"].is_string();
-  const std::string format = named ? json["format"].get<std::string>() : "";
+  const nlohmann::json file = read_json(path, "a plan file");
+  const bool named = file.is_object() && file.contains("format") && file["format"].is_string();
+  const std::string format = named ? file["format"].get<std::string>() : "";
   user_check(format.starts_with(kFamily), "'{}' is not a plan file", path);
   user_check(format == kFormat,
              "'{}' is a plan of another version ({}, not {}); make it again with `thimble plan "
              "--save`",
              path, format, kFormat);
   try {
-    PlanFile read = {recipe_from_json(json.at("recipe"), "'" + path + "'"), {shaped_from(json)}};
-    if (json.contains("others")) {
-      for (const nlohmann::json& other : json.at("others"))
+    PlanFile read = {recipe_from_json(file.at("recipe"), "'" + path + "'"), {shaped_from(file)}};
+    if (file.contains("others")) {
+      for (const nlohmann::json& other : file.at("others"))
         read.plans.push_back(shaped_from(other));
     }
-    if (json.contains("fit")) read.choices = budget_choices_from(json.at("fit"));
+    if (file.contains("fit")) read.choices = budget_choices_from(file.at("fit"));
     return read;
   } catch (const nlohmann::json::exception& error) {
     user_error("'{}' is damaged: {}", path, error.what());

@@ -3,7 +3,7 @@
 // fit/explain.h; printed, drawn or written as JSON by whoever likes.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,7 @@
 // The page itself is plain HTML, CSS and JavaScript in report/page/, embedded when this is built.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>

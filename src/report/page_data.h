@@ -2,7 +2,7 @@
 // typed arrays in base64: a step of 10,000 calls stays a few megabytes, and opens at once.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
 

@@ -1,7 +1,7 @@
 // A planned step for people and for programs, whatever it took to plan it.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "pipeline/pipeline.h"

@@ -1,6 +1,7 @@
 #include "survey/curves.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace thimble {
 namespace {

@@ -1,7 +1,7 @@
 // Lines of a run's metrics as curves.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "model/model.h"

@@ -1,7 +1,7 @@
 // Runs beside each other: how each went, and the fields of their recipes that differ.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

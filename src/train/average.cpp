@@ -6,7 +6,9 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "train/average_nonzeros.h"
 #include "train/safetensors.h"
+#include "transform/sparse_weights.h"
 
 namespace thimble {
 namespace {
@@ -48,12 +50,26 @@ void same_of(const Files& files, const std::string& name, int64_t begin, std::sp
   files.front()->read_part(files.front()->at(name), begin, out);
   for (const auto& file : files) {
     file->read_part(file->at(name), begin, part);
-    user_check(
-        std::ranges::equal(part, out),
-        "'{}' of '{}' is not that of '{}': nonzeros of sparse weights moved between them; "
-        "average checkpoints of the last twentieth of a run, or train with --sparsity static",
-        name, file->path(), files.front()->path());
+    user_check(std::ranges::equal(part, out),
+               "'{}' of '{}' is not that of '{}': whole numbers have no mean; average checkpoints "
+               "in which they are the same",
+               name, file->path(), files.front()->path());
   }
+}
+
+// How the bytes of a tensor of the mean come about; those of the pool of nonzeros are there already.
+TensorToWrite mean_tensor(const Files& files, const StoredTensor& tensor,
+                          std::span<const std::byte> pool) {
+  if (tensor.name == kSparseValues) return {tensor.name, tensor.type, pool, {}};
+  const auto fetch = [&files, name = tensor.name, dtype = tensor.type.dtype](
+                         int64_t begin, std::span<std::byte> to) {
+    const SafetensorsFile& newest = *files.front();
+    if (places_nonzeros(newest, name)) return newest.read_part(newest.at(name), begin, to);
+    if (!is_floating(dtype)) return same_of(files, name, begin, to);
+    with_float_type(
+        dtype, [&](auto tag) { mean_of<typename decltype(tag)::type>(files, name, begin, to); });
+  };
+  return {tensor.name, tensor.type, {}, fetch};
 }
 
 }  // namespace
@@ -65,16 +81,11 @@ void average_weights(std::span<const std::string> paths, const std::string& out)
     files.push_back(std::make_unique<SafetensorsFile>(path));
     check_alike(*files.front(), *files.back());
   }
+  std::vector<std::byte> pool;
+  if (files.front()->find(kSparseValues) != nullptr) pool = mean_of_nonzeros(files);
   std::vector<TensorToWrite> tensors;
-  for (const StoredTensor& tensor : files.front()->tensors()) {
-    const auto fetch = [&files, name = tensor.name, dtype = tensor.type.dtype](
-                           int64_t begin, std::span<std::byte> to) {
-      if (!is_floating(dtype)) return same_of(files, name, begin, to);
-      with_float_type(
-          dtype, [&](auto tag) { mean_of<typename decltype(tag)::type>(files, name, begin, to); });
-    };
-    tensors.push_back({tensor.name, tensor.type, {}, fetch});
-  }
+  for (const StoredTensor& tensor : files.front()->tensors())
+    tensors.push_back(mean_tensor(files, tensor, pool));
   write_safetensors(out, tensors, files.front()->metadata());
 }
 

@@ -7,8 +7,9 @@
 namespace thimble {
 
 // Writes the mean of the files' tensors, as checkpoints have them, tensor by tensor and piece by piece:
-// no tensor is ever whole in memory. Whole numbers (where the nonzeros of sparse weights are) must be the
-// same in all of them. UserError where the files do not hold the same model.
+// none but the pool of sparse weights is ever whole in memory. Sparse weights are nonzero where they
+// are in the first file (average_nonzeros.h); other whole numbers must be the same in all files.
+// UserError where the files do not hold the same model.
 void average_weights(std::span<const std::string> paths, const std::string& out);
 
 }  // namespace thimble

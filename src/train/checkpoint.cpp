@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <future>
-#include <regex>
 #include <set>
 
 #include "base/error.h"
@@ -77,9 +76,18 @@ std::string write_tensors(const std::string& path, Program& program,
 
 // step-00001200, step-00001200-2, .step-00001200.partial: what this file makes, and nothing else
 // that may lie in the same folder.
-bool is_checkpoint_name(const std::string& name) {
-  static const std::regex ours(R"(step-\d{8,}(-\d+)?|\.step-\d{8,}(-\d+)?\.partial)");
-  return std::regex_match(name, ours);
+bool is_checkpoint_name(std::string_view name) {
+  constexpr std::string_view kStep = "step-", kPartial = ".partial", kDigits = "0123456789";
+  if (name.starts_with('.')) {
+    if (!name.ends_with(kPartial)) return false;
+    name = name.substr(1, name.size() - std::min(name.size(), 1 + kPartial.size()));
+  }
+  if (!name.starts_with(kStep)) return false;
+  name.remove_prefix(kStep.size());
+  const size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
+  const std::string_view again = name.substr(digits);  // "-2"
+  return digits >= 8 && (again.empty() || (again.size() > 1 && again[0] == '-' &&
+                                           again.find_first_not_of(kDigits, 1) == again.npos));
 }
 
 // The step of a whole checkpoint's name; -1: of a part of one.

@@ -1,6 +1,7 @@
 #include "train/loss_scaler.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 

@@ -1,6 +1,7 @@
 #include "train/tally.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "comm/agreement.h"
 

@@ -1,7 +1,7 @@
 // Loss and metrics, added up over batches.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

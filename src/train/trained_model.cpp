@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
 #include "train/weights_file.h"
@@ -19,6 +20,16 @@ std::string checkpoint_in(const std::string& folder) {
 
 Recipe recipe_in(const std::string& checkpoint) {
   return recipe_from_json(recipe_of_checkpoint(checkpoint), "'" + checkpoint + "'");
+}
+
+void check_vocabulary(const std::string& checkpoint, const std::string& digest,
+                      const std::string& folder) {
+  const nlohmann::json data = data_of_checkpoint(checkpoint);
+  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
+  user_check(trained.empty() || digest.empty() || trained == digest,
+             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
+             "with --data-dir",
+             folder, checkpoint);
 }
 
 TrainedModel::TrainedModel(PlannedTraining& planned)

@@ -52,8 +52,30 @@ BoundVariant& Translator::variant_for(int64_t source, int64_t& most) {
   return bound_.back();
 }
 
-void Translator::run_batch(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+BoundVariant& Translator::variant_for(std::span<const std::vector<int32_t>> sentences,
+                                      std::span<const Task> tasks) {
+  int64_t length = 0;
+  for (const Task& task : tasks) {
+    if (task.beam.done()) continue;
+    length = std::max(
+        {length, std::ssize(sentences[task.sentence]), std::ssize(task.beam.beginning(0))});
+  }
+  const int64_t rows = std::ssize(tasks) * options_.beam;
+  return *std::ranges::find_if(bound_, [&](const BoundVariant& one) {
+    return one.variant().shape.length >= length && one.variant().shape.rows >= rows;
+  });
+}
+
+void Translator::run_batch(std::span<const std::vector<int32_t>> sentences,
                            std::vector<Task>& tasks) {
+  while (!std::ranges::all_of(tasks, [](const Task& task) { return task.beam.done(); })) {
+    advance(variant_for(sentences, tasks), sentences, tasks);
+  }
+}
+
+// By a token.
+void Translator::advance(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+                         std::span<Task> tasks) {
   Program& program = variant.program();
   const Model& model = variant.model();
   const auto rows = static_cast<size_t>(variant.variant().shape.rows);
@@ -62,40 +84,38 @@ void Translator::run_batch(BoundVariant& variant, std::span<const std::vector<in
   const auto vocabulary = static_cast<size_t>(logits.type.shape.back());
   logits_.resize(rows * vocabulary);
   const auto width = static_cast<size_t>(options_.beam);
-  while (!std::ranges::all_of(tasks, [](const Task& task) { return task.beam.done(); })) {
-    // A step may have overwritten what it read.
-    variant.set_own_constants(trained_.planned().recipe.seed);
-    const std::span<int32_t> source = numbers(program, model, "source");
-    const std::span<int32_t> lengths = numbers(program, model, "source_length");
-    const std::span<int32_t> target = numbers(program, model, "target_in");
-    const std::span<int32_t> asked = program.view<int32_t>(model.asked);
-    std::ranges::fill(source, kPadToken);
-    std::ranges::fill(target, kPadToken);
-    std::ranges::fill(lengths, 1);
-    for (size_t row = 0; row < rows; ++row) asked[row] = static_cast<int32_t>(row * length);
-    for (size_t t = 0; t < tasks.size(); ++t) {
-      const std::vector<int32_t>& sentence = sentences[tasks[t].sentence];
-      for (size_t i = 0; i < tasks[t].beam.count() && !tasks[t].beam.done(); ++i) {
-        const size_t row = t * width + i;
-        const std::span<const int32_t> begun = tasks[t].beam.beginning(i);
-        std::ranges::copy(sentence, source.begin() + static_cast<ptrdiff_t>(row * length));
-        std::ranges::copy(begun, target.begin() + static_cast<ptrdiff_t>(row * length));
-        lengths[row] = static_cast<int32_t>(sentence.size());
-        asked[row] += static_cast<int32_t>(begun.size() - 1);
-      }
+  // A step may have overwritten what it read.
+  variant.set_own_constants(trained_.planned().recipe.seed);
+  const std::span<int32_t> source = numbers(program, model, "source");
+  const std::span<int32_t> lengths = numbers(program, model, "source_length");
+  const std::span<int32_t> target = numbers(program, model, "target_in");
+  const std::span<int32_t> asked = program.view<int32_t>(model.asked);
+  std::ranges::fill(source, kPadToken);
+  std::ranges::fill(target, kPadToken);
+  std::ranges::fill(lengths, 1);
+  for (size_t row = 0; row < rows; ++row) asked[row] = static_cast<int32_t>(row * length);
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const std::vector<int32_t>& sentence = sentences[tasks[t].sentence];
+    for (size_t i = 0; i < tasks[t].beam.count() && !tasks[t].beam.done(); ++i) {
+      const size_t row = t * width + i;
+      const std::span<const int32_t> begun = tasks[t].beam.beginning(i);
+      std::ranges::copy(sentence, source.begin() + static_cast<ptrdiff_t>(row * length));
+      std::ranges::copy(begun, target.begin() + static_cast<ptrdiff_t>(row * length));
+      lengths[row] = static_cast<int32_t>(sentence.size());
+      asked[row] += static_cast<int32_t>(begun.size() - 1);
     }
-    program.run();
-    with_float_type(logits.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const std::span<T> made = program.view<T>(logits_output(model).value);
-      for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(made[i]);
+  }
+  program.run();
+  with_float_type(logits.type.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::span<T> made = program.view<T>(logits_output(model).value);
+    for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(made[i]);
+  });
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    if (tasks[t].beam.done()) continue;
+    tasks[t].beam.advance([&](size_t i) {
+      return std::span<const float>(logits_).subspan((t * width + i) * vocabulary, vocabulary);
     });
-    for (size_t t = 0; t < tasks.size(); ++t) {
-      if (tasks[t].beam.done()) continue;
-      tasks[t].beam.advance([&](size_t i) {
-        return std::span<const float>(logits_).subspan((t * width + i) * vocabulary, vocabulary);
-      });
-    }
   }
 }
 
@@ -115,7 +135,7 @@ std::vector<std::vector<int32_t>> Translator::translate(
       if (&variant_for(std::ssize(sentences[order[at]]), most) != &variant) break;
       tasks.push_back({order[at], Beam(options_, most)});
     }
-    run_batch(variant, sentences, tasks);
+    run_batch(sentences, tasks);
     for (const Task& task : tasks) translations[task.sentence] = task.beam.best();
     if (progress) progress(at);
   }

@@ -33,8 +33,12 @@ class Translator {
   };
   // The shortest variant with room for the sentence and its translation.
   BoundVariant& variant_for(int64_t source, int64_t& longest);
-  void run_batch(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
-                 std::vector<Task>& tasks);
+  // The shortest with room for all sentences that have not ended, as far as they have come.
+  BoundVariant& variant_for(std::span<const std::vector<int32_t>> sentences,
+                            std::span<const Task> tasks);
+  void run_batch(std::span<const std::vector<int32_t>> sentences, std::vector<Task>& tasks);
+  void advance(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+               std::span<Task> tasks);
 
   TrainedModel& trained_;
   const BeamOptions& options_;

@@ -30,6 +30,19 @@ class BadInput : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// A mistake in a command below another is one of that command.
+TEST_F(BadInput, CommandsBelowOthers) {
+  expect_refused({"data"}, "say which `data`", "pairs, tokens", "`thimble data --help`");
+  expect_refused({"data", "words"}, "no command 'data words'", "pairs, tokens");
+  expect_refused({"data", "bpe", "lern", "x"}, "no command 'data bpe lern'", "learn, apply");
+  expect_refused({"data", "tokens", "x", "--by", "words", "--out", "y"}, "words not in", "gpt2",
+                 "`thimble data tokens --help`");
+  expect_refused({"data", "pairs", "--ratio", "x", "--out", "y"}, "--ratio", "0.0");
+  expect_refused({"data", "bpe", "learn", "x", "--merge", "3"}, "the nearest is --merges",
+                 "`thimble data bpe learn --help`");
+  expect_refused({"data", "bleu", "x", "y", "--batch", "3"}, "`thimble data bleu` has no --batch");
+}
+
 TEST_F(BadInput, Models) {
   for (const char* command : {"train", "plan", "profile"}) {
     expect_refused({command, "perceptron"}, "there is no model 'perceptron'", "wrn-D-K");
@@ -228,6 +241,8 @@ TEST_F(BadInput, DataSets) {
   expect_refused(train({"--data", "cifar10"}), "needs a folder");
   expect_refused(train({"--data", "cifar10", "--data-dir", folder_ / "none"}), folder_ / "none");
   expect_refused({"train", "lstm", "--data", "digits"}, "there is no 'sequence'", "--data");
+  expect_refused({"train", "lstm", "--data", "adding"}, "--reads sequence --predicts number");
+  expect_refused({"train", "lstm", "--data", "copy"}, "--reads tokens --predicts targets");
   expect_refused({"plan", "mlp", "--data", "imagenet"}, "imagenet");
 }
 

@@ -46,6 +46,8 @@ TEST_F(Get, FetchesChecksAndGoesOn) {
 }
 
 TEST_F(Get, OfflineIsASentence) {
+  const std::string said = thimble_says(words("http://127.0.0.1:9")).err;
+  EXPECT_TRUE(said.starts_with("thimble: cannot fetch")) << said;
   expect_mistake(thimble_says(words("http://127.0.0.1:9")), "cannot fetch", "without a network",
                  "--from");
   HttpServer server({});

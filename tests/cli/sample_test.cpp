@@ -1,4 +1,6 @@
 // thimble sample and thimble export, on a run of a few steps.
+#include <algorithm>
+
 #include "support/run_thimble.h"
 #include "train/safetensors.h"
 
@@ -66,6 +68,11 @@ TEST_F(Sample, SaysInASentenceWhatItCannotGoOnWith) {
   refuses(ask({"--numbers", "--prompt", "one"}), "is whole numbers");
   refuses(ask({"--data-dir", path("nowhere")}), "does not say what its tokens are");
   refuses({"sample", path("nowhere")}, "there is no checkpoint");
+  // As many characters, one of them another.
+  std::filesystem::copy(path("set"), path("other"));
+  std::string characters = slurp(path("set") + "/vocabulary.txt");
+  spill(path("other") + "/vocabulary.txt", characters.replace(characters.find('b'), 1, "a"));
+  refuses(ask({"--prompt", "a", "--data-dir", path("other")}), "not those that");
   refuses({"export", path("run"), path("file"), "--names", "onnx"}, "choose --names thimble or");
 }
 

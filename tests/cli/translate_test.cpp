@@ -76,6 +76,8 @@ TEST_F(Translate, EveryLineInItsPlace) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(slurp(own_ / "out"), "two cats\n\na dog\nthe cat sleeps fast\na cat\n");
   EXPECT_NE(outcome.out.find("BLEU = 100.00"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.err.find('\r'), std::string::npos) << "drawn where there is no terminal";
+  EXPECT_NE(outcome.err.find("4 of 4 sentences"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.out.find("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp"), std::string::npos);
 }
 
@@ -121,9 +123,20 @@ TEST_F(Translate, TheMeanOfCheckpoints) {
   expect_mistake(thimble_says({"average", own_ / "in", "--out", own_ / "mean"}), "no checkpoint");
 }
 
+TEST_F(Translate, OfWhatIsTooLongTheBeginning) {
+  spill(own_ / "in", "ein Hund\nein Hund ein Hund ein Hund ein Hund ein Hund\n");
+  const Outcome outcome = thimble_says(words(own_ / "in") + Words{"--cut"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 of 2 sentences, line 2 the first, were cut"), std::string::npos)
+      << outcome.err;
+  const std::string text = slurp(own_ / "out");
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2);
+  EXPECT_TRUE(text.starts_with("a dog\n")) << text;
+}
+
 TEST_F(Translate, WhatCannotBe) {
   spill(own_ / "in", "ein Hund\nein Hund ein Hund ein Hund ein Hund ein Hund\n");
-  expect_mistake(thimble_says(words(own_ / "in")), "in', line 2", "11 tokens");
+  expect_mistake(thimble_says(words(own_ / "in")), "in', line 2", "11 tokens", "--cut");
   EXPECT_FALSE(std::filesystem::exists(own_ / "out"));
   spill(own_ / "bad", "ein \xff\n");
   expect_mistake(thimble_says(words(own_ / "bad")), "bad", "line 1", "UTF-8");

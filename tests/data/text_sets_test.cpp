@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "../file_support.h"
@@ -266,6 +267,39 @@ TEST_F(TextSets, PairFilesThatAreDamaged) {
   changed = whole;
   changed[50] ^= 1;  // of another vocabulary
   EXPECT_NE(opened(changed).find("different vocabularies"), std::string::npos);
+}
+
+// Whoever trained on them could not have his translations read.
+TEST_F(TextSets, PairsBesideVocabulariesOfOthers) {
+  const PairOptions options = pair_options();
+  make_pairs(options);
+  const std::string path = options.out + "/target.dict", whole = slurp(path);
+  const auto opened = [&] {
+    return message_of<UserError>([&] { open_dataset("pairs", {.folder = options.out}); });
+  };
+  spill(path, whole + "Maus 1\n");
+  EXPECT_NE(opened().find("not those that its sentence pairs were made with"), std::string::npos);
+  spill(path, whole);
+  EXPECT_EQ(opened(), "");
+  std::filesystem::remove(options.out + "/pairs.json");  // files of pairs alone
+  spill(path, whole + "Maus 1\n");
+  EXPECT_EQ(opened(), "");
+}
+
+TEST_F(TextSets, StreamsNameTheirVocabulary) {
+  const auto digest = [&] { return tokens(2)->info().vocabulary_sha256; };
+  spill(folder_ / "text", "abcabcabcabcabcabcabcabc");
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::characters});
+  const std::string abc = digest();
+  EXPECT_EQ(abc.size(), 64u);
+  spill(folder_ / "text", "abdabdabdabdabdabdabdabd");
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::characters});
+  EXPECT_NE(digest(), abc);
+  spill(folder_ / "text", "cbacbacbacbacbacbacbacba");
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::characters});
+  EXPECT_EQ(digest(), abc) << "another text of the same characters";
+  spill(folder_ / "tokens.json", R"({"vocabulary": 8})");
+  EXPECT_EQ(digest(), "") << "by whatever others made them";
 }
 
 // Every second pair of the tags of IWSLT's files is text.

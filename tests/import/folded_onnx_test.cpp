@@ -28,5 +28,12 @@ TEST_P(FoldedOnnx, IsRefusedWithTheCallThatWouldDo) {
 INSTANTIATE_TEST_SUITE_P(Exporters, FoldedOnnx, testing::Values("folded", "folded_dynamo"),
                          [](const auto& one) { return std::string(one.param); });
 
+// Its class is called BatchNormFree, which the exporter notes beside every node.
+TEST(UnfoldedOnnx, IsBuiltWhateverItsClassIsCalled) {
+  const std::string path = fmt::format("{}/norm_free.onnx", THIMBLE_TEST_NETS);
+  const Model model = build_model({.name = path, .batch = 4});
+  EXPECT_EQ(model.feeds.size(), 2U);  // pictures and labels
+}
+
 }  // namespace
 }  // namespace thimble

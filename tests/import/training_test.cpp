@@ -1,6 +1,7 @@
 // Small networks that PyTorch exported, trained here: its losses, the bits of every policy, budgets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "../file_support.h"
@@ -151,7 +152,8 @@ TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
   EXPECT_TRUE(graph.find("update.head.weight.first_moment").valid());
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, ImportedNet, testing::Values("pictures", "words", "series"),
+INSTANTIATE_TEST_SUITE_P(Nets, ImportedNet,
+                         testing::Values("pictures", "words", "series", "sounds"),
                          [](const auto& net) { return std::string(net.param); });
 
 }  // namespace

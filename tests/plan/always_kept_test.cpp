@@ -1,5 +1,7 @@
 #include "plan/search/always_kept.h"
 
+#include <algorithm>
+
 #include "execute/costs.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"

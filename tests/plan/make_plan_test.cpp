@@ -1,5 +1,6 @@
 #include "plan/make_plan.h"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "plan/plan_json.h"

@@ -1,5 +1,7 @@
 #include "plan/schedule/place_updates.h"
 
+#include <algorithm>
+
 #include "graph/updates.h"
 #include "support/plan_cases.h"
 

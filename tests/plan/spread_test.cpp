@@ -1,5 +1,7 @@
 #include "plan/bytes/spread.h"
 
+#include <algorithm>
+
 #include "execute/streams.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

@@ -1,5 +1,7 @@
 #include "plan/search/stage_memory.h"
 
+#include <algorithm>
+
 #include "plan/bytes/live_bytes.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

@@ -1,6 +1,7 @@
 // Sound plans pass; plans that were made wrong on purpose never do.
 #include "plan/verify/verify_plan.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "pipeline/pipeline.h"
 #include "report/frontier.h"
 #include "report/svg_chart.h"

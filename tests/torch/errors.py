@@ -50,6 +50,20 @@ class Grows(nn.Module):
         return x[x[:, 0] > 0]
 
 
+class Counts(nn.Module):
+    """As many columns as there are rows above zero, sorted."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        count = (x[:, 0] > 0).sum().item()
+        torch._check(count <= 3)
+        return torch.sort(x, 1).values.narrow(1, 0, count + 1).mean(1)
+
+
 class Remembers(nn.Module):
     """A mean over all steps so far, which the exported graph would forget."""
 
@@ -92,6 +106,11 @@ check(
 text = said(Branches(), F.mse_loss, batch)
 check("cannot trace" in text and "torch.where" in text, "a branch on numbers")
 check(said(Grows(), F.mse_loss, batch) != "", "a shape that depends on numbers")
+text = said(Counts(), lambda output, target: F.mse_loss(output, target[:, 0]), batch)
+check(
+    "aten::item: its size, or a number" in text and "aten::sort" in text and text.count("\n") == 2,
+    "a number that Python reads, and the rest beside it",
+)
 check("the buffer 'mean'" in said(Remembers(), F.mse_loss, batch), "a buffer that is changed")
 check("in place" in said(Views(), F.mse_loss, batch), "a view of what is changed in place")
 check(

@@ -168,6 +168,10 @@ def of_sounds(kind):
     return lambda: {"input_features": torch.randn(ROWS, 16, 64), "labels": kind()["labels"]}
 
 
+def of_waves():
+    return {"input_values": torch.randn(ROWS, 400), "labels": torch.randint(0, 2, (ROWS,))}
+
+
 def of_transformers(model, config, batch, **settings):
     """A net of transformers by the names of its class and of its configuration."""
 
@@ -227,6 +231,22 @@ WINDOWS = dict(
 )
 STAGES = dict(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
 HEARS = dict(BOTH, max_source_positions=32, max_target_positions=32, num_mel_bins=16)
+
+
+DISENTANGLED = dict(
+    SMALL, relative_attention=True, pos_att_type=["c2p", "p2c"], max_position_embeddings=32, pad_token_id=0
+)
+WAVES = dict(
+    SMALL,
+    conv_dim=[16, 16],
+    conv_stride=[4, 2],
+    conv_kernel=[8, 4],
+    num_feat_extract_layers=2,
+    num_conv_pos_embeddings=8,
+    num_conv_pos_embedding_groups=2,
+    mask_time_prob=0.0,
+    classifier_proj_size=16,
+)
 
 
 def causal(name, batch=of_words, **settings):
@@ -372,6 +392,51 @@ TRANSFORMERS = {
         num_attention_heads=4,
         vocab_size=WORDS,
         use_cache=False,
+    ),
+    "deberta": classifies("Deberta", problem_type="single_label_classification", **DISENTANGLED),
+    "deberta_v2": classifies("DebertaV2", problem_type="single_label_classification", **DISENTANGLED),
+    "deberta_masked": of_transformers("DebertaV2ForMaskedLM", "DebertaV2Config", of_words, **DISENTANGLED),
+    "xlnet": classifies("XLNet", d_model=32, n_layer=2, n_head=4, d_inner=64, vocab_size=WORDS),
+    "funnel": classifies(
+        "Funnel", block_sizes=[1, 1], d_model=32, n_head=4, d_head=8, d_inner=64, vocab_size=WORDS
+    ),
+    "convbert": classifies("ConvBert", embedding_size=16, conv_kernel_size=3, **SMALL),
+    "squeezebert": classifies("SqueezeBert", embedding_size=32, **SMALL),
+    "xlm": classifies("XLM", emb_dim=32, n_layers=2, n_heads=4, n_words=WORDS, pad_index=0),
+    "roformer": classifies("RoFormer", embedding_size=16, pad_token_id=0, **SMALL),
+    "esm": classifies("Esm", pad_token_id=0, mask_token_id=1, **SMALL),
+    "nystromformer": classifies("Nystromformer", num_landmarks=16, segment_means_seq_len=16, **SMALL),
+    "bigbird": classifies("BigBird", attention_type="original_full", **SMALL),
+    "wav2vec2": of_transformers(
+        "Wav2Vec2ForSequenceClassification", "Wav2Vec2Config", of_waves, **WAVES
+    ),
+    "hubert": of_transformers("HubertForSequenceClassification", "HubertConfig", of_waves, **WAVES),
+    "clip_classifier": of_transformers(
+        "CLIPForImageClassification", "CLIPConfig", of_pictures(), vision_config=PATCHES
+    ),
+    "convnext_hf": sees("ConvNext", of_pictures(), hidden_sizes=[16, 32], depths=[1, 1], num_stages=2),
+    "levit": sees(
+        "Levit",
+        of_pictures(64),
+        image_size=64,
+        hidden_sizes=[16, 32, 48],
+        num_attention_heads=[2, 4, 6],
+        key_dim=[8, 8, 8],
+        depths=[1, 1, 1],
+    ),
+    "mobilevitv2": sees("MobileViTV2", of_pictures(64), image_size=64, width_multiplier=0.25),
+    "focalnet": sees(
+        "FocalNet", of_pictures(), image_size=32, embed_dim=16, hidden_sizes=[16, 32], depths=[1, 1],
+        focal_levels=[1, 1], focal_windows=[3, 3],
+    ),
+    "mamba": causal("Mamba", state_size=4, time_step_rank=4, **CAUSAL),
+    "mamba2": causal("Mamba2", state_size=4, num_heads=8, head_dim=8, n_groups=2, chunk_size=8, **CAUSAL),
+    "rwkv": causal("Rwkv", attention_hidden_size=32, context_length=32, **CAUSAL),
+    "recurrent_gemma": causal("RecurrentGemma", num_key_value_heads=1, lru_width=32, **CAUSAL),
+    "mpt": causal("Mpt", d_model=32, n_heads=4, n_layers=2, vocab_size=WORDS, use_cache=False),
+    "stablelm": causal("StableLm", **GROUPED),
+    "xglm": causal(
+        "XGLM", d_model=32, ffn_dim=64, num_layers=2, attention_heads=4, vocab_size=WORDS, use_cache=False
     ),
     "olmo2": causal("Olmo2", **GROUPED),
     "cohere": causal("Cohere", **GROUPED),

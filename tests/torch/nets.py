@@ -277,10 +277,22 @@ ONNX = [name for name in NETS if name not in ("gpt2", "llama")]
 DYNAMO = list(NETS)
 
 
-def net(name, full=False):
-    """(module in training mode, loss or None: the module's own, an example batch)."""
+def cropped(tensor, size, length):
+    """A batch's tensor with pictures (and maps of labels) of this size, rows of this many tokens."""
+    if tensor.ndim >= 3 and size:
+        return tensor[..., :size, :size].contiguous()
+    return tensor[:, :length].contiguous() if tensor.ndim == 2 and length else tensor
+
+
+def net(name, full=False, size=None, length=None):
+    """(module in training mode, loss or None: the module's own, an example batch). `size`, `length`: smaller
+    pictures and shorter rows than usual, for nets that take any."""
     from more_nets import MORE
 
     torch.manual_seed(1)
     module, loss, batch = {**NETS, **MORE}[name](full)
+    if isinstance(batch, dict):
+        batch = {key: cropped(tensor, size, length) for key, tensor in batch.items()}
+    else:
+        batch = tuple(cropped(tensor, size, length) for tensor in batch)
     return module.train(), loss, batch

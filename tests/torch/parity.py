@@ -1,14 +1,17 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
-usage: parity.py [--program build/release/thimble] [--steps 20] [--onnx] [--dynamo] [--full] [--more] [NET ...]
+usage: parity.py [--program build/release/thimble] [--steps 20] [--rate 1e-5] [--onnx] [--dynamo] [--more] [--double]
+                 [--full [--size 128] [--length 32]] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
-with Thimble's. Prints the largest difference of losses; exits 1 where one is above 1e-4.
+with Thimble's. Prints the largest difference of losses; exits 1 where one is above 1e-4. --double: and by how much
+PyTorch itself differs from PyTorch in fp64 on those batches, which is what a net's own instability makes of rounding.
 """
 
 import argparse
 import contextlib
+import copy
 import glob
 import json
 import os
@@ -145,9 +148,9 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, full=False):
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, double=False, **sizes):
     tools = thimble_torch()
-    module, loss, example = nets.net(name, full)
+    module, loss, example = nets.net(name, **sizes)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)
     net = os.path.join(folder, f"{name}.onnx" if onnx else f"{name}.json")
@@ -190,7 +193,9 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
     )
     run(program, "export", os.path.join(folder, "run"), os.path.join(folder, "out.safetensors"))
 
-    worst = 0.0
+    wide = copy.deepcopy(module).double() if double else None
+    slow = wide and torch.optim.SGD(wide.parameters(), rate, momentum=0.9)
+    worst = unsteady = 0.0
     for step, mine in enumerate(result["losses"]):
         files = sorted(
             glob.glob(os.path.join(folder, "batches", f"*{step:06d}*"))
@@ -209,6 +214,15 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
         if os.environ.get("VERBOSE"):
             print(f"  step {step}: {mine:.7f} {theirs.item():.7f}")
         worst = max(worst, difference)
+        if wide is not None:
+            slow.zero_grad()
+            exact = loss_of(
+                wide, loss, {k: t.double() if t.is_floating_point() else t for k, t in fed.items()}
+            )
+            exact.backward()
+            slow.step()
+            apart = abs(theirs.item() - exact.item()) / max(1.0, abs(exact.item()))
+            unsteady = max(unsteady, apart)
     weights = tools.read_safetensors(os.path.join(folder, "out.safetensors"))
     own = module.state_dict()
     apart = max(
@@ -234,6 +248,7 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
             / 2
         )
     tested = abs(result["test_loss"] - total) / max(1.0, abs(total))
+    result["unsteady"] = unsteady
     return worst, apart, tested, missing, result
 
 
@@ -245,6 +260,9 @@ def main():
     parser.add_argument("--dynamo", action="store_true", help="those of PyTorch's newer exporter")
     parser.add_argument("--more", action="store_true", help="other small nets of both libraries")
     parser.add_argument("--full", action="store_true", help="as published, not tiny")
+    parser.add_argument("--double", action="store_true", help="PyTorch in fp64 beside PyTorch, too")
+    parser.add_argument("--size", type=int, help="pictures of this many pixels a side, not the net's")
+    parser.add_argument("--length", type=int, help="rows of this many tokens, not the net's")
     parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
@@ -269,16 +287,20 @@ def main():
                     args.rate,
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
+                    double=args.double,
                     full=args.full,
+                    size=args.size,
+                    length=args.length,
                 )
             except Exception as error:
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)
                 failed.append(name)
                 continue
         good = worst <= MOST and tested <= MOST
+        unsteady = f"  PyTorch from fp64 {result['unsteady']:.1e}" if args.double else ""
         print(
             f"{name:16} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
-            f"  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}",
+            f"{unsteady}  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}",
             flush=True,
         )
         if not good:

@@ -135,14 +135,19 @@ TEST(Checkpoint, WhatAKilledSaveLeavesIsRemovedAtTheNextStart) {
   TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
   const std::string latest =
       save_checkpoint(folder.path(), run.program(), {.step = 7, .recipe = kRecipe});
-  for (const char* old : {"step-00000003", "step-00000007-2", ".step-00000008.partial"}) {
+  for (const char* old : {"step-00000003", "step-00000007-2", ".step-00000008.partial",
+                          ".step-00000008-10.partial", "step-123456789"}) {
     fs::create_directories(folder / old);
     spill(folder / old + "/state.json", "{}");
   }
-  fs::create_directories(folder / "step-by-step");
+  const std::vector<std::string> users = {
+      "step-by-step",      "step-0000003",    "step-00000003-",        "step-00000003-2b",
+      "step-00000003_2",   ".step-00000008",  "step-00000008.partial", ".partial",
+      ".step-008.partial", "my-step-00000003"};
+  for (const std::string& own : users) fs::create_directories(folder / own);
   spill(folder / "step-00000001", "a file of the user's");
   remove_old_checkpoints(folder.path());
-  EXPECT_EQ(folder.entries(), 4);  // the latest, the link, and what is the user's
+  EXPECT_EQ(folder.entries(), 3 + std::ssize(users));  // the latest, the link, what is the user's
   EXPECT_EQ(load_checkpoint(latest, run.program(), kRecipe).step, 7);
   fs::remove(folder / "latest");
   remove_old_checkpoints(folder.path());

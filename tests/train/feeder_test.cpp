@@ -1,5 +1,7 @@
 #include "train/feeder.h"
 
+#include <algorithm>
+
 #include "../file_support.h"
 #include "support/runs.h"
 #include "train/token_model.h"

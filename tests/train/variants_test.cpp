@@ -1,4 +1,5 @@
 // Variants of one model in one arena: lengths of records, sizes of microbatches, evaluation.
+#include <algorithm>
 #include <cmath>
 
 #include "plan/make_plan.h"

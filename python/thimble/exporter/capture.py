@@ -90,7 +90,8 @@ def _export(wrapped, tensors, rows):
 def _no_layer_drop(module):
     """Modules of transformers draw a number for every layer and leave the layer out where it is below
     `layerdrop`; where that is 0, no draw ever is, and none is traced."""
-    shares = [m.layerdrop for m in module.modules() if hasattr(m, "layerdrop")]
+    having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
+    shares = [part.layerdrop for part in having if hasattr(part, "layerdrop")]
     draw = torch.rand
     if shares and not any(shares):
         torch.rand = lambda *size, **more: 1.0 if size == ([],) else draw(*size, **more)

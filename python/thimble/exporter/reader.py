@@ -9,6 +9,7 @@ import operator
 import torch
 
 from . import ops
+from .decompose import arguments_of, pieces_of
 from .values import (
     DTYPES,
     Buffer,
@@ -46,6 +47,7 @@ class Reader:
         self.faults: list[str] = []
         self.at = ""
         self.made = 0
+        self.inside = ""  # the line of the op whose pieces are read
         self.settled: dict = {}  # node -> what it gives, where a handler saw further than its own
 
     # Entrances.
@@ -70,7 +72,10 @@ class Reader:
         return self.graph
 
     def _walk(self, pairs, modules):
+        unread = _unread([a for a, _ in pairs])
         for a, b in pairs:
+            if a in unread:
+                continue
             if a.op == "call_function":
                 self._call(a, b)
             elif a.op == "get_attr":
@@ -164,13 +169,17 @@ class Reader:
     # Nodes.
 
     def _call(self, a, b):
-        self.at = where_of(a)
+        self.at = self.inside or where_of(a)
         try:
-            if a.target is operator.getitem:
+            if a.target is operator.getitem and not _is_open(a):
                 self._bind((a, b), self.env[0][a.args[0]][0][a.args[1]])
                 return
             name = a.target.name() if hasattr(a.target, "name") else str(a.target)
-            if a in self.settled:
+            if any(map(_is_open, a.all_input_nodes)):  # it was said where it began
+                self._bind((a, b), self._stand_in(a, b))
+            elif _is_open(a):
+                raise Unsupported("its size, or a number that Python reads, depends on numbers in a tensor")
+            elif a in self.settled:
                 self._bind((a, b), self.settled[a])
             elif name in _WRAPPERS:
                 self._inline(name, a, b)
@@ -204,14 +213,30 @@ class Reader:
             ]
         self._bind((a, b), results)
 
+    def _of_pieces(self, a, b, fault):
+        """What an op gives that is made of others; the fault that made it necessary, where they are not there."""
+        graphs = [pieces_of(node, ops.HANDLERS) for node in (a, b)]
+        pairs = list(zip(*(graph.graph.nodes for graph in graphs))) if all(graphs) else []
+        if not pairs or any(x.target != y.target for x, y in pairs if x.op == "call_function"):
+            raise fault
+        entrances = [pair for pair in pairs if pair[0].op == "placeholder"]
+        for pair, given in zip(entrances, zip(arguments_of(a), arguments_of(b))):
+            for env, node, argument in zip(self.env, pair, given):
+                env[node] = env[argument]
+        known, outer, self.inside = len(self.faults), self.inside, self.inside or self.at
+        self._walk(pairs, graphs)
+        self.at, self.inside = self.inside, outer
+        if len(self.faults) > known:
+            del self.faults[known:]
+            raise fault
+        made = pairs[-1][0].args[0]
+        return self._item(made) if isinstance(made, torch.fx.Node) else [self._item(one) for one in made]
+
     def _item(self, node):
         return self.env[0][node][0] if isinstance(node, torch.fx.Node) else node
 
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
-        skipped = name.startswith(("aten::_assert", "aten::sym_constrain"))
-        if skipped:
-            return None
         self._check_buffer(name, a, items)
         if (
             not any(isinstance(item, Value) for item in items)
@@ -221,10 +246,8 @@ class Reader:
             return self._fold(a, b)
         handler = ops.HANDLERS.get(name)
         in_place = handler is None and ops.HANDLERS.get(_out_of_place(name))
-        if handler is None and not in_place:
-            raise Unsupported("there is no such op here")
-        result = (handler or in_place)(self, ops.Arguments(self, a, b))
-        if in_place:
+        result = self._handled(handler or in_place, a, b)
+        if handler is None and _out_of_place(name) != name:
             self.env[0][a.args[0]][0] = result
             base = self._put_back(a.args[0], result)
             self._check_in_place(a, a.args[0])
@@ -232,6 +255,17 @@ class Reader:
                 self._check_in_place(a, base)
                 base = self._put_back(base, self.env[0][base][0])
         return result
+
+    def _handled(self, handler, a, b):
+        """By its handler; where there is none, or it cannot, by what the op is made of."""
+        before = len(self.graph.nodes)
+        try:
+            if handler is None:
+                raise Unsupported("there is no such op here")
+            return handler(self, ops.Arguments(self, a, b))
+        except Unsupported as fault:
+            del self.graph.nodes[before:]
+            return self._of_pieces(a, b, fault)
 
     def _check_buffer(self, name, node, items):
         """Numbers that a net keeps from step to step would be those of the first in all of them."""
@@ -343,7 +377,7 @@ class Reader:
                 op,
                 [self._operand(item) for item in inputs],
                 [value.name for value in values],
-                {name: value for name, value in attrs.items() if value is not None},
+                {name: ops.finite(value) for name, value in attrs.items() if value is not None},
                 self.at,
                 [value.shape for value in values],
             )
@@ -420,6 +454,33 @@ class Reader:
 
 # Ops whose argument is a graph.
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+def _is_open(node) -> bool:
+    """Whether what a node gives has sizes that nobody knows before it runs, or is such a number."""
+    for leaf in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+        sizes = leaf.shape if isinstance(leaf, torch.Tensor) else [leaf]
+        if any(isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)) for size in sizes):
+            return True
+    return False
+
+
+def _unread(nodes) -> set:
+    """Those that nothing comes of: what is asserted of numbers, and what is computed for that alone."""
+    unread: set = set()
+    for node in reversed(nodes):
+        if node.op == "call_function" and all(user in unread for user in node.users):
+            if _leaves_no_trace(node.target):
+                unread.add(node)
+    return unread
+
+
+def _leaves_no_trace(target) -> bool:
+    """Whether an op does nothing but give its result."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return getattr(target, "__module__", "") == "_operator"
+    asserts = target.name().startswith(("aten::_assert", "aten::sym_constrain"))
+    return asserts or not (target._schema.is_mutable or ops.changes_statistics(target.name()))
 
 
 def _is_slice(node) -> bool:

@@ -30,6 +30,8 @@ class Unsupported(Exception):
 
 def size_of(first: int, second: int) -> int | str:
     """A size in the exports for ROWS rows, for any number of them: 7, or "rows*7"."""
+    if isinstance(first, torch.SymInt) or isinstance(second, torch.SymInt):
+        raise Unsupported("a size that depends on numbers in a tensor")
     if first == second:
         return int(first)
     count = first // ROWS[0]

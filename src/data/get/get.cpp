@@ -91,7 +91,10 @@ std::string local_file(const std::string& from, const std::string& name, size_t 
   std::error_code ignored;
   if (fs::is_directory(from, ignored)) {
     const std::string path = from + "/" + name;
-    user_check(exists(path), "there is no '{}' in '{}'", name, from);
+    user_check(exists(path),
+               "there is no '{}', as it is published, in '{}'; what is unpacked already needs no "
+               "`data get`: name its folder with --data-dir",
+               name, from);
     return path;
   }
   user_check(exists(from), "there is no file or folder '{}'", from);

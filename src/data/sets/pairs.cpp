@@ -9,8 +9,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/dataset.h"
 #include "data/pair_file.h"
+#include "data/pair_set.h"
 #include "text/vocabulary.h"
 
 namespace thimble {
@@ -42,6 +44,12 @@ class Pairs final : public Dataset {
     add("target_in", sizes.target, kPadToken);
     add("targets", sizes.target, -1);
     info_.vocabulary_sha256 = fmt::format("{:02x}", fmt::join(sizes.digest, ""));
+    // Tokens can do without them, but nobody could ever read what comes of these.
+    user_check(
+        !exists(folder + "/pairs.json") || read_pair_set(folder).digest == info_.vocabulary_sha256,
+        "the vocabularies in '{}' are not those that its sentence pairs were made with; make "
+        "all of them with one `thimble data pairs`",
+        folder);
   }
 
   const DatasetInfo& info() const override { return info_; }

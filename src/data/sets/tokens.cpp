@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/record_stream.h"
 #include "data/token_file.h"
+#include "data/token_text.h"
 #include "recipe/field.h"
 
 namespace thimble {
@@ -178,6 +179,7 @@ class Tokens final : public Dataset {
     user_check(largest < INT32_MAX, "'{}' has a token of {}, which no vocabulary reaches",
                files_.front().path(), largest);
     info_.train_sha256 = hash.hex();
+    info_.vocabulary_sha256 = vocabulary_digest(folder);
     for (const char* name : {"tokens", "targets"}) {
       info_.fields.push_back({.name = name,
                               .dtype = DType::i32,

@@ -141,13 +141,23 @@ OnnxAttribute attribute_of(std::span<const std::byte> bytes, std::string& name) 
   return attribute;
 }
 
-// A note beside a node, StringStringEntryProto, that tells of a batch norm.
+// A note beside a node, StringStringEntryProto, that says that the node was a batch norm, or that a rule put one
+// into it. Notes that name classes are of no use: those of the user's own may be called anything.
 bool tells_of_norm(std::span<const std::byte> bytes) {
+  std::string_view key, value;
   WireField field;
   for (WireReader reader(bytes); reader.next(field);) {
-    if (field.number == 2 && field.text().find("BatchNorm") != std::string::npos) return true;
+    if (field.number == 1) key = field.text();
+    if (field.number == 2) value = field.text();
   }
-  return false;
+  if (key == "pkg.onnxscript.rewriter.rule_name") {
+    return value.find("FuseBatchNorm") != std::string_view::npos;
+  }
+  constexpr std::string_view kOp = "[target=torch.ops.aten.";
+  const size_t begin = key == "pkg.torch.onnx.fx_node" ? value.find(kOp) : std::string_view::npos;
+  if (begin == std::string_view::npos) return false;
+  const std::string_view op = value.substr(begin, value.find(']', begin) - begin);
+  return op.find("batch_norm") != std::string_view::npos;
 }
 
 OnnxNode node_of(std::span<const std::byte> bytes) {

@@ -163,8 +163,27 @@ std::vector<RecordField> records(const ModelOptions& options) {
   return fields;
 }
 
+// Says which ends to choose where the data have others.
+void check_ends(std::span<const RecordField> data, const Lstm& lstm) {
+  const auto both = [&](Reads reads, Predicts predicts) {
+    return find_field(data, name_of(reads)) != nullptr &&
+           find_field(data, name_of(predicts)) != nullptr;
+  };
+  if (both(lstm.reads, lstm.predicts)) return;
+  for (const Reads reads : {Reads::sequence, Reads::tokens}) {
+    for (const Predicts predicts : {Predicts::label, Predicts::targets, Predicts::number}) {
+      user_check(
+          !both(reads, predicts),
+          "an lstm that reads '{}' and predicts '{}' does not fit these data; choose --reads "
+          "{} --predicts {}",
+          name_of(lstm.reads), name_of(lstm.predicts), name_of(reads), name_of(predicts));
+    }
+  }
+}
+
 void adopt(std::span<const RecordField> data, ModelOptions& options) {
   Lstm& lstm = own_of<Lstm>(options);
+  check_ends(data, lstm);
   for (const char* name : {"label", "targets", "tokens"}) {
     if (const RecordField* field = find_field(data, name)) options.classes = field->limit;
   }

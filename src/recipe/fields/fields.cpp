@@ -1,6 +1,8 @@
 // The list of everything that a run can be told.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "recipe/fields/groups.h"
 
 namespace thimble {

@@ -1,6 +1,8 @@
 // How much memory a step may take, and what it may do for it.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "plan/plan.h"
 #include "plan/policy.h"

@@ -1,6 +1,8 @@
 // What a run trains on, for how long and how fast, and when it is saved and tested.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "recipe/fields/groups.h"
 
 namespace thimble {

@@ -6,15 +6,36 @@ import math
 
 import torch
 
-from ..values import Known, Value
+from ..values import Known, Unsupported, Value
 from .registry import op, broadcast
 from .shapes import parts
 
 
+FARTHEST = 3.0e38  # stands for what is infinite
+
+
 def number_or_value(r, item):
+    if isinstance(item, str):
+        return _rows_as_value(r, item)
     if isinstance(item, Known) and item.first.numel() == 1 and item.first.ndim == 0:
-        return float(item.first)
-    return float(item) if isinstance(item, (int, float)) else r.value(item)
+        item = float(item.one_row()[0])
+    return finite(float(item)) if isinstance(item, (int, float)) else r.value(item)
+
+
+def finite(item):
+    """A number as a file can have it; anything else as it is."""
+    if not isinstance(item, float):
+        return item
+    if math.isnan(item):
+        raise Unsupported("a number that is none (nan)")
+    return max(-FARTHEST, min(FARTHEST, item))
+
+
+def _rows_as_value(r, extent):
+    """How many rows there are, or so many times that: a sum of ones."""
+    one = torch.tensor([float(extent.partition("*")[2] or 1)])
+    ones = r.emit("expand", [Known((one, one))], ["rows"])
+    return r.emit("sum", [ones], [], axes=[0], keep=False)
 
 
 def binary(r, name, x, y):
@@ -52,8 +73,11 @@ def _arithmetic(name):
     return handler
 
 
+_ALSO = {"sub": "subtract", "mul": "multiply", "div": "divide"}
 for _name in ("add", "sub", "mul", "div"):
-    op(f"{_name}.Tensor", f"{_name}.Scalar")(_arithmetic(_name))
+    for _known in (_name, _ALSO.get(_name, _name)):
+        op(f"{_known}.Tensor", f"{_known}.Scalar")(_arithmetic(_name))
+op("true_divide.Tensor", "true_divide.Scalar")(_arithmetic("div"))
 
 
 def compared(r, name, x, y, shape):
@@ -61,10 +85,22 @@ def compared(r, name, x, y, shape):
     return r.emit(name, [number_or_value(r, x), number_or_value(r, y)], shape, "u8")
 
 
+def chosen(r, name, x, y, shape):
+    """x where it is `name` than y, else y."""
+    return masked(r, compared(r, name, x, y, shape), x, y)
+
+
 @op("maximum", "minimum", "max.other", "min.other")
 def _larger(r, a):
     name = "lt" if "min" in str(a.nodes[0].target) else "gt"
-    return masked(r, compared(r, name, a.self, a.other, a.shape), a.self, a.other)
+    return chosen(r, name, a.self, a.other, a.shape)
+
+
+@op("clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
+def _clamp_by(r, a):
+    low, high = a.get("min"), a.get("max")
+    x = a.self if low is None else chosen(r, "gt", a.self, low, a.shape)
+    return x if high is None else chosen(r, "lt", x, high, a.shape)
 
 
 @op("rsub.Scalar", "rsub.Tensor")
@@ -146,7 +182,6 @@ def masked(r, mask, x, y):
     def part(shares, item):
         if not isinstance(item, float):
             return binary(r, "mul", item, shares)
-        item = max(-3.0e38, min(3.0e38, item))
         if item == 0:
             return None
         return (
@@ -173,6 +208,38 @@ def _where(r, a):
 @op("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(r, a):
     return masked(r, a.mask, a.value, a.self)
+
+
+@op("sign", "sgn")
+def _sign(r, a):
+    above, below = (compared(r, name, a.self, 0.0, a.shape) for name in ("gt", "lt"))
+    return binary(r, "sub", *(r.emit("cast", [mask], mask.shape) for mask in (above, below)))
+
+
+@op("pow.Scalar", "exp2")
+def _exponential(r, a):
+    base = float(a.get("self", 2)) if "pow" in str(a.nodes[0].target) else 2.0
+    if base <= 0:
+        raise Unsupported(f"powers of {base}; those of numbers above 0 can be")
+    exponent = a.exponent if "pow" in str(a.nodes[0].target) else a.self
+    return mapped(r, "exp", binary(r, "mul", exponent, math.log(base)))
+
+
+@op("erfc")
+def _erfc(r, a):
+    return binary(r, "sub", 1.0, mapped(r, "erf", a.self))
+
+
+@op("tan")
+def _tan(r, a):
+    return binary(r, "div", mapped(r, "sin", a.self), mapped(r, "cos", a.self))
+
+
+@op("sinh", "cosh")
+def _hyperbolic(r, a):
+    up, down = mapped(r, "exp", a.self), mapped(r, "exp", mapped(r, "neg", a.self))
+    name = "sub" if "sinh" in str(a.nodes[0].target) else "add"
+    return binary(r, "mul", binary(r, name, up, down), 0.5)
 
 
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..values import Known, Unsupported, Value
@@ -36,8 +38,13 @@ def _baddbmm(r, a):
 
 @op("mm", "bmm", "matmul")
 def _matmul(r, a):
-    other = a.get("mat2", a.get("other"))
-    return r.emit("matmul", [r.value(a.self), r.value(other)], a.shape)
+    x, y = r.value(a.self), r.value(a.get("mat2", a.get("other")))
+    shape = list(a.shape)
+    if len(y.shape) == 1:
+        y, shape = reshaped(r, y, [*y.shape, 1]), [*shape, 1]
+    if len(x.shape) == 1:
+        x, shape = reshaped(r, x, [1, *x.shape]), [*shape[:-1], 1, shape[-1]]
+    return reshaped(r, r.emit("matmul", [x, y], shape), a.shape)
 
 
 @op("einsum")
@@ -95,14 +102,13 @@ def _convolution(spatial):
         if isinstance(a.padding, str):
             kernel = r.value(a.weight).shape[2:]
             reach = [d * (k - 1) for d, k in zip(times(a.dilation, spatial), kernel)]
-            if a.padding == "same" and any(x % 2 for x in reach):
-                raise Unsupported("padding 'same' of an even kernel; pad before it")
             padding = [x // 2 if a.padding == "same" else 0 for x in reach]
+            x = _one_more_behind(r, r.value(a.input), reach) if a.padding == "same" else r.value(a.input)
         else:
-            padding = times(a.padding, spatial)
+            padding, x = times(a.padding, spatial), r.value(a.input)
         return r.emit(
             "conv",
-            [r.value(a.input), r.value(a.weight), None if a.bias is None else r.value(a.bias)],
+            [x, r.value(a.weight), None if a.bias is None else r.value(a.bias)],
             a.shape,
             stride=times(a.stride, spatial),
             padding=padding,
@@ -111,6 +117,16 @@ def _convolution(spatial):
         )
 
     return handler
+
+
+def _one_more_behind(r, x, reach):
+    """Of padding 'same' with an even kernel: the number that the end has more than the front."""
+    for at, numbers in enumerate(reach):
+        if numbers % 2:
+            shape = list(x.shape)
+            shape[2 + at] += 1
+            x = r.emit("pad", [x], shape, axis=2 + at, before=0, behind=1, value=0)
+    return x
 
 
 op("conv2d", "conv2d.padding")(_convolution(2))
@@ -128,6 +144,26 @@ def _conv_transpose(r, a):
         dilation=times(a.dilation, 2),
         groups=a.groups,
     )
+
+
+@op("conv_transpose1d")
+def _conv_transpose_row(r, a):
+    """Of images that are one number wide."""
+    x, weight = r.value(a.input), r.value(a.weight)
+    made = r.emit(
+        "conv_transpose",
+        [
+            reshaped(r, x, [*x.shape, 1]),
+            reshaped(r, weight, [*weight.shape, 1]),
+            None if a.bias is None else r.value(a.bias),
+        ],
+        [*a.shape, 1],
+        stride=[*times(a.stride, 1), 1],
+        padding=[*times(a.padding, 1), 0],
+        dilation=[*times(a.dilation, 1), 1],
+        groups=a.groups,
+    )
+    return reshaped(r, made, a.shape)
 
 
 @op("batch_norm")
@@ -177,18 +213,20 @@ def _rms_norm(r, a):
 def _instance_norm(r, a):
     if not a.use_input_stats:
         raise Unsupported("instance norm with running statistics; leave track_running_stats out")
-    x = r.value(a.input)
-    return r.emit(
-        "group_norm", [x, *_affine(r, a)], x.shape, groups=x.shape[1], epsilon=float(a.eps)
-    )
+    return _in_groups(r, a, r.value(a.input).shape[1])
 
 
 @op("group_norm")
 def _group_norm(r, a):
+    return _in_groups(r, a, a.num_groups)
+
+
+def _in_groups(r, a, groups):
+    """Whatever has channels, as images."""
     x = r.value(a.input)
-    return r.emit(
-        "group_norm", [x, *_affine(r, a)], x.shape, groups=a.num_groups, epsilon=float(a.eps)
-    )
+    image = reshaped(r, x, [*x.shape, 1, 1][:4] if len(x.shape) < 4 else [*x.shape[:3], math.prod(x.shape[3:])])
+    y = r.emit("group_norm", [image, *_affine(r, a)], image.shape, groups=groups, epsilon=float(a.eps))
+    return reshaped(r, y, x.shape)
 
 
 @op("dropout", "feature_dropout")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from ..values import ROWS, Known, Unsupported, depends_on_rows
+from ..values import ROWS, Known, Unsupported, Value, depends_on_rows
 from .registry import op, reshaped
-from .shapes import sliced
+from .shapes import in_runs, sliced
 from .elements import binary, compared
 
 
@@ -32,6 +34,10 @@ def _taken(r, x, axis, index, shape):
             places, torch.arange(begin, begin + max(1, places.numel()))
         ):
             return reshaped(r, sliced(r, x, axis, begin, begin + len(places)), shape)
+        if places.ndim == 1 and not depends_on_rows(index.shape):
+            taken = in_runs(r, x, axis, places.tolist())
+            if taken is not None:
+                return reshaped(r, taken, shape)
     ids = r.value(index)
     if ids.dtype != "i32":
         raise Unsupported("a mask as an index, whose result has no fixed size; choose torch.where")
@@ -60,8 +66,8 @@ def _index(r, a):
     given = [at for at, index in enumerate(a.indices) if index is not None]
     if given == [0, 1] and _is_every_row(a.indices[0]):
         return _taken_of_rows(r, r.value(a.self), *a.indices[:2], a.shape)
-    if len(given) != 1:
-        raise Unsupported("an index of several axes at once")
+    if len(given) > 1:
+        return _taken_of_several(r, r.value(a.self), given, [a.indices[at] for at in given], a.shape)
     return _taken(r, r.value(a.self), given[0], a.indices[given[0]], a.shape)
 
 
@@ -105,12 +111,131 @@ def _taken_of_rows(r, x, rows, places, shape):
     return reshaped(r, r.emit("matmul", [chosen, x], ["rows", 1, x.shape[2]]), shape)
 
 
+def _taken_of_several(r, x, axes, indexes, shape):
+    """x[:, i, j] by known numbers: those axes become one, and so do the indexes."""
+    extents = [x.shape[axis] for axis in axes]
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    if not adjacent or any(isinstance(e, str) for e in extents):
+        raise Unsupported("an index of several axes that do not lie side by side, or of the rows")
+    if not all(isinstance(index, Known) and index.first.dtype != torch.bool for index in indexes):
+        raise Unsupported("an index of several axes at once by numbers that are not known beforehand")
+    fronts = [_from_the_front(index, extent) for index, extent in zip(indexes, extents)]
+    places = tuple(
+        sum(f.tensors[k] * math.prod(extents[at + 1 :]) for at, f in enumerate(fronts)) for k in range(2)
+    )
+    one = x.shape[: axes[0]] + [math.prod(extents)] + x.shape[axes[-1] + 1 :]
+    return _taken(r, reshaped(r, x, one), axes[0], Known(places), shape)
+
+
 @op("gather")
 def _gather(r, a):
     if isinstance(a.self, Known) and (a.self.first == a.self.first.flatten()[0]).all():
         number = a.self.first.flatten()[0]
         return Known(tuple(number.expand(node.meta["val"].shape) for node in a.nodes))
-    raise Unsupported("takes other numbers of every row; an index of one axis for all can be")
+    x = r.value(a.self)
+    axis = a.dim % len(x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("takes numbers of other rows")
+    if isinstance(a.index, Known):
+        return _gathered(r, x, axis, a.index, a.shape)
+    return _picked(r, x, axis, r.value(a.index), a.shape)
+
+
+def _gathered(r, x, axis, index, shape):
+    """By known numbers: the axes along which they differ become one with the axis that they are places of."""
+    numbers, _ = index.one_row()
+    same = [at for at in range(len(shape)) if at != axis and _alike(numbers, at)]
+    differ = [at for at in range(len(shape)) if at != axis and at not in same]
+    if any(x.shape[at] != shape[at] for at in range(len(shape)) if at != axis):
+        raise Unsupported("gathers from a part of a tensor; slice it before")
+    order = [*same, *differ, axis]
+    extents = [x.shape[at] for at in differ]
+    count = math.prod(extents)
+    for at in same:
+        numbers = numbers.narrow(at, 0, 1)
+    numbers = numbers.permute(order).reshape(count, -1)
+    places = torch.arange(count)[:, None] * x.shape[axis] + numbers
+    lead = [x.shape[at] for at in same]
+    turned = r.emit("permute", [x], [x.shape[at] for at in order], x.dtype, axes=order)
+    flat = reshaped(r, turned, [*lead, count * x.shape[axis]])
+    wide = [*lead, count * shape[axis]]
+    taken = _taken(r, flat, len(lead), Known((places.flatten(), places.flatten())), wide)
+    taken = reshaped(r, taken, [shape[at] for at in order])
+    back = [order.index(at) for at in range(len(order))]
+    return r.emit("permute", [taken], shape, x.dtype, axes=back)
+
+
+def _alike(numbers, axis) -> bool:
+    return torch.equal(numbers, numbers.narrow(axis, 0, 1).expand_as(numbers))
+
+
+def places_as_shares(r, index, extent):
+    """Ones at the places, along a new last axis of `extent` numbers, and zeros elsewhere."""
+    index = reshaped(r, index, [*index.shape, 1])
+    front = torch.arange(extent, dtype=torch.float32)
+    same = compared(r, "eq", index, Known((front, front)), [*index.shape[:-1], extent])
+    return r.emit("cast", [same], same.shape)
+
+
+def _picked(r, x, axis, index, shape):
+    """By numbers that are fed or computed: the sum over the axis of products with ones at the places."""
+    if x.dtype != "f32":
+        raise Unsupported("takes other whole numbers of every row")
+    last = len(x.shape) - 1
+    if axis != last or any(p != q for p, q in zip(x.shape[:-1], shape[:-1])):
+        raise Unsupported("takes other numbers of every row along an axis that is not the last")
+    ones = places_as_shares(r, index, x.shape[axis])
+    column = reshaped(r, x, [*x.shape, 1])
+    return reshaped(r, r.emit("matmul", [ones, column], [*shape, 1]), shape)
+
+
+@op("one_hot")
+def _one_hot(r, a):
+    if a.num_classes < 1:
+        raise Unsupported("as many classes as the numbers have; give num_classes")
+    ones = places_as_shares(r, r.value(a.self), a.num_classes)
+    return Value(ones.name, ones.shape, "i32")
+
+
+@op("scatter.value")
+def _scatter(r, a):
+    """One number at other places of every row."""
+    x, index = r.value(a.self), r.value(a.index)
+    axis = a.dim % len(x.shape)
+    if axis != len(x.shape) - 1 or index.shape[-1] != 1 or index.shape[:-1] != x.shape[:-1]:
+        raise Unsupported("writes elsewhere in every row; one place along the last axis can be")
+    ones = reshaped(r, places_as_shares(r, index, x.shape[axis]), x.shape)
+    kept = binary(r, "mul", x, binary(r, "sub", 1.0, ones))
+    return binary(r, "add", kept, binary(r, "mul", ones, float(a.value)))
+
+
+@op("unfold")
+def _unfold(r, a):
+    """Windows of an axis, which lie along a new last one."""
+    x = r.value(a.self)
+    axis = a.dimension % len(x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("windows of the rows")
+    begins = torch.arange(0, x.shape[axis] - a.size + 1, a.step)
+    places = begins[:, None] + torch.arange(a.size)
+    between = x.shape[:axis] + list(places.shape) + x.shape[axis + 1 :]
+    taken = _taken(r, x, axis, Known((places, places)), between)
+    axes = [at for at in range(len(between)) if at != axis + 1] + [axis + 1]
+    return r.emit("permute", [taken], a.shape, x.dtype, axes=axes)
+
+
+@op("diagonal")
+def _diagonal(r, a):
+    x = r.value(a.self)
+    one, two = a.dim1 % len(x.shape), a.dim2 % len(x.shape)
+    order = [at for at in range(len(x.shape)) if at not in (one, two)] + [one, two]
+    turned = r.emit("permute", [x], [x.shape[at] for at in order], x.dtype, axes=order)
+    count, last = a.shape[-1], len(order) - 2
+    front = torch.arange(count)
+    rows, columns = front + max(0, -a.offset), front + max(0, a.offset)
+    return _taken_of_several(
+        r, turned, [last, last + 1], [Known((rows, rows)), Known((columns, columns))], a.shape
+    )
 
 
 @op("index_select")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..values import Unsupported, Value
-from .registry import op
-from .elements import binary, mapped
+from .registry import op, reshaped
+from .elements import binary, compared, mapped
+from .lookups import places_as_shares
 from .sums import reduced
 
 REDUCTIONS = {0: None, 1: "mean", 2: "sum"}
@@ -18,10 +19,8 @@ def finished(r, x, reduction):
 @op("cross_entropy_loss", "nll_loss_nd", "nll_loss", "nll_loss2d")
 def _cross_entropy(r, a):
     logits, labels = r.value(a.self), r.value(a.target)
-    if labels.dtype != "i32":
-        raise Unsupported("a cross-entropy with probabilities as targets; labels can be")
-    if a.weight is not None or a.reduction == 0:
-        raise Unsupported("a cross-entropy with weights of classes, or one that is not summed")
+    if labels.dtype != "i32" or a.weight is not None or a.reduction == 0:
+        return _written_out(r, a, logits, labels)
     node = next((n for n in reversed(r.graph.nodes) if logits.name in n.outputs), None)
     if "nll" in str(a.nodes[0].target):
         if node is None or node.op != "log_softmax":
@@ -35,6 +34,42 @@ def _cross_entropy(r, a):
         label_smoothing=float(a.get("label_smoothing", 0.0)),
         reduction=REDUCTIONS[a.reduction],
     )
+
+
+def _written_out(r, a, logits, target):
+    """With shares as targets, weights of classes, or a loss for each label."""
+    if "nll" in a.nodes[0].target.name():
+        shares = logits
+    else:
+        shares = r.emit("log_softmax", [logits], logits.shape, axis=1 if len(logits.shape) > 1 else 0)
+    rank, classes = len(logits.shape), logits.shape[1]
+    weight = None if a.weight is None else reshaped(r, a.weight, [1, classes] + [1] * (rank - 2))
+    smooth = float(a.get("label_smoothing", 0.0))
+    labelled = target.dtype == "i32"
+    if labelled:
+        ones = places_as_shares(r, target, classes)  # the classes come last
+        axes = [0, rank - 1, *range(1, rank - 1)]
+        wanted = ones if rank == 2 else r.emit("permute", [ones], logits.shape, axes=axes)
+        counted = r.emit("cast", [compared(r, "ne", target, float(a.ignore_index), target.shape)], target.shape)
+    else:
+        wanted = binary(r, "add", binary(r, "mul", target, 1 - smooth), smooth / classes) if smooth else target
+
+    def over_classes(what):
+        what = what if weight is None else binary(r, "mul", what, weight)
+        return reduced(r, "sum", what, [1], False)
+
+    loss = mapped(r, "neg", over_classes(binary(r, "mul", wanted, shares)))
+    if not labelled:
+        kind = REDUCTIONS[a.reduction]
+        return loss if kind is None else reduced(r, kind, loss, None, False)
+    if smooth:
+        every = binary(r, "mul", over_classes(shares), -smooth / classes)
+        loss = binary(r, "add", binary(r, "mul", loss, 1 - smooth), every)
+    loss = binary(r, "mul", loss, counted)
+    if a.reduction != 1:
+        return finished(r, loss, a.reduction)
+    weights = binary(r, "mul", over_classes(wanted), counted)
+    return binary(r, "div", reduced(r, "sum", loss, None, False), reduced(r, "sum", weights, None, False))
 
 
 @op("mse_loss")
@@ -64,9 +99,26 @@ def _huber(r, a):
 
 @op("binary_cross_entropy_with_logits")
 def _bce(r, a):
-    if a.pos_weight is not None:
-        raise Unsupported("binary cross-entropy with pos_weight")
-    loss = binary(r, "sub", mapped(r, "softplus", a.self), binary(r, "mul", a.self, a.target))
+    if a.pos_weight is None:
+        loss = binary(r, "sub", mapped(r, "softplus", a.self), binary(r, "mul", a.self, a.target))
+    else:  # (1 - y) x + (1 + (p - 1) y) softplus(-x)
+        more = binary(r, "mul", binary(r, "sub", a.pos_weight, 1.0), a.target)
+        ones = binary(r, "mul", binary(r, "add", more, 1.0), mapped(r, "softplus", mapped(r, "neg", a.self)))
+        loss = binary(r, "add", binary(r, "mul", binary(r, "sub", 1.0, a.target), a.self), ones)
+    return finished(r, loss if a.weight is None else binary(r, "mul", loss, a.weight), a.reduction)
+
+
+@op("binary_cross_entropy")
+def _bce_of_shares(r, a):
+    """Logarithms are -100 at least, as PyTorch has them."""
+    yes, no = (
+        mapped(r, "clip", mapped(r, "log", share), low=-100.0)
+        for share in (a.self, binary(r, "sub", 1.0, a.self))
+    )
+    loss = binary(
+        r, "add", binary(r, "mul", a.target, yes), binary(r, "mul", binary(r, "sub", 1.0, a.target), no)
+    )
+    loss = mapped(r, "neg", loss)
     return finished(r, loss if a.weight is None else binary(r, "mul", loss, a.weight), a.reduction)
 
 

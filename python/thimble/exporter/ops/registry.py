@@ -84,7 +84,16 @@ class Arguments:
     @property
     def shape(self) -> list:
         """Of the result."""
-        first, second = (node.meta["val"] for node in self.nodes)
+        return self._shape(*(node.meta["val"] for node in self.nodes))
+
+    @property
+    def first_shape(self) -> list:
+        """Of the first result, where there are several."""
+        results = [node.meta["val"] for node in self.nodes]
+        return self._shape(*(one[0] if isinstance(one, (tuple, list)) else one for one in results))
+
+    @staticmethod
+    def _shape(first, second) -> list:
         return [size_of(x, y) for x, y in zip(first.shape, second.shape)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from ..values import ROWS, Known, Unsupported, Value
 from .registry import op, axis_of, reshaped, broadcast
@@ -38,7 +39,7 @@ def _to(r, a):
     wanted = a.nodes[0].meta["val"].dtype
     if wanted in (torch.float32,):
         return x if x.dtype == "f32" else r.emit("cast", [x], x.shape, "f32")
-    if wanted in (torch.int64, torch.int32) and x.dtype in ("i32", "u8"):
+    if not wanted.is_floating_point and wanted != torch.bool and x.dtype in ("i32", "u8"):
         return Value(x.name, x.shape, "i32")
     if wanted == torch.bool:
         return (
@@ -75,7 +76,7 @@ def _repeat_interleave(r, a):
     return reshaped(r, r.emit("expand", [reshaped(r, x, apart)], wide, x.dtype), a.shape)
 
 
-@op("transpose.int", "t", "swapaxes", "numpy_T")
+@op("transpose.int", "transpose", "t", "swapaxes", "numpy_T")
 def _transpose(r, a):
     x = r.value(a.self)
     axes = list(range(len(x.shape)))
@@ -106,9 +107,15 @@ def _repeat(r, a):
         if times != 1 and x.shape[axis] == 1:
             shape = x.shape[:axis] + [times] + x.shape[axis + 1 :]
             x = r.emit("expand", [x], shape, x.dtype)
+        elif isinstance(times, str) and not isinstance(x.shape[axis], str):
+            before, behind = x.shape[:axis], x.shape[axis:]
+            apart = reshaped(r, x, [*before, 1, *behind])
+            x = r.emit("expand", [apart], [*before, times, *behind], x.dtype)
+            count = int(times.partition("*")[2] or 1) * behind[0]
+            x = reshaped(r, x, [*before, f"rows*{count}", *behind[1:]])
         elif times != 1:
-            if isinstance(times, str) or isinstance(x.shape[axis], str):
-                raise Unsupported("repeats an axis as often as there are rows")
+            if isinstance(x.shape[axis], str):
+                raise Unsupported("repeats the rows")
             x = r.emit(
                 "concat",
                 [x] * times,
@@ -232,10 +239,42 @@ def _stack(r, a):
     )
 
 
+def joined(r, pieces, axis):
+    """Side by side along an axis."""
+    if len(pieces) == 1:
+        return pieces[0]
+    shape = list(pieces[0].shape)
+    shape[axis] = sum(piece.shape[axis] for piece in pieces)
+    return r.emit("concat", pieces, shape, pieces[0].dtype, axis=axis)
+
+
+def in_runs(r, x, axis, places):
+    """Numbers of an axis by their known places, run by run of such as lie behind each other. None: too many runs."""
+    begins = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1] + 1]
+    if not begins or len(begins) > 16:
+        return None
+    ends = [*begins[1:], len(places)]
+    runs = [(places[i], places[j - 1] + 1) for i, j in zip(begins, ends)]
+    return joined(r, [sliced(r, x, axis, *run) for run in runs], axis)
+
+
+def _mirrored(r, a):
+    """Padding by numbers of the tensor itself: `reflect`, `replicate`, `circular`."""
+    x = r.value(a.self)
+    for at in range(len(a.pad) // 2):
+        axis, ends = len(x.shape) - 1 - at, a.pad[2 * at : 2 * at + 2]
+        numbers = torch.arange(float(x.shape[axis])).reshape(1, 1, -1)
+        places = F.pad(numbers, ends, mode=a.mode).flatten().long().tolist()
+        x = in_runs(r, x, axis, places)
+        if x is None:
+            raise Unsupported(f"padding by '{a.mode}' of more than eight numbers on a side")
+    return x
+
+
 @op("pad", "constant_pad_nd")
 def _pad(r, a):
     if a.get("mode", "constant") != "constant":
-        raise Unsupported(f"padding by '{a.mode}'; constants can be")
+        return _mirrored(r, a)
     x = r.value(a.self)
     value = a.value or 0
     for at in range(len(a.pad) // 2):
@@ -269,8 +308,7 @@ def _roll(r, a):
 
 
 def flipped(r, x, axis):
-    ends = parts(r, x, axis, [1] * x.shape[axis])[::-1]
-    return ends[0] if len(ends) == 1 else r.emit("concat", ends, x.shape, x.dtype, axis=axis)
+    return joined(r, parts(r, x, axis, [1] * x.shape[axis])[::-1], axis)
 
 
 @op("flip")

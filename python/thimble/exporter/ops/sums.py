@@ -6,13 +6,14 @@ import torch
 
 from ..values import Known, Unsupported, Value
 from .registry import op, axis_of, reshaped
-from .elements import as_floats, binary, compared, mapped
+from .elements import as_floats, binary, compared, mapped, ones_of
+from .shapes import parts
 
 
 def reduced(r, kind, x, dims, keep):
     x = r.value(x)
-    whole = kind == "max" and x.dtype == "i32"  # ids and places stay what they are
-    x = x if whole else as_floats(r, x)
+    whole = kind == "max" and x.dtype == "i32" or kind == "sum" and x.dtype != "f32"  # counts, ids and places
+    x = x if x.dtype == "i32" and whole else as_floats(r, x)
     axes = sorted({axis_of(d, x.shape) for d in dims}) if dims else list(range(len(x.shape)))
     shape = (
         [1 if i in axes else e for i, e in enumerate(x.shape)]
@@ -72,24 +73,58 @@ def place_of_largest(r, x, axis, keep):
     return binary(r, "sub", float(extent), first)
 
 
-@op("amax")
+def signed(r, a):
+    """The tensor, for the largest number of it; its negative, for the smallest."""
+    x, name = r.value(a.self), a.nodes[0].target.name()
+    return mapped(r, "neg", x) if "min" in name else x, "min" in name
+
+
+@op("amax", "amin", "max", "min")
 def _amax(r, a):
-    x = r.value(a.self)
-    return largest(r, x, a.dim or list(range(len(x.shape))), a.keepdim)
+    x, negated = signed(r, a)
+    top = largest(r, x, a.get("dim") or list(range(len(x.shape))), a.get("keepdim", False))
+    return mapped(r, "neg", top) if negated else top
 
 
-@op("argmax")
+@op("argmax", "argmin")
 def _argmax(r, a):
-    x = r.value(a.self)
+    x, _ = signed(r, a)
     if a.dim is None or isinstance(x.shape[axis_of(a.dim, x.shape)], str):
         raise Unsupported("the place of the largest number of all rows; name another axis")
     return place_of_largest(r, x, axis_of(a.dim, x.shape), a.keepdim)
 
 
-@op("max.dim")
+@op("max.dim", "min.dim")
 def _max(r, a):
-    x, axis = r.value(a.self), axis_of(a.dim, r.value(a.self).shape)
-    return [largest(r, x, [axis], a.keepdim), place_of_largest(r, x, axis, a.keepdim)]
+    x, negated = signed(r, a)
+    axis = axis_of(a.dim, x.shape)
+    top = largest(r, x, [axis], a.keepdim)
+    return [mapped(r, "neg", top) if negated else top, place_of_largest(r, x, axis, a.keepdim)]
+
+
+@op("any", "any.dim", "any.dims", "all", "all.dim", "all.dims")
+def _any(r, a):
+    """Whether there is a one among a mask's; of all: whether there is no zero."""
+    ones = ones_of(r, a.self)
+    every = "all" in a.nodes[0].target.name()
+    dims = a.get("dim")
+    dims = [dims] if isinstance(dims, int) else dims
+    found = reduced(r, "max", binary(r, "sub", 1.0, ones) if every else ones, dims, a.get("keepdim", False))
+    found = binary(r, "sub", 1.0, found) if every else found
+    return Value(found.name, found.shape, "u8")
+
+
+@op("prod.dim_int")
+def _prod(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    if isinstance(x.shape[axis], str) or x.shape[axis] > 64:
+        raise Unsupported("a product of the rows, or of more than 64 numbers")
+    factors = parts(r, x, axis, [1] * x.shape[axis])
+    result = factors[0]
+    for factor in factors[1:]:
+        result = binary(r, "mul", result, factor)
+    return reshaped(r, result, a.shape)
 
 
 @op("softmax.int", "_softmax")
@@ -117,12 +152,17 @@ def _logsumexp(r, a):
 @op("linalg_vector_norm", "norm.ScalarOpt_dim")
 def _norm(r, a):
     order = a.get("ord", a.get("p"))
-    if order not in (1, 2, 1.0, 2.0):
-        raise Unsupported(f"a norm of order {order}; 1 and 2 can be")
+    if order == 2:
+        return mapped(r, "sqrt", reduced(r, "sum", mapped(r, "square", a.self), a.dim, a.keepdim))
+    sizes = mapped(r, "abs", a.self)
     if order == 1:
-        return reduced(r, "sum", mapped(r, "abs", a.self), a.dim, a.keepdim)
-    squares = reduced(r, "sum", mapped(r, "square", a.self), a.dim, a.keepdim)
-    return mapped(r, "sqrt", squares)
+        return reduced(r, "sum", sizes, a.dim, a.keepdim)
+    if order == float("inf"):
+        return largest(r, sizes, a.dim or list(range(len(sizes.shape))), a.keepdim)
+    if order < 1:
+        raise Unsupported(f"a norm of order {order}; those from 1 on can be")
+    powers = reduced(r, "sum", mapped(r, "pow", sizes, exponent=float(order)), a.dim, a.keepdim)
+    return mapped(r, "pow", powers, exponent=1 / order)
 
 
 @op("std.correction")

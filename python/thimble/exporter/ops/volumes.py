@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from ..values import Unsupported
 from .elements import binary, compared, masked
+from .images import FAR_BELOW
 from .registry import op, reshaped, times
 from .shapes import sliced
 from .sums import reduced
-
-
-# Frames before the first and behind the last: below what a net computes, and a number in 16 bits, too, where the
-# lowest of 32 bits would be infinite, and infinite times zero none.
-FAR_BELOW = -6.0e4
 
 
 def frames_of(r, x):

@@ -1,5 +1,7 @@
 #include "backend/cuda/multiply/cublas_product.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace thimble {
@@ -28,11 +30,11 @@ cublasLtMatrixLayout_t layout(DType dtype, const Matrices& m, int64_t count) {
   return made;
 }
 
-// A factor with `depth` numbers of the sums in each column, or of which each is a column; parts of
-// the depth lie inside one matrix.
-Matrices factor(bool depth_first, int64_t depth, int64_t others, int64_t parts) {
-  const int64_t part = depth / parts;
-  if (depth_first) return {part, others, depth, parts > 1 ? part : depth * others};
+// A factor with the numbers of its sums in each column, or of which each is a column; parts of the
+// depth lie inside one matrix.
+Matrices factor(bool depth_first, const ProductShape& p, int64_t others) {
+  const int64_t part = p.part_depth();
+  if (depth_first) return {part, others, p.k, p.parts > 1 ? part : p.k * others};
   return {others, part, others, part * others};
 }
 
@@ -43,16 +45,17 @@ Matrices factor(bool depth_first, int64_t depth, int64_t others, int64_t parts) 
 CublasProduct::CublasProduct(CudaDevice& device, const ProductShape& p, DType factors, DType result,
                              bool add, Bytes most_scratch, int most_guesses)
     : device_(device), add_(add ? 1.0f : 0.0f) {
-  internal_check(p.parts == 1 || (p.batch == 1 && p.k % p.parts == 0),
+  const int64_t in_parts = p.parts * p.part_depth();
+  internal_check(in_parts == p.k || (p.batch == 1 && p.part > 0 && in_parts < p.k),
                  "only the depth of one product is cut, into equal parts");
   internal_check((p.pitch_a == 0 && p.pitch_y == 0) || p.batch * p.parts == 1,
                  "only one product has rows with room between them");
   const int64_t count = p.batch * p.parts;
-  Matrices a = factor(!p.transpose_a, p.k, p.m, p.parts), y = {p.n, p.m, p.n, p.m * p.n};
+  Matrices a = factor(!p.transpose_a, p, p.m), y = {p.n, p.m, p.n, p.m * p.n};
   if (p.pitch_a > 0) a.pitch = p.pitch_a;
   if (p.pitch_y > 0) y.pitch = p.pitch_y;
   a_ = layout(factors, a, count);
-  b_ = layout(factors, factor(p.transpose_b, p.k, p.n, p.parts), count);
+  b_ = layout(factors, factor(p.transpose_b, p, p.n), count);
   y_ = layout(result, y, count);
   const bool rounds = factors == DType::f32 && device.tf32;
   check(cublasLtMatmulDescCreate(
@@ -130,6 +133,15 @@ void CublasProduct::run(const void* a, const void* b, const void* bias, const vo
                        &used.config, used.scratch == 0 ? nullptr : room, used.scratch,
                        device_.stream),
         "a product");
+}
+
+int64_t alignment_in_parts(const ProductShape& p, DType factors) {
+  if (p.parts == 1) return p.alignment;
+  const auto of_factor = [&](bool depth_first, int64_t others) {
+    return alignment_of_multiples(p.part_depth() * (depth_first ? 1 : others) * size_of(factors));
+  };
+  return std::min({p.alignment, of_factor(!p.transpose_a, p.m), of_factor(p.transpose_b, p.n),
+                   alignment_of_multiples(p.m * p.n * int64_t{sizeof(float)})});
 }
 
 Bytes scratch_limit(const ProductShape& p, DType dtype) {

@@ -15,10 +15,13 @@ struct ProductShape {
   bool transpose_a = false, transpose_b = false;  // a is stored [K,M], b [N,K]
   // Of one product, equal parts of the depth K, each with a result of its own: y is [parts,M,N].
   int64_t parts = 1;
+  int64_t part = 0;  // the depth of each, where they end before K does; 0: K / parts
   int64_t alignment = kArenaAlignment;  // in bytes, of the addresses of all matrices
   // Numbers from one row of a, or of y, to the next; 0: rows follow each other.
   int64_t pitch_a = 0, pitch_y = 0;
   bool bias = false;  // a number for each of the N columns is added before y is rounded
+
+  int64_t part_depth() const { return part > 0 ? part : k / parts; }
 };
 
 // The alignment of places that are multiples of `bytes` into a buffer of an arena.
@@ -27,6 +30,10 @@ constexpr int64_t alignment_of_multiples(int64_t bytes) {
   while (bytes % alignment != 0) alignment /= 2;
   return alignment;
 }
+
+// The alignment of what the parts of a product read, and of their f32 results, where the whole has
+// that of its shape.
+int64_t alignment_in_parts(const ProductShape& shape, DType factors);
 
 class CublasProduct {
  public:

@@ -1,6 +1,6 @@
-// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows.
+// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows; long sums in parts.
 #include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/multiply/cublas_product.h"
+#include "backend/cuda/multiply/long_product.h"
 #include "backend/cuda/numbers.h"
 #include "backend/matmul_shape.h"
 
@@ -10,8 +10,8 @@ namespace {
 class Matmul final : public Kernel {
  public:
   Matmul(const ProductShape& shape, DType dtype, bool add, CudaDevice& device)
-      : product_(device, shape, dtype, dtype, add, scratch_limit(shape, dtype)) {
-    name = "cublaslt";
+      : product_(device, shape, dtype, add) {
+    name = product_.name();
     workspace = product_.scratch();
   }
   void run(const KernelArgs& args) override {
@@ -19,7 +19,7 @@ class Matmul final : public Kernel {
   }
 
  private:
-  CublasProduct product_;
+  LongProduct product_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {

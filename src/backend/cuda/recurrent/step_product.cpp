@@ -16,16 +16,15 @@ constexpr int64_t kLeastDepth = 32;    // of a part
 constexpr int64_t kLeastAligned = 16;  // bytes
 constexpr int64_t kTile = 64;          // rows and columns that a block makes, about
 
-// Parts lie as the rows do, each a multiple of a part into its row, and so do the results of each.
-int64_t alignment_in(const ProductShape& shape, int64_t parts, DType dtype) {
-  if (parts == 1) return shape.alignment;
-  return std::min({shape.alignment, alignment_of_multiples(shape.k / parts * size_of(dtype)),
-                   alignment_of_multiples(shape.m * shape.n * int64_t{sizeof(float)})});
+ProductShape in_parts(ProductShape shape, int64_t parts, DType dtype) {
+  shape.parts = parts;
+  shape.alignment = alignment_in_parts(shape, dtype);
+  return shape;
 }
 
 bool can_be_cut(const ProductShape& shape, int64_t parts, DType dtype) {
   return parts == 1 || (shape.k % parts == 0 && shape.k / parts >= kLeastDepth &&
-                        alignment_in(shape, parts, dtype) >= kLeastAligned);
+                        in_parts(shape, parts, dtype).alignment >= kLeastAligned);
 }
 
 }  // namespace
@@ -43,10 +42,8 @@ StepProduct::StepProduct(CudaDevice& device, const ProductShape& shape, DType fa
       counts, [&](int64_t parts) { return parts > 1 && blocks * parts > device.multiprocessors; });
   std::reverse(counts.begin(), more);
   for (const int64_t parts : counts) {
-    ProductShape cut = shape;
-    cut.parts = parts;
-    cut.alignment = alignment_in(shape, parts, factors);
-    products_.push_back(std::make_unique<CublasProduct>(device, cut, factors, DType::f32, false,
+    products_.push_back(std::make_unique<CublasProduct>(device, in_parts(shape, parts, factors),
+                                                        factors, DType::f32, false,
                                                         scratch_limit(shape, factors), kGuesses));
     for (int guess = 0; guess < products_.back()->guesses(); ++guess) {
       variants_.push_back({products_.back().get(), parts, guess});

@@ -50,7 +50,7 @@ help:
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
 
 setup:
-	@tools/setup
+	@tools/setup $(if $(filter-out run,$(MAKECMDGOALS)),,--program)
 
 configure: setup
 	@mkdir -p build

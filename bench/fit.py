@@ -206,7 +206,7 @@ def main():
     parser.add_argument("--vit", help="a network from outside, to be imported")
     parser.add_argument("--lines")
     parser.add_argument("--out")
-    parser.add_argument("--minutes", type=float, default=1e6)
+    parser.add_argument("--minutes", type=float, default=1e4)
     parser.add_argument("--rivals", choices=("on", "off"), default="on")
     asked = parser.parse_args()
     program = Program(asked.program, asked.lines, asked.minutes)

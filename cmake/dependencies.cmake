@@ -1,11 +1,13 @@
 # What Thimble builds on. Installed packages (tools/setup) come first. A machine with CUDA and none of
 # them can still build it: THIMBLE_HEADERS names a folder with the header-only ones (fmt, CLI11,
 # nlohmann-json, toml++); without oneDNN the CPU's convolutions and products run their plain kernels,
-# without zlib compressed data sets cannot be read, without libjpeg-turbo and libspng no pictures.
+# without zlib compressed data sets cannot be read, without libjpeg-turbo and libspng no pictures. Without
+# GoogleTest there are no tests.
 set(THIMBLE_HEADERS "" CACHE PATH "Folder with header-only dependencies; empty: installed packages")
 
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(GTest REQUIRED)
+find_package(GTest QUIET)
+find_package(benchmark QUIET)
 if(THIMBLE_HEADERS)
   foreach(target fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json PkgConfig::tomlplusplus)
     add_library(${target} INTERFACE IMPORTED)
@@ -14,7 +16,6 @@ if(THIMBLE_HEADERS)
   target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
   find_package(dnnl QUIET)
   find_package(ZLIB QUIET)
-  find_package(benchmark QUIET)
   find_package(PkgConfig QUIET)
 else()
   find_package(fmt REQUIRED)
@@ -22,7 +23,6 @@ else()
   find_package(CLI11 REQUIRED)
   find_package(dnnl REQUIRED)
   find_package(ZLIB REQUIRED)
-  find_package(benchmark REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 endif()
@@ -35,4 +35,7 @@ if(turbojpeg_FOUND AND spng_FOUND)
 else()
   set(THIMBLE_HAS_PICTURES OFF)
   message(STATUS "pictures: left out: no libturbojpeg0-dev, or no libspng-dev")
+endif()
+if(NOT GTest_FOUND)
+  message(STATUS "tests: left out: no libgtest-dev")
 endif()

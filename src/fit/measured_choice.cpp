@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -13,21 +14,46 @@ namespace {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// The choice first, then what could be as fast, by what it cannot be below.
-std::vector<const FitStep*> with_near_ties(Fit& fit, const FitSearch::Pick& pick, Bytes budget) {
-  constexpr size_t kTies = 3;
-  std::vector<std::pair<double, const FitStep*>> ties;
+constexpr size_t kAtOnce = 4;  // steps that are measured before a choice is made again
+
+// What could be fastest, by what it cannot be below; no more than `limit`.
+std::vector<const FitStep*> most_promising(Fit& fit, Bytes budget, double limit) {
+  std::vector<std::pair<double, const FitStep*>> sorted;
   for (const auto& step : fit.search(fit.allow()).steps()) {
     const double bound = step->least_seconds(budget);
-    if (step.get() != pick.step && bound <= kNearTie * pick.seconds) {
-      ties.emplace_back(bound, step.get());
+    if (bound <= limit) sorted.emplace_back(bound, step.get());
+  }
+  std::ranges::stable_sort(sorted, {}, [](const auto& entry) { return entry.first; });
+  std::vector<const FitStep*> steps;
+  for (const auto& [bound, step] : sorted) {
+    if (steps.size() < kAtOnce) steps.push_back(step);
+  }
+  return steps;
+}
+
+// Of all of them, each once; those of the first step first.
+std::vector<KernelUse> unmeasured_of(const std::vector<const FitStep*>& steps, Backend& backend,
+                                     const FirstTimes& times) {
+  std::vector<KernelUse> kernels;
+  std::set<std::string> taken;
+  for (const FitStep* step : steps) {
+    MeasuredPart measured = measured_part(*step, backend, times);
+    step->let_go();
+    if (measured.part >= kMeasured) continue;
+    for (KernelUse& use : measured.unmeasured) {
+      if (taken.insert(use.key).second) kernels.push_back(std::move(use));
     }
   }
-  std::ranges::stable_sort(ties, {}, [](const auto& tie) { return tie.first; });
-  std::vector<const FitStep*> steps = {pick.step};
-  for (const auto& [bound, step] : ties) {
-    if (steps.size() <= kTies) steps.push_back(step);
-  }
+  return kernels;
+}
+
+// The choice first, then what comes close.
+std::vector<const FitStep*> chosen(Fit& fit, Bytes budget, const FirstTimes& times) {
+  const auto pick = fit.choose(budget);
+  if (!pick || measured_part(*pick->step, fit.backend(), times).part >= kMeasured) return {};
+  std::vector<const FitStep*> steps = most_promising(fit, budget, kNearTie * pick->seconds);
+  std::erase(steps, pick->step);
+  steps.insert(steps.begin(), pick->step);
   return steps;
 }
 
@@ -76,26 +102,21 @@ MeasuredPart measured_part(const FitStep& step, Backend& backend, const FirstTim
 
 void measure_choice(Fit& fit, Bytes budget, FirstTimes& times) {
   constexpr double kSearching = 8;  // processor seconds: none begins that would end later
+  constexpr double kAnyTime = std::numeric_limits<double>::max();
   double searching = 0, longest = 0;
-  while (times.may_measure()) {
-    const double began = processor_seconds();
-    const auto pick = fit.choose(budget);
-    const double took = processor_seconds() - began;
-    searching += took;
-    longest = std::max(longest, took);
-    if (!pick || searching + longest > kSearching) return;
-    std::vector<KernelUse> kernels;
-    std::set<std::string> taken;
-    for (const FitStep* step : with_near_ties(fit, *pick, budget)) {
-      MeasuredPart measured = measured_part(*step, fit.backend(), times);
-      if (step == pick->step && measured.part >= kMeasured) return;
-      for (KernelUse& use : measured.unmeasured) {
-        if (taken.insert(use.key).second) kernels.push_back(std::move(use));
-      }
-      if (step != pick->step) step->let_go();
+  // What looks best takes no planner to find; the choice does.
+  for (const bool planned : {false, true}) {
+    while (times.may_measure() && searching + longest <= kSearching) {
+      const double began = processor_seconds();
+      const auto steps =
+          planned ? chosen(fit, budget, times) : most_promising(fit, budget, kAnyTime);
+      std::vector<KernelUse> kernels = unmeasured_of(steps, fit.backend(), times);
+      const double took = processor_seconds() - began;
+      searching += took;
+      longest = std::max(longest, took);
+      if (kernels.empty() || !times.measure(std::move(kernels), fit.backend(), 0.5)) break;
+      fit.forget_times();
     }
-    if (!times.measure(std::move(kernels), fit.backend(), 0.5)) return;
-    fit.forget_times();
   }
 }
 

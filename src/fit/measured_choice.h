@@ -1,7 +1,7 @@
 // A choice by measured times. A kernel that nobody measured is modelled, and of many candidates the one
-// whose models flatter it most would win. So what is about to be chosen is measured, with what is close
-// behind it, and the choice is made again, until nearly all that the choice takes was measured, or the
-// time for it is spent.
+// whose models flatter it most would win. So what looks best is measured, and looked for again; then what
+// is about to be chosen, with what is close behind it, and the choice is made again: until nearly all that
+// it takes was measured, or the time for it is spent.
 #pragma once
 
 #include "fit/first_times.h"

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "recipe/settings.h"
 #include "train/checkpoint.h"
 #include "train/weights_file.h"

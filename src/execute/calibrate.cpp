@@ -285,12 +285,32 @@ std::vector<KernelUse> with_room(const std::vector<KernelUse>& all, Backend& bac
   return kernels;
 }
 
+// Puts back the variants that kernels use: timing tries them all.
+class AsTheyWere {
+ public:
+  AsTheyWere(const std::vector<KernelUse>& kernels, Backend& backend) {
+    for (const KernelUse& use : kernels) {
+      auto* const variants = dynamic_cast<VariantKernel*>(&backend.kernel(use.signature));
+      if (variants != nullptr) used_.emplace_back(variants, variants->used());
+    }
+  }
+  AsTheyWere(const AsTheyWere&) = delete;
+  AsTheyWere& operator=(const AsTheyWere&) = delete;
+  ~AsTheyWere() {
+    for (const auto& [kernel, variant] : used_) kernel->use(variant);
+  }
+
+ private:
+  std::vector<std::pair<VariantKernel*, int>> used_;
+};
+
 }  // namespace
 
 CostTable calibrate(const std::vector<KernelUse>& all, Backend& backend,
                     const CalibrateOptions& options) {
   const std::vector<KernelUse> kernels = with_room(all, backend, options.room);
   if (kernels.empty()) return {};
+  const AsTheyWere variants(kernels, backend);
   const Clock::time_point start = Clock::now();
   Bench bench(kernels, backend, options.room);
   FastestRuns runs(kernels);

@@ -45,7 +45,7 @@ const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
   auto* const variants = dynamic_cast<VariantKernel*>(&kernel);
   if (variants == nullptr) return time_of();
   const KernelTime* fastest = nullptr;
-  int best = 0;  // the backend's guess, whatever was tried meanwhile
+  int best = variants->used();
   for (int v = 0; v < variants->variants(); ++v) {
     variants->use(v);
     const KernelTime* const time = time_of();

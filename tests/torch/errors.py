@@ -89,6 +89,48 @@ class Views(nn.Module):
         return x + y.flatten(1)
 
 
+class Around(nn.Module):
+    """A function of [N,4]."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.layer, self.function = nn.Linear(4, 4), function
+
+    def forward(self, x):
+        return self.function(self.layer(x))
+
+
+class Statistics(nn.Module):
+    """An instance norm that evaluates by what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.InstanceNorm1d(2, track_running_stats=True)
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.norm(self.layer(x).view(-1, 2, 2)).flatten(1)
+
+
+CHANNELS, ORDER = "unsqueeze(1)", "puts the rows into another order"
+REFUSED = {
+    "max_pool1d without channels": (lambda x: F.max_pool1d(x, 2), CHANNELS),
+    "avg_pool1d without channels": (lambda x: F.avg_pool1d(x, 2), CHANNELS),
+    "adaptive_avg_pool1d without channels": (lambda x: F.adaptive_avg_pool1d(x, 2), CHANNELS),
+    "adaptive_max_pool1d without channels": (lambda x: F.adaptive_max_pool1d(x, 2), CHANNELS),
+    "the largest of the rows, and its place": (lambda x: x - x.max(0).values, "amax and amin"),
+    "the smallest of the rows, and its place": (lambda x: x - x.min(0).values, "amax and amin"),
+    "rows backwards": (lambda x: x.flip(0), ORDER),
+    "rows rolled": (lambda x: x.roll(1, 0), ORDER),
+    "rows in two parts": (lambda x: torch.cat(x.chunk(2, 0)[::-1]), "takes the rows apart"),
+    "some of the rows": (lambda x: torch.cat([x, x], 0)[: x.shape[0]], "takes some of the rows"),
+    "a number that the rows decide on": (
+        lambda x: x * torch.ones(x.shape[0]).sum().item(),
+        "a number that depends on how many rows",
+    ),
+}
+
+
 def check(holds, what):
     print(("ok      " if holds else "FAILED  ") + what, flush=True)
     if not holds:
@@ -122,6 +164,10 @@ check(
     or said(nn.Linear(4, 4).double(), F.mse_loss, batch) != "",
     "parameters of another type",
 )
+check("track_running_stats=False" in said(Statistics(), F.mse_loss, batch), "instance norm with statistics")
+for what, (function, sentence) in REFUSED.items():
+    text = said(Around(function), lambda output, target: output.mean(), batch)
+    check(sentence in text and text.count("errors.py:") == 1, what)
 
 norm = nn.BatchNorm1d(4)
 before = {key: value.clone() for key, value in norm.state_dict().items()}

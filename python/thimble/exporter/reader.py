@@ -172,12 +172,15 @@ class Reader:
         self.at = self.inside or where_of(a)
         try:
             if a.target is operator.getitem and not _is_open(a):
-                self._bind((a, b), self.env[0][a.args[0]][0][a.args[1]])
+                given = self._item(a.args[0])
+                lost = isinstance(given, Value)  # what was to be several, and is not there
+                self._bind((a, b), self._stand_in(a, b) if lost else given[a.args[1]])
                 return
             name = a.target.name() if hasattr(a.target, "name") else str(a.target)
-            if any(map(_is_open, a.all_input_nodes)):  # it was said where it began
-                self._bind((a, b), self._stand_in(a, b))
-            elif _is_open(a):
+            items = [self._item(node) for node in a.all_input_nodes]
+            if any(_is_lost(node, item) for node, item in zip(a.all_input_nodes, items)):
+                self._bind((a, b), self._stand_in(a, b))  # it was said where it began
+            elif _is_open(a) and not _is_known(name, items):
                 raise Unsupported("its size, or a number that Python reads, depends on numbers in a tensor")
             elif a in self.settled:
                 self._bind((a, b), self.settled[a])
@@ -227,8 +230,9 @@ class Reader:
         self._walk(pairs, graphs)
         self.at, self.inside = self.inside, outer
         if len(self.faults) > known:
+            piece = self.faults[known].removesuffix(f" ({self.at})")
             del self.faults[known:]
-            raise fault
+            raise Unsupported(f"{fault}, and of what it is made of, {piece}") if isinstance(fault, _NoSuchOp) else fault
         made = pairs[-1][0].args[0]
         return self._item(made) if isinstance(made, torch.fx.Node) else [self._item(one) for one in made]
 
@@ -238,11 +242,7 @@ class Reader:
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
         self._check_buffer(name, a, items)
-        if (
-            not any(isinstance(item, Value) for item in items)
-            and name not in ops.DRAWS
-            and not ops.changes_statistics(name)
-        ):
+        if _is_known(name, items):
             return self._fold(a, b)
         handler = ops.HANDLERS.get(name)
         in_place = handler is None and ops.HANDLERS.get(_out_of_place(name))
@@ -261,10 +261,14 @@ class Reader:
         before = len(self.graph.nodes)
         try:
             if handler is None:
-                raise Unsupported("there is no such op here")
+                raise _NoSuchOp("there is no such op here")
             return handler(self, ops.Arguments(self, a, b))
         except Unsupported as fault:
             del self.graph.nodes[before:]
+            return self._of_pieces(a, b, fault)
+        except (TypeError, IndexError, ValueError, AttributeError, KeyError) as error:
+            del self.graph.nodes[before:]
+            fault = Unsupported(f"with arguments that it is not known here with ({type(error).__name__}: {error})")
             return self._of_pieces(a, b, fault)
 
     def _check_buffer(self, name, node, items):
@@ -329,6 +333,8 @@ class Reader:
         self._count(a)
         if isinstance(results[0], torch.Tensor):
             return Known(tuple(results))
+        if isinstance(results[0], (int, float)) and results[0] != results[1]:
+            raise Unsupported("a number that depends on how many rows there are")
         if isinstance(results[0], (tuple, list)):
             return [
                 Known(pair) if isinstance(pair[0], torch.Tensor) else pair[0]
@@ -361,7 +367,7 @@ class Reader:
                 return [one(x, y) for x, y in zip(first, second)]
             return one(first, second)
         except (Unsupported, KeyError, AttributeError):
-            return Value("?", [], "f32")
+            return Value(_LOST, [], "f32")
 
     def emit(self, op, inputs, shape, dtype="f32", **attrs) -> Value:
         return self.emit_all(op, inputs, [(shape, dtype)], **attrs)[0]
@@ -454,6 +460,24 @@ class Reader:
 
 # Ops whose argument is a graph.
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+_LOST = "??"  # the name of what is not there, and of which not even the shape is known
+
+
+def _is_lost(node, item) -> bool:
+    """Whether nothing can be said of what is made of an input but that the input is not there."""
+    return isinstance(item, Value) and (item.name == _LOST or _is_open(node))
+
+
+class _NoSuchOp(Unsupported):
+    """There is no handler of an op; what it is made of may say more."""
+
+
+def _is_known(name, items) -> bool:
+    """Whether what an op gives, of such inputs, can be computed here."""
+    given = any(isinstance(item, Value) for item in items)
+    return not given and name not in ops.DRAWS and not ops.changes_statistics(name)
 
 
 def _is_open(node) -> bool:

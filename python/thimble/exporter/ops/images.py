@@ -23,17 +23,26 @@ def _max_pool_and_places(r, a):
 
 @op("max_pool2d")
 def _max_pool(r, a):
-    x, kernel = r.value(a.self), pair_of(a.kernel_size)
+    x, kernel = with_channels(r, a), pair_of(a.kernel_size)
     stride, padding = pair_of(a.stride or a.kernel_size), pair_of(a.padding)
     if set(pair_of(a.dilation)) != {1}:
         raise Unsupported("max pooling with dilation")
+    square = are_square(kernel, stride, padding)
     if a.ceil_mode:
-        x = _reaching(r, x, a)
-    if not are_square(kernel, stride, padding):
+        x = _reaching(r, x, a, -3.0e38 if square else FAR_BELOW)
+    if not square:
         for axis, settings in zip((2, 3), zip(kernel, stride, padding)):
             x = largest_along(r, x, axis, *settings, a.first_shape[axis])
         return x
     return r.emit("max_pool", [x], a.first_shape, kernel=kernel, stride=stride, padding=padding)
+
+
+def with_channels(r, a, spatial=2):
+    """The tensor to pool, whose axes behind the rows and the channels are so many."""
+    x = r.value(a.self)
+    if len(x.shape) != 2 + spatial:
+        raise Unsupported("pooling of a tensor without an axis for its channels; put unsqueeze(1) before, squeeze(1) behind")
+    return x
 
 
 def are_square(*pairs) -> bool:
@@ -60,8 +69,8 @@ def largest_along(r, x, axis, kernel, stride, padding, windows):
     return best
 
 
-def _reaching(r, x, a, number=-3.0e38):
-    """Images that the last windows of ceil_mode do not look beyond: numbers below all others behind."""
+def _reaching(r, x, a, number):
+    """Images that the last windows of ceil_mode do not look beyond: such numbers behind."""
     kernel, stride = pair_of(a.kernel_size), pair_of(a.stride or a.kernel_size)
     padding = pair_of(a.padding)
     for at, axis in enumerate((2, 3)):
@@ -75,9 +84,9 @@ def _reaching(r, x, a, number=-3.0e38):
 
 @op("avg_pool2d")
 def _avg_pool(r, a):
-    x = r.value(a.self)
+    x = with_channels(r, a)
     kernel, padding = pair_of(a.kernel_size), pair_of(a.padding)
-    if not are_square(kernel, pair_of(a.stride or a.kernel_size), padding) and not a.divisor_override:
+    if not are_square(kernel, pair_of(a.stride or a.kernel_size), padding):
         return _means_along(r, a, x)
     pooled = r.emit(
         "avg_pool",
@@ -105,15 +114,18 @@ def _means_along(r, a, x):
     for axis, (kernel, stride, padding) in zip((2, 3), settings):
 
         def pooled(eye):
-            return F.avg_pool1d(eye, kernel, stride, padding, a.ceil_mode, a.count_include_pad)
+            if not a.divisor_override:
+                return F.avg_pool1d(eye, kernel, stride, padding, a.ceil_mode, a.count_include_pad)
+            settings = (1, kernel), (1, stride), (0, padding), a.ceil_mode
+            return F.avg_pool2d(eye.unsqueeze(2), *settings, divisor_override=1).squeeze(2)
 
         x = x if (kernel, stride) == (1, 1) else by_matrix(r, x, axis, pooled)
-    return x
+    return binary(r, "mul", x, 1 / a.divisor_override) if a.divisor_override else x
 
 
 @op("adaptive_max_pool2d", "adaptive_max_pool1d")
 def _adaptive_max(r, a):
-    x, sides = r.value(a.self), a.first_shape[2:]
+    x, sides = with_channels(r, a, 1 if "1d" in a.nodes[0].target.name() else 2), a.first_shape[2:]
     kernel = [extent // side for extent, side in zip(x.shape[2:], sides)]
     if any(k * side != extent for k, side, extent in zip(kernel, sides, x.shape[2:])):
         raise Unsupported("adaptive max pooling of windows that are not all alike")
@@ -127,35 +139,35 @@ def _adaptive_max(r, a):
 
 @op("adaptive_avg_pool2d")
 def _adaptive(r, a):
-    return r.emit("resize", [r.value(a.self)], a.shape, size=a.shape[2:], mode="average")
+    return r.emit("resize", [with_channels(r, a)], a.shape, size=a.shape[2:], mode="average")
 
 
 @op("upsample_bilinear2d.vec", "upsample_bilinear2d")
 def _bilinear(r, a):
-    return r.emit(
-        "resize",
-        [r.value(a.input if a.get("input") is not None else a.self)],
-        a.shape,
-        size=a.shape[2:],
-        mode="corners" if a.align_corners else "bilinear",
-    )
+    return _resized(r, a, "corners" if a.align_corners else "bilinear")
 
 
 @op("upsample_nearest2d.vec", "upsample_nearest2d")
 def _nearest(r, a):
-    return r.emit(
-        "resize",
-        [r.value(a.input if a.get("input") is not None else a.self)],
-        a.shape,
-        size=a.shape[2:],
-        mode="nearest",
-    )
+    return _resized(r, a, "nearest")
+
+
+def _resized(r, a, mode):
+    """By the ratio of the sizes, as `resize` does it, unless PyTorch goes by factors of which the sizes are rounded."""
+    x, sides = r.value(a.get("input", a.get("self"))), a.shape[2:]
+    factors = a.get("scale_factors") or [a.get("scales_h"), a.get("scales_w")]
+    if mode != "corners" and any(f and f * side != to for f, side, to in zip(factors, x.shape[2:], sides)):
+        if a.get("scale_factors") is None:
+            raise Unsupported("resizing by factors that are not the ratio of the sizes; name the sizes")
+        return _by_axis(r, a)
+    return r.emit("resize", [x], a.shape, size=sides, mode=mode)
 
 
 @op("adaptive_avg_pool1d")
 def _adaptive_row(r, a):
     x = r.value(a.self)
     if a.shape[-1] != 1:
+        x = with_channels(r, a, 1)
         return by_matrix(r, x, 2, lambda eye: F.adaptive_avg_pool1d(eye, a.shape[-1]))
     return r.emit("mean", [x], a.shape, axes=[len(x.shape) - 1], keep=True)
 

@@ -211,8 +211,8 @@ def _rms_norm(r, a):
 
 @op("instance_norm")
 def _instance_norm(r, a):
-    if not a.use_input_stats:
-        raise Unsupported("instance norm with running statistics; leave track_running_stats out")
+    if not a.use_input_stats or a.running_mean is not None:
+        raise Unsupported("instance norm with running statistics; build it with track_running_stats=False")
     return _in_groups(r, a, r.value(a.input).shape[1])
 
 

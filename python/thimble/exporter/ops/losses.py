@@ -108,13 +108,25 @@ def _bce(r, a):
     return finished(r, loss if a.weight is None else binary(r, "mul", loss, a.weight), a.reduction)
 
 
+FAINT = 1e-12  # shares of which PyTorch, too, makes next to no gradient
+NONE = 3.0e-39  # what a sigmoid ends in that would be 0
+
+
+def _log_of_share(r, share):
+    """-100 at least, as PyTorch has it. Of faint shares the value alone: the slope of a logarithm at 0 is infinite, and
+    that times the slope of a sigmoid there, 0, is no number."""
+    share = r.value(share)
+    faint = r.emit("cast", [compared(r, "le", share, FAINT, share.shape)], share.shape)
+    there = r.emit("cast", [compared(r, "gt", share, NONE, share.shape)], share.shape)
+    value = mapped(r, "log", binary(r, "mul", r.emit("detach", [share], share.shape), there))
+    value = mapped(r, "clip", value, low=-100.0)
+    steady = mapped(r, "log", binary(r, "add", share, faint))  # 0 where it is faint
+    return binary(r, "add", steady, binary(r, "mul", value, faint))
+
+
 @op("binary_cross_entropy")
 def _bce_of_shares(r, a):
-    """Logarithms are -100 at least, as PyTorch has them."""
-    yes, no = (
-        mapped(r, "clip", mapped(r, "log", share), low=-100.0)
-        for share in (a.self, binary(r, "sub", 1.0, a.self))
-    )
+    yes, no = (_log_of_share(r, share) for share in (a.self, binary(r, "sub", 1.0, a.self)))
     loss = binary(
         r, "add", binary(r, "mul", a.target, yes), binary(r, "mul", binary(r, "sub", 1.0, a.target), no)
     )

@@ -129,7 +129,7 @@ def _repeat(r, a):
 def sliced(r, x, axis, begin, end, step=1):
     extent = x.shape[axis]
     if isinstance(extent, str):
-        if begin == 0 and (not isinstance(end, int) or end > 1 << 40):
+        if begin == 0 and (end == extent if isinstance(end, str) else end > 1 << 40):
             return x
         raise Unsupported("takes some of the rows")
     begin = min(extent, begin + extent if begin < 0 else begin)
@@ -198,6 +198,12 @@ def _select(r, a):
     return reshaped(r, sliced(r, x, axis, index, index + 1), a.shape)
 
 
+def within_rows(x, axis, what):
+    """Refuses what would need to know how many rows there are."""
+    if isinstance(x.shape[axis], str):
+        raise Unsupported(f"{what}; only what lies within a row can be")
+
+
 def parts(r, x, axis, sizes):
     begins = [sum(sizes[:i]) for i in range(len(sizes))]
     return [sliced(r, x, axis, begin, begin + size) for begin, size in zip(begins, sizes)]
@@ -207,6 +213,7 @@ def parts(r, x, axis, sizes):
 def _split(r, a):
     x = r.value(a.self)
     axis = axis_of(a.dim, x.shape)
+    within_rows(x, axis, "takes the rows apart")
     return parts(r, x, axis, [int(part.shape[axis]) for part in a.nodes[0].meta["val"]])
 
 
@@ -214,6 +221,7 @@ def _split(r, a):
 def _unbind(r, a):
     x = r.value(a.self)
     axis = axis_of(a.dim, x.shape)
+    within_rows(x, axis, "takes the rows apart")
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     return [reshaped(r, part, shape) for part in parts(r, x, axis, [1] * x.shape[axis])]
 
@@ -297,6 +305,7 @@ def _roll(r, a):
         raise Unsupported("rolls a tensor as one row; name the axes")
     for shift, axis in zip(a.shifts, a.dims):
         axis = axis_of(axis, x.shape)
+        within_rows(x, axis, "puts the rows into another order")
         shift %= x.shape[axis]
         if shift:
             ends = [
@@ -308,6 +317,7 @@ def _roll(r, a):
 
 
 def flipped(r, x, axis):
+    within_rows(x, axis, "puts the rows into another order")
     return joined(r, parts(r, x, axis, [1] * x.shape[axis])[::-1], axis)
 
 

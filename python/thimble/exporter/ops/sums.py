@@ -98,6 +98,8 @@ def _argmax(r, a):
 def _max(r, a):
     x, negated = signed(r, a)
     axis = axis_of(a.dim, x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("the largest number of all rows and its place; amax and amin give the number alone")
     top = largest(r, x, [axis], a.keepdim)
     return [mapped(r, "neg", top) if negated else top, place_of_largest(r, x, axis, a.keepdim)]
 
@@ -149,11 +151,20 @@ def _logsumexp(r, a):
     return reduced(r, "mean", binary(r, "sub", x, shares), a.dim, a.keepdim)
 
 
+def root(r, x, order):
+    """Of numbers from 0 on. At 0 the gradient of what they are sums of is 0, which an infinite slope would spoil: there
+    it is the root of 1, less 1."""
+    zero = r.emit("cast", [compared(r, "eq", x, 0.0, x.shape)], x.shape)
+    x = binary(r, "add", x, zero)
+    x = mapped(r, "sqrt", x) if order == 2 else mapped(r, "pow", x, exponent=1 / order)
+    return binary(r, "sub", x, zero)
+
+
 @op("linalg_vector_norm", "norm.ScalarOpt_dim")
 def _norm(r, a):
     order = a.get("ord", a.get("p"))
     if order == 2:
-        return mapped(r, "sqrt", reduced(r, "sum", mapped(r, "square", a.self), a.dim, a.keepdim))
+        return root(r, reduced(r, "sum", mapped(r, "square", a.self), a.dim, a.keepdim), 2)
     sizes = mapped(r, "abs", a.self)
     if order == 1:
         return reduced(r, "sum", sizes, a.dim, a.keepdim)
@@ -162,12 +173,12 @@ def _norm(r, a):
     if order < 1:
         raise Unsupported(f"a norm of order {order}; those from 1 on can be")
     powers = reduced(r, "sum", mapped(r, "pow", sizes, exponent=float(order)), a.dim, a.keepdim)
-    return mapped(r, "pow", powers, exponent=1 / order)
+    return root(r, powers, order)
 
 
 @op("std.correction")
 def _std(r, a):
-    return mapped(r, "sqrt", _var(r, a))
+    return root(r, _var(r, a), 2)
 
 
 @op("cumsum")

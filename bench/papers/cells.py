@@ -49,9 +49,20 @@ def slug(text):
     return plain.strip("-")
 
 
+# Flags with a value that have no kernels of their own.
+NO_KERNELS = ("--planner", "--memory", "--fit", "--sparsity", "--prune-target")
+
+
+def step_of(words):
+    """What says which kernels run: steps that have them in common have their measured times in common."""
+    return [word for i, word in enumerate(words)
+            if word not in NO_KERNELS and words[i - 1] not in NO_KERNELS]
+
+
 def share_of(cell, shares):
-    """Which of so many sittings at once trains the cell: cells of one command have the same one."""
-    text = command(cell.verb, cell.words, cell.schedule)
+    """Which of so many sittings at once trains the cell: cells of one step have the same one. Of a
+    ladder, the rung is not chosen yet."""
+    text = "ladder" if cell.ladder else shlex.join(step_of(cell.words))
     return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % shares
 
 

@@ -77,6 +77,8 @@ def main(names, usage):
         wanted = [dataclasses.replace(cell, seeds=seeds) if cell.verb == "train" else cell
                   for cell in wanted]
     if args.share:
+        if args.source or args.to or args.again:
+            parser.error("--share fills folders that others fill, too: without --from, --to, --again")
         mine, shares = args.share
         wanted = [cell for cell in wanted
                   if cell.verb != "train" or share_of(cell, shares) == mine]

@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from cells import Cell, share_of
+from cells import Cell, share_of, step_of
 from drive import EXPERIMENTS, cells_of
 from program import Thimble
 from records import Records
@@ -97,10 +97,15 @@ class Drivers(unittest.TestCase):
         counts = [sum(share_of(cell, 3) == mine for cell in trained) for mine in range(3)]
         self.assertEqual(sum(counts), len(trained))
         self.assertGreater(min(counts), len(trained) // 5)
-        by_command = {}
+        # Measured times belong to a step: whoever else needs them is in the same share.
+        by_step = {}
         for cell in trained:
-            by_command.setdefault((cell.words, cell.schedule), set()).add(share_of(cell, 3))
-        self.assertEqual({len(shares) for shares in by_command.values()}, {1})
+            if not cell.ladder:
+                by_step.setdefault(" ".join(step_of(cell.words)), []).append(cell)
+        several = [cells for cells in by_step.values() if len({c.words for c in cells}) > 1]
+        self.assertTrue(several)
+        for cells in several:
+            self.assertEqual(len({share_of(cell, 3) for cell in cells}), 1)
 
     def test_takes_the_first_rung_with_a_plan(self):
         sitting = self.sitting("ladder")

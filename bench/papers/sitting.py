@@ -34,8 +34,6 @@ FIGURES = """arena_bytes measured_arena_bytes peak_live_bytes bytes min_bytes in
 DIVERGED = ("is not finite", "the loss scale fell")
 
 
-# Flags with a value that have no kernels of their own.
-NO_KERNELS = ("--planner", "--memory", "--fit", "--sparsity", "--prune-target")
 NOW_AND_THEN = ["--save-every", "10", "--eval-every", "10"]
 ONCE = ["--save-every", "0", "--no-eval"]
 AVERAGED = "10"  # checkpoints of a translator
@@ -216,8 +214,7 @@ class Sitting:
         """Kernel times: measured once a step, before its first run, and never again."""
         if not self.calibrate:
             return ["--costs", "modelled"]
-        step = [word for i, word in enumerate(words)
-                if word not in NO_KERNELS and words[i - 1] not in NO_KERNELS]
+        step = cells_.step_of(words)
         path = os.path.join(self.work, "costs", cells_.run_name("step", step[0], " ".join(step),
                                                                 None) + ".json")
         if not os.path.exists(path):

@@ -76,10 +76,10 @@ std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json, M
   const bool speaks = world == nullptr || world->first();
   if (world != nullptr) measuring = Measuring::never;
   auto planned = plan_within_budget(recipe, resolved.said, measuring, [](const FirstTimes& times) {
-    say("measured {} kernels in {:.1f} s, for times one can believe (kept in {}; `--costs "
+    say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
         "modelled` "
         "leaves it out)\n",
-        times.kernels(), times.seconds(), times.file());
+        times.kernels(), times.kernels() == 1 ? "" : "s", times.seconds(), times.file());
   });
   if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
     if (speaks) report(*fault, json);

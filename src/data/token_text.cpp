@@ -1,5 +1,7 @@
 #include "data/token_text.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -134,13 +136,16 @@ PreparationOptions preparation_in(const nlohmann::json& about) {
   return options;
 }
 
+// As transformers leaves them, beside files of tokens that others made.
+bool is_bare_gpt2(const std::string& folder) {
+  return exists(folder + "/vocab.json") && exists(folder + "/merges.txt");
+}
+
 }  // namespace
 
 std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
   const std::string path = folder + kAbout;
-  // As transformers leaves them, beside files of tokens that others made.
-  const bool bare = exists(folder + "/vocab.json") && exists(folder + "/merges.txt");
-  if (bare && !exists(path)) return std::make_unique<Gpt2>(folder);
+  if (is_bare_gpt2(folder) && !exists(path)) return std::make_unique<Gpt2>(folder);
   user_check(
       exists(path),
       "'{}' does not say what its tokens are; name with --data-dir the folder that `thimble "
@@ -160,9 +165,11 @@ std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
 
 std::string vocabulary_digest(const std::string& folder) {
   const std::string path = folder + kAbout;
-  if (!exists(path)) return "";
-  const std::string by = kind_in(read_json(path, "a description of tokens"));
-  if (by.empty() || by == name_of(TokenKind::gpt2)) return "";
+  const std::string gpt2(name_of(TokenKind::gpt2));
+  if (!exists(path)) return is_bare_gpt2(folder) ? gpt2 : "";
+  const nlohmann::json about = read_json(path, "a description of tokens");
+  const std::string by = kind_in(about);
+  if (by.empty() || by == gpt2) return by;  // of GPT-2 there is one
   constexpr Bytes kMost(int64_t{1} << 30);
   Sha256 hash;
   const auto add = [&](const std::string& text) {
@@ -171,6 +178,8 @@ std::string vocabulary_digest(const std::string& folder) {
     hash.update(std::as_bytes(std::span(text)));
   };
   add(by);
+  const PreparationOptions how = preparation_in(about);
+  add(fmt::format("{} {} {}", how.tokenise, how.lower_case, how.language));
   for (const char* name : {"/vocabulary.txt", "/codes.bpe"}) {
     add(exists(folder + name) ? read_text(folder + name, "a vocabulary", kMost) : "");
   }

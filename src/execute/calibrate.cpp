@@ -267,13 +267,50 @@ Bytes room_for(const KernelUse& use, const Kernel& kernel) {
   return need.read + need.write + need.zeros;
 }
 
+namespace {
+
+// Those that all run within the same rings, the first ones first: each takes what it reads from one
+// and what it writes from the other.
+std::vector<KernelUse> with_room(const std::vector<KernelUse>& all, Backend& backend, Bytes room) {
+  std::vector<KernelUse> kernels;
+  Need most;
+  for (const KernelUse& use : all) {
+    const Need need = need_of(use.signature, backend.kernel(use.signature));
+    const Need both = {std::max(most.read, need.read), std::max(most.write, need.write),
+                       std::max(most.zeros, need.zeros)};
+    if (both.read + both.write + both.zeros > room) continue;
+    most = both;
+    kernels.push_back(use);
+  }
+  return kernels;
+}
+
+// Puts back the variants that kernels use: timing tries them all.
+class AsTheyWere {
+ public:
+  AsTheyWere(const std::vector<KernelUse>& kernels, Backend& backend) {
+    for (const KernelUse& use : kernels) {
+      auto* const variants = dynamic_cast<VariantKernel*>(&backend.kernel(use.signature));
+      if (variants != nullptr) used_.emplace_back(variants, variants->used());
+    }
+  }
+  AsTheyWere(const AsTheyWere&) = delete;
+  AsTheyWere& operator=(const AsTheyWere&) = delete;
+  ~AsTheyWere() {
+    for (const auto& [kernel, variant] : used_) kernel->use(variant);
+  }
+
+ private:
+  std::vector<std::pair<VariantKernel*, int>> used_;
+};
+
+}  // namespace
+
 CostTable calibrate(const std::vector<KernelUse>& all, Backend& backend,
                     const CalibrateOptions& options) {
-  std::vector<KernelUse> kernels = all;
-  std::erase_if(kernels, [&](const KernelUse& use) {
-    return room_for(use, backend.kernel(use.signature)) > options.room;
-  });
+  const std::vector<KernelUse> kernels = with_room(all, backend, options.room);
   if (kernels.empty()) return {};
+  const AsTheyWere variants(kernels, backend);
   const Clock::time_point start = Clock::now();
   Bench bench(kernels, backend, options.room);
   FastestRuns runs(kernels);

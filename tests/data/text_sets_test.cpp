@@ -79,6 +79,20 @@ TEST_F(TextSets, TokensOfGpt2) {
   EXPECT_TRUE(std::equal(first.begin(), first.end(), numbers.begin()));
 }
 
+TEST(VocabularyDigest, TellsVocabulariesAndPreparationsApart) {
+  EXPECT_EQ(vocabulary_digest(THIMBLE_TEST_TOKENIZER), "gpt2");
+  const TemporaryFolder folder;
+  EXPECT_EQ(vocabulary_digest(folder / "nowhere"), "");
+  std::set<std::string> digests;
+  for (const char* about :
+       {R"({"by": "bytes"})", R"({"by": "pieces"})", R"({"by": "pieces", "lower_case": true})",
+        R"({"by": "pieces", "language": "de"})"}) {
+    spill(folder / "tokens.json", about);
+    digests.insert(vocabulary_digest(folder / ""));
+  }
+  EXPECT_EQ(digests.size(), 4u);
+}
+
 TEST_F(TextSets, WindowsOfAStream) {
   spill(folder_ / "text", "abcdefghijklmnopqrst");  // 18 to train on, 2 to test with
   make({.texts = {folder_ / "text"}, .kind = TokenKind::characters});

@@ -241,7 +241,8 @@ def main():
                 worst, apart, tested, *_ = parity.compare(name, args.program, 4, folder, 1e-2)
                 good = worst <= MOST and tested <= MOST
                 if name in HALVES:
-                    halves = parity.compare(name, args.program, 4, folder, 1e-2, ("--precision", "fp16", "--overwrite"))[0]
+                    in_half = ("--precision", "fp16", "--overwrite")
+                    halves = parity.compare(name, args.program, 4, folder, 1e-2, in_half)[0]
                     good = good and halves <= MOST_OF_HALVES
                 print(f"{name:34} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}", flush=True)
             except Exception as error:

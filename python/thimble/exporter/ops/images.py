@@ -41,7 +41,9 @@ def with_channels(r, a, spatial=2):
     """The tensor to pool, whose axes behind the rows and the channels are so many."""
     x = r.value(a.self)
     if len(x.shape) != 2 + spatial:
-        raise Unsupported("pooling of a tensor without an axis for its channels; put unsqueeze(1) before, squeeze(1) behind")
+        raise Unsupported(
+            "pooling of a tensor without an axis for its channels; put unsqueeze(1) before, squeeze(1) behind"
+        )
     return x
 
 

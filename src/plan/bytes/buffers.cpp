@@ -51,6 +51,8 @@ class Assigner {
     find_ends();
     result_.sources.assign(graph_.values.size(), -1);
     result_.uses.reserve(copies_.size());
+    result_.roles.reserve(copies_.size());
+    result_.persistent.reserve(copies_.size());
     for (size_t c = 0; c < source_count_; ++c) {
       copies_[c].buffer = new_buffer(copies_[c]);
       result_.sources[copies_[c].value.at()] = copies_[c].buffer;
@@ -60,6 +62,9 @@ class Assigner {
   // Which copy every call reads and makes.
   void find_copies() {
     current_.assign(graph_.values.size(), -1);
+    first_.reserve(schedule_.calls.size());
+    uses_.reserve(schedule_.calls.size() * 4);
+    copies_.reserve(graph_.values.size() + schedule_.calls.size());
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (!graph_.values[v].producer.valid()) make_copy(make_id<ValueId>(v), 0);
     }

@@ -1,9 +1,12 @@
 #include "plan/search/chain_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <utility>
 
 namespace thimble {
 namespace {
@@ -22,6 +25,10 @@ class Frontier {
       Bytes least = options[b]->front().alone_bytes;
       for (const BlockOption& option : *options[b]) least = std::min(least, option.alone_bytes);
       least_room_ = std::max(least_room_, static_cast<double>(least.count));
+    }
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const auto [entry, fresh] = kinds_.try_emplace({options[b], leaving(b)}, kinds_.size());
+      kind_of_.push_back(entry->second);
     }
   }
 
@@ -50,11 +57,23 @@ class Frontier {
     bool ends = false;
   };
 
+  // What an option does to a segment at one price of a kept byte.
+  struct Move {
+    int64_t needs = 0;    // room beside what was brought back before
+    int64_t brought = 0;  // stays brought back for the blocks before
+    double cost = 0;
+    int16_t option = 0;
+  };
+  // Cheapest first; none that another beats in every respect.
+  struct Moves {
+    std::vector<Move> end_segment, go_on;
+  };
+
   void add_prices(double room, double shrink) {
     set_rooms(room, shrink);
-    const Choices dear = solve(price_at(kPrices));
+    const Choices dear = solve(kPrices);
     if (dear.empty()) return;
-    const Choices cheap = solve(price_at(0));
+    const Choices cheap = solve(0);
     add(cheap);
     if (!same(cheap, dear)) add_between(cheap, 0, dear, kPrices);
     add(dear);
@@ -64,7 +83,7 @@ class Frontier {
   void add_between(const Choices& below, int low, const Choices& above, int high) {
     if (high - low == 1) return add_mixtures(below, above);
     const int middle = (low + high) / 2;
-    const Choices choices = solve(price_at(middle));
+    const Choices choices = solve(middle);
     if (!same(choices, below)) {
       add_between(below, low, choices, middle);
       add(choices);
@@ -109,44 +128,83 @@ class Frontier {
            });
   }
 
+  static std::vector<Move> best_of(std::vector<Move> moves) {
+    std::stable_sort(moves.begin(), moves.end(),
+                     [](const Move& a, const Move& b) { return a.cost < b.cost; });
+    std::vector<Move> best;
+    for (const Move& move : moves) {
+      const bool beaten = std::any_of(best.begin(), best.end(), [&](const Move& cheaper) {
+        return cheaper.needs <= move.needs && cheaper.brought <= move.brought;
+      });
+      if (!beaten) best.push_back(move);
+    }
+    return best;
+  }
+
+  // By kind of block. They depend on the price alone, which returns for every room.
+  const std::vector<Moves>& moves_at(int notch) {
+    std::vector<Moves>& kinds = moves_[static_cast<size_t>(notch)];
+    if (!kinds.empty()) return kinds;
+    kinds.resize(kinds_.size());
+    const double price = price_at(notch);
+    for (const auto& [kind, index] : kinds_) {
+      const auto& [options, leaves] = kind;
+      std::vector<Move> end_segment, go_on;
+      for (size_t o = 0; o < options->size(); ++o) {
+        const BlockOption& option = (*options)[o];
+        const double kept = price * static_cast<double>(option.kept_bytes.count);
+        const auto name = static_cast<int16_t>(o);
+        end_segment.push_back({option.alone_bytes.count, 0,
+                               option.alone_seconds + kept + price * static_cast<double>(leaves),
+                               name});
+        const int64_t replay = option.replay_bytes.count;
+        go_on.push_back({replay + std::max(option.after_replay_bytes.count, leaves),
+                         replay + leaves,
+                         option.replay_seconds + option.after_replay_seconds + kept, name});
+      }
+      kinds[index] = {best_of(std::move(end_segment)), best_of(std::move(go_on))};
+    }
+    return kinds;
+  }
+
   // Least time plus price times kept bytes, with at most rooms_ brought back in any segment. States
   // are told apart by what the open segment brings back, in buckets, exact inside.
-  Choices solve(double price) {
+  Choices solve(int notch) {
     struct State {
       double cost = kNever;
       int64_t brought = 0;
     };
+    const std::vector<Moves>& kinds = moves_at(notch);
     std::vector<State> states(static_cast<size_t>(buckets_)), next(static_cast<size_t>(buckets_));
     from_.resize(blocks_.size() * static_cast<size_t>(buckets_));
     states[0].cost = 0;
     for (size_t b = 0; b < blocks_.size(); ++b) {
       std::fill(next.begin(), next.end(), State{});
       const bool last = b + 1 == blocks_.size();
-      const int64_t room = rooms_[b], leaves = leaving(b);
-      const double leave_cost = price * static_cast<double>(leaves);
-      const auto offer = [&](size_t bucket, double cost, int64_t brought, From from) {
-        State& held = next[bucket];
-        if (cost >= held.cost) return;
-        held = {cost, brought};
-        from_[b * static_cast<size_t>(buckets_) + bucket] = from;
-      };
+      const Moves& moves = kinds[kind_of_[b]];
+      double least = kNever;  // of the states so far, which bring back less
       for (int k = 0; k < buckets_; ++k) {
-        const State& state = states[static_cast<size_t>(k)];
-        if (state.cost == kNever) continue;
-        for (size_t o = 0; o < options_[b]->size(); ++o) {
-          const BlockOption& choice = (*options_[b])[o];
-          const double kept = price * static_cast<double>(choice.kept_bytes.count);
-          const From from = {static_cast<int16_t>(k), static_cast<int16_t>(o)};
-          if (state.brought + choice.alone_bytes.count <= room) {
-            offer(0, state.cost + choice.alone_seconds + kept + leave_cost, 0,
-                  {from.bucket, from.option, true});
-          }
-          const int64_t brought = state.brought + choice.replay_bytes.count;
-          if (last || brought + choice.after_replay_bytes.count > room) continue;
-          if (brought + leaves > room) continue;
-          offer(bucket_of(brought + leaves),
-                state.cost + choice.replay_seconds + choice.after_replay_seconds + kept,
-                brought + leaves, from);
+        const State state = states[static_cast<size_t>(k)];
+        if (state.cost >= least) continue;
+        least = state.cost;
+        const int64_t room = rooms_[b] - state.brought;
+        const auto offer = [&](size_t bucket, double cost, int64_t brought, From from) {
+          State& held = next[bucket];
+          if (cost >= held.cost) return;
+          held = {cost, brought};
+          from_[b * static_cast<size_t>(buckets_) + bucket] = from;
+        };
+        for (const Move& move : moves.end_segment) {
+          if (move.needs > room) continue;
+          offer(0, state.cost + move.cost, 0, {static_cast<int16_t>(k), move.option, true});
+          break;
+        }
+        if (last) continue;
+        for (const Move& move : moves.go_on) {
+          if (move.needs > room) continue;
+          const int64_t brought = state.brought + move.brought;
+          offer(bucket_of(brought), state.cost + move.cost, brought,
+                {static_cast<int16_t>(k), move.option, false});
         }
       }
       std::swap(states, next);
@@ -217,6 +275,10 @@ class Frontier {
   double least_room_ = 1;
   // States of solve() at a block: coarser for very long chains, where segments are short.
   const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
+  using Kind = std::pair<const std::vector<BlockOption>*, int64_t>;  // options, what leaves
+  std::map<Kind, size_t> kinds_;
+  std::vector<size_t> kind_of_;                        // by block
+  std::array<std::vector<Moves>, kPrices + 1> moves_;  // by price and kind, when asked for
   std::vector<int64_t> rooms_;
   double buckets_per_byte_ = 0;  // over buckets_ - 1
   std::vector<From> from_;       // by block and bucket: how solve() got there

@@ -7,6 +7,8 @@ BUILD  := build/$(PRESET)
 JOBS   ?= $(shell nproc)
 LAUNCHER := $(shell command -v ccache >/dev/null 2>&1 && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
                                                           -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+# Without it ccache would compile whatever has a precompiled header anew.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 # Without ccache, some folders are compiled several files at a time: a fifth less work from nothing.
 UNITY ?= $(if $(LAUNCHER)$(filter-out release,$(PRESET)),OFF,ON)
 

@@ -9,7 +9,7 @@ function(thimble_generate_table out prefix type header function)
   list(SORT files COMPARE FILE_BASENAME)  # rows are looked up by name
   foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
-    file(STRINGS ${file} defines REGEX "^const ${type} ${prefix}${stem}[{ =]")
+    file(STRINGS ${file} defines REGEX "^(extern )?const ${type} ${prefix}${stem}[{ =]")
     if(defines)
       string(APPEND declarations "extern const ${type} ${prefix}${stem};\n")
       string(APPEND rows "    &${prefix}${stem},\n")

@@ -332,8 +332,7 @@ Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
-extern const ModelFamily family_dynamicconv;
-const ModelFamily family_dynamicconv{
+extern const ModelFamily family_dynamicconv{
     .pattern = "dynamicconv, lightconv, dynamicconv-iwslt, lightconv-iwslt",
     .summary = "translation by convolutions over time, an encoder and a decoder",
     .matches = matches,

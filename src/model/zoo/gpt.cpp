@@ -250,15 +250,15 @@ Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
-extern const ModelFamily family_gpt;
-const ModelFamily family_gpt{.pattern = "gpt, gpt2-124m",
-                             .summary = "GPT: causal attention over tokens, each predicts the next",
-                             .matches = matches,
-                             .batch = 8,
-                             .fields = fields,
-                             .build = build,
-                             .complete = complete,
-                             .intake = &kIntake,
-                             .data = "tokens"};
+extern const ModelFamily family_gpt{
+    .pattern = "gpt, gpt2-124m",
+    .summary = "GPT: causal attention over tokens, each predicts the next",
+    .matches = matches,
+    .batch = 8,
+    .fields = fields,
+    .build = build,
+    .complete = complete,
+    .intake = &kIntake,
+    .data = "tokens"};
 
 }  // namespace thimble

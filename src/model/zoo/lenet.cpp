@@ -43,13 +43,12 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_lenet;
-const ModelFamily family_lenet{.pattern = "lenet",
-                               .summary = "LeNet: two convolutions and two dense layers",
-                               .matches = matches,
-                               .batch = 32,
-                               .image = {8, 8, 1},
-                               .fields = fields,
-                               .build = build};
+extern const ModelFamily family_lenet{.pattern = "lenet",
+                                      .summary = "LeNet: two convolutions and two dense layers",
+                                      .matches = matches,
+                                      .batch = 32,
+                                      .image = {8, 8, 1},
+                                      .fields = fields,
+                                      .build = build};
 
 }  // namespace thimble

@@ -378,15 +378,14 @@ Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
-extern const ModelFamily family_lstm;
-const ModelFamily family_lstm{.pattern = "lstm",
-                              .summary = "stacked LSTM over sequences or tokens",
-                              .matches = matches,
-                              .batch = 64,
-                              .fields = fields,
-                              .build = build,
-                              .complete = complete,
-                              .intake = &kIntake,
-                              .data = "sequences"};
+extern const ModelFamily family_lstm{.pattern = "lstm",
+                                     .summary = "stacked LSTM over sequences or tokens",
+                                     .matches = matches,
+                                     .batch = 64,
+                                     .fields = fields,
+                                     .build = build,
+                                     .complete = complete,
+                                     .intake = &kIntake,
+                                     .data = "sequences"};
 
 }  // namespace thimble

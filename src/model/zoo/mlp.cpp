@@ -37,13 +37,12 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_mlp;
-const ModelFamily family_mlp{.pattern = "mlp",
-                             .summary = "fully connected net",
-                             .matches = matches,
-                             .batch = 100,
-                             .image = {8, 8, 1},
-                             .fields = fields,
-                             .build = build};
+extern const ModelFamily family_mlp{.pattern = "mlp",
+                                    .summary = "fully connected net",
+                                    .matches = matches,
+                                    .batch = 100,
+                                    .image = {8, 8, 1},
+                                    .fields = fields,
+                                    .build = build};
 
 }  // namespace thimble

@@ -92,8 +92,7 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_resnet;
-const ModelFamily family_resnet{
+extern const ModelFamily family_resnet{
     .pattern = "resnet-N, resnet:[a,b,c,d]",
     .summary =
         "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "

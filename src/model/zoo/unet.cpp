@@ -65,13 +65,12 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_unet;
-const ModelFamily family_unet{.pattern = "unet",
-                              .summary = "encoder and decoder with skips between them",
-                              .matches = matches,
-                              .batch = 32,
-                              .image = {32, 32, 3},
-                              .fields = fields,
-                              .build = build};
+extern const ModelFamily family_unet{.pattern = "unet",
+                                     .summary = "encoder and decoder with skips between them",
+                                     .matches = matches,
+                                     .batch = 32,
+                                     .image = {32, 32, 3},
+                                     .fields = fields,
+                                     .build = build};
 
 }  // namespace thimble

@@ -57,13 +57,13 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_wrn;
-const ModelFamily family_wrn{.pattern = "wrn-D-K",
-                             .summary = "WideResNet for small images, depth D = 6n + 4, width K",
-                             .matches = matches,
-                             .batch = 100,
-                             .image = {32, 32, 3},
-                             .fields = fields,
-                             .build = build};
+extern const ModelFamily family_wrn{
+    .pattern = "wrn-D-K",
+    .summary = "WideResNet for small images, depth D = 6n + 4, width K",
+    .matches = matches,
+    .batch = 100,
+    .image = {32, 32, 3},
+    .fields = fields,
+    .build = build};
 
 }  // namespace thimble

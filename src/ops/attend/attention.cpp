@@ -64,8 +64,7 @@ void reference(const KernelArgs& args) {
   std::array<TensorType, 3> types;
   for (size_t i = 0; i < args.inputs.size() && i < 3; ++i) types[i] = args.inputs[i].type;
   const AttentionGeometry g = attention_geometry("attention", types, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const AttentionScores<T> scores(g, args, args.inputs.subspan(g.sources()));
     for (int64_t n = 0; n < g.rows; ++n) {
       for (int64_t head = 0; head < g.heads; ++head) {
@@ -114,8 +113,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_attention;
-const OpDef op_attention{
+extern const OpDef op_attention{
     .name = "attention",
     .summary = "softmax attention, causal, padded or over another sequence",
     .infer = infer,

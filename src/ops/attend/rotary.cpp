@@ -27,8 +27,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const RotaryGeometry g = rotary_geometry(args.inputs[0].type, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -71,8 +70,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_rotary;
-const OpDef op_rotary{
+extern const OpDef op_rotary{
     .name = "rotary",
     .summary = "turns pairs of channels by angles that grow with the position",
     .infer = infer,

@@ -21,8 +21,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const PoolGeometry g = pool_geometry("avg_pool", args.inputs[0].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     const auto share = 1 / static_cast<Accumulator<T>>(g.window());
@@ -38,8 +37,7 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_avg_pool;
-const OpDef op_avg_pool{
+extern const OpDef op_avg_pool{
     .name = "avg_pool",
     .summary = "mean of each window",
     .infer = infer,
@@ -47,7 +45,6 @@ const OpDef op_avg_pool{
     .reference = reference,
     .work = pool_work,
     .samples = pool_samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

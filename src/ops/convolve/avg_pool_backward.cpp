@@ -21,15 +21,13 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_avg_pool_backward;
-const OpDef op_avg_pool_backward{
+extern const OpDef op_avg_pool_backward{
     .name = "avg_pool_backward",
     .summary = "gradient of avg_pool",
     .infer = infer,
     .reference = reference,
     .work = pool_backward_work,
     .samples = [] { return pool_backward_samples(false); },
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

@@ -24,8 +24,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Shape& shape = args.inputs[0].type.shape;
   const int64_t pixels = shape[1] * shape[2], channels = shape[3];
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t n = 0; n < shape[0]; ++n) {
@@ -47,8 +46,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_global_avg_pool;
-const OpDef op_global_avg_pool{
+extern const OpDef op_global_avg_pool{
     .name = "global_avg_pool",
     .summary = "mean over each image, per channel",
     .infer = infer,
@@ -56,7 +54,6 @@ const OpDef op_global_avg_pool{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

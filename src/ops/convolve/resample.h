@@ -26,8 +26,7 @@ inline void run_resample(std::string_view op, const KernelArgs& args, bool backw
   const Shape& result = args.outputs[0].type.shape;
   const ResampleGeometry g =
       resample_geometry(op, args.inputs[0].type.shape, result, *args.attrs, backward);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* from = args.inputs[0].as<T>();
     T* to = args.outputs[0].as<T>();
     const auto one = [&](int64_t n, int64_t h, int64_t w, int64_t c) {

@@ -141,8 +141,7 @@ template <bool kShared>
 void TimeConvOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);
   const TimeConvExtras extras(conv, args.inputs, 2);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* const x = args.inputs[0].as<T>();
     auto* const p = reinterpret_cast<Real*>(args.workspace);
@@ -193,8 +192,7 @@ template <bool kShared>
 void TimeConvBackwardOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);
   const TimeConvExtras extras(conv, args.inputs, 3);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T *const x = args.inputs[0].as<T>(), *const w = args.inputs[1].as<T>(),
                    *const dy = args.inputs[2].as<T>();

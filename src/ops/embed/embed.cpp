@@ -39,8 +39,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_embed;
-const OpDef op_embed{
+extern const OpDef op_embed{
     .name = "embed",
     .summary = "rows of a table by the numbers of tokens",
     .infer = infer,

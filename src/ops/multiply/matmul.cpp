@@ -44,8 +44,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const MatmulGeometry g =
       matmul_geometry(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* a = args.inputs[0].as<T>();
     const T* b = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -88,8 +87,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_matmul;
-const OpDef op_matmul{
+extern const OpDef op_matmul{
     .name = "matmul",
     .summary = "matrix product, batched or with one matrix for a whole batch",
     .infer = infer,

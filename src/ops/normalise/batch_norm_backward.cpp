@@ -19,8 +19,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const bool relu = fuses_relu("batch_norm_backward", *args.attrs);
   const bool training = args.attrs->integer("training", 1) != 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     const T* dy = args.inputs[5].as<T>();
@@ -77,8 +76,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_batch_norm_backward;
-const OpDef op_batch_norm_backward{
+extern const OpDef op_batch_norm_backward{
     .name = "batch_norm_backward",
     .summary = "gradient of batch_norm and of the statistics it was given",
     .infer = infer,

@@ -30,8 +30,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const GroupGeometry geometry = group_geometry("group_norm", args.inputs[0].type, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
                      args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
@@ -62,8 +61,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_group_norm;
-const OpDef op_group_norm{
+extern const OpDef op_group_norm{
     .name = "group_norm",
     .summary = "normalises channel groups of each sample, scales, shifts, and may apply relu",
     .infer = infer,

@@ -30,8 +30,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
                      args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
@@ -59,8 +58,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_layer_norm;
-const OpDef op_layer_norm{
+extern const OpDef op_layer_norm{
     .name = "layer_norm",
     .summary = "normalises each row of the last axis, scales and shifts",
     .infer = infer,

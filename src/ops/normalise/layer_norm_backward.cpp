@@ -20,8 +20,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
                                  args.inputs[2].as<Real>(), args.inputs[3].as<Real>(), nullptr,
@@ -47,8 +46,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_layer_norm_backward;
-const OpDef op_layer_norm_backward{
+extern const OpDef op_layer_norm_backward{
     .name = "layer_norm_backward",
     .summary = "gradient of layer_norm",
     .infer = infer,

@@ -29,8 +29,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const double epsilon = args.attrs->real("epsilon", 1e-5);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* x = args.inputs[0].as<T>() + r * rows.columns;
@@ -64,8 +63,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_rms_norm;
-const OpDef op_rms_norm{
+extern const OpDef op_rms_norm{
     .name = "rms_norm",
     .summary = "divides each row of the last axis by its root mean square and scales",
     .infer = infer,

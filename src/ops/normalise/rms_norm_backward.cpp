@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     const Real* rstd = args.inputs[1].as<Real>();
@@ -66,8 +65,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_rms_norm_backward;
-const OpDef op_rms_norm_backward{
+extern const OpDef op_rms_norm_backward{
     .name = "rms_norm_backward",
     .summary = "gradient of rms_norm",
     .infer = infer,

@@ -36,7 +36,6 @@ OpDef definition() {
 
 }  // namespace
 
-extern const OpDef op_div;
-const OpDef op_div = definition();
+extern const OpDef op_div = definition();
 
 }  // namespace thimble

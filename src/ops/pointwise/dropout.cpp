@@ -31,8 +31,7 @@ void reference(const KernelArgs& args) {
   const double p = args.attrs->real("p");
   const DropoutMask mask(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"), p);
   const int64_t elements = args.outputs[0].elements();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const Accumulator<T> scale = static_cast<Accumulator<T>>(1 / (1 - p));
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -61,8 +60,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_dropout;
-const OpDef op_dropout{
+extern const OpDef op_dropout{
     .name = "dropout",
     .summary = "zeroes elements at random, with a mask that can be computed again",
     .infer = infer,

@@ -24,15 +24,13 @@ std::vector<Sample> samples() { return unary_backward_samples({}, {{"slope", 0.1
 
 }  // namespace
 
-extern const OpDef op_leaky_relu_backward;
-const OpDef op_leaky_relu_backward{
+extern const OpDef op_leaky_relu_backward{
     .name = "leaky_relu_backward",
     .summary = "gradient of leaky_relu",
     .infer = infer,
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .in_place = {{0, 1}, {0, 0}},
     .reading = [](const Attrs&,
                   size_t input) { return input == 0 ? Reading::sign : Reading::linear; },

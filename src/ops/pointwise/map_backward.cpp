@@ -22,8 +22,7 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_map_backward;
-const OpDef op_map_backward{
+extern const OpDef op_map_backward{
     .name = "map_backward",
     .summary = "gradient of map, from its argument",
     .infer = infer,

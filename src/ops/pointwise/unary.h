@@ -34,8 +34,7 @@ inline void give_unary_gradient(GradientBuilder& g, std::string_view backward) {
 // y = map(x), per element; y may be x.
 template <class Map>
 void run_unary(const KernelArgs& args, Map map) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -47,8 +46,7 @@ void run_unary(const KernelArgs& args, Map map) {
 // dx = map(y, dy), per element; dx may be y or dy.
 template <class Map>
 void run_unary_backward(const KernelArgs& args, Map map) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* y = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dx = args.outputs[0].as<T>();

@@ -15,8 +15,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PartGeometry g = part_geometry(args.inputs[0].elements(), *args.attrs);
   RanksOf ranks(args, g.ranks);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_all(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
             args.workspace, sum_in_order<T>);
   });
@@ -40,8 +39,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_all_reduce;
-const OpDef op_all_reduce{
+extern const OpDef op_all_reduce{
     .name = "all_reduce",
     .summary = "sum over the ranks, for all of them",
     .infer = infer,

@@ -20,8 +20,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PartGeometry g = geometry(args.inputs[0].type, *args.attrs);
   RanksOf ranks(args, g.ranks);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_own_part(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
                  Padding::zeros, args.workspace, sum_in_order<T>);
   });
@@ -41,8 +40,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_reduce_scatter;
-const OpDef op_reduce_scatter{
+extern const OpDef op_reduce_scatter{
     .name = "reduce_scatter",
     .summary = "sum over the ranks, a part for each of them",
     .infer = infer,

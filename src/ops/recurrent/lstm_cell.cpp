@@ -36,8 +36,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const LstmGeometry g = {args.inputs[0].type.shape[0], args.inputs[0].type.shape[1],
                           args.inputs[1].type.shape[1]};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
     const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
     lstm_step<T>(g, {in(3), in(4), in(5)}, in(0), in(1), in(2), out(0), out(1), out(2));
@@ -72,8 +71,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_cell;
-const OpDef op_lstm_cell{
+extern const OpDef op_lstm_cell{
     .name = "lstm_cell",
     .summary = "one step of a long short-term memory layer",
     .infer = infer,

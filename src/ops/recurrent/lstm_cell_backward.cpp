@@ -46,8 +46,7 @@ void gates_backward(const LstmGeometry& g, const KernelArgs& args, Accumulator<T
 void reference(const KernelArgs& args) {
   const LstmGeometry g = {args.inputs[0].type.shape[0], args.inputs[0].type.shape[1],
                           args.inputs[1].type.shape[1]};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     Real* d_gates = reinterpret_cast<Real*>(args.workspace);
     gates_backward<T>(g, args, d_gates);
@@ -105,8 +104,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_cell_backward;
-const OpDef op_lstm_cell_backward{
+extern const OpDef op_lstm_cell_backward{
     .name = "lstm_cell_backward",
     .summary = "gradient of lstm_cell",
     .infer = infer,

@@ -46,8 +46,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const LstmStepsGeometry g =
       lstm_steps_geometry(args.inputs[0].type.shape, args.inputs[1].type.shape);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
     const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
     const int64_t states = g.batch * g.hidden;
@@ -98,8 +97,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_steps;
-const OpDef op_lstm_steps{
+extern const OpDef op_lstm_steps{
     .name = "lstm_steps",
     .summary = "consecutive steps of a long short-term memory layer",
     .infer = infer,

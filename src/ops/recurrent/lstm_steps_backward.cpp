@@ -117,8 +117,7 @@ class Backward {
 };
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype,
-                  [&](auto tag) { Backward<typename decltype(tag)::type>(args).run(); });
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) { Backward<T>(args).run(); });
 }
 
 Work work(const Signature& s) {
@@ -163,8 +162,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_steps_backward;
-const OpDef op_lstm_steps_backward{
+extern const OpDef op_lstm_steps_backward{
     .name = "lstm_steps_backward",
     .summary = "gradient of lstm_steps",
     .infer = infer,

@@ -26,8 +26,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const CrossEntropy settings(rows.columns, *args.attrs);
   const int32_t* labels = args.inputs[2].as<int32_t>();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const Real scale = *args.inputs[3].as<Real>() * *args.inputs[4].as<Real>();
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -60,8 +59,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_softmax_cross_entropy_backward;
-const OpDef op_softmax_cross_entropy_backward{
+extern const OpDef op_softmax_cross_entropy_backward{
     .name = "softmax_cross_entropy_backward",
     .summary = "gradient of softmax_cross_entropy",
     .infer = infer,

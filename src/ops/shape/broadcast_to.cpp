@@ -21,8 +21,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Shape& shape = args.outputs[0].type.shape;
   const std::array<Strides, 1> strides = {broadcast_strides(args.inputs[0].type.shape, shape)};
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for_each_element(shape, strides, [&](int64_t at, const std::array<int64_t, 1>& from) {
@@ -44,15 +43,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_broadcast_to;
-const OpDef op_broadcast_to{
+extern const OpDef op_broadcast_to{
     .name = "broadcast_to",
     .summary = "a tensor repeated along axes",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

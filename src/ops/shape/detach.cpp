@@ -22,14 +22,12 @@ std::vector<Sample> samples() { return {{.inputs = {{{2, 3, 4}}}}, {.inputs = {{
 
 }  // namespace
 
-extern const OpDef op_detach;
-const OpDef op_detach{
+extern const OpDef op_detach{
     .name = "detach",
     .summary = "the same tensor, as a constant to the gradient",
     .infer = infer,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .view = true,
 };
 

@@ -28,8 +28,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const AxisPart rows =
       axis_part(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t o = 0; o < rows.outer; ++o) {
@@ -64,8 +63,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_slice;
-const OpDef op_slice{
+extern const OpDef op_slice{
     .name = "slice",
     .summary = "a part of one axis",
     .infer = infer,
@@ -73,7 +71,6 @@ const OpDef op_slice{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

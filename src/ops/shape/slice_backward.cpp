@@ -30,8 +30,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const AxisPart rows =
       axis_part(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dy = args.inputs[0].as<T>();
     T* dx = args.outputs[0].as<T>();
     if (!args.adds_into(0)) {
@@ -67,8 +66,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_slice_backward;
-const OpDef op_slice_backward{
+extern const OpDef op_slice_backward{
     .name = "slice_backward",
     .summary = "a part of an axis, zeros around it: slice's gradient, and padding",
     .infer = infer,
@@ -76,7 +74,6 @@ const OpDef op_slice_backward{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

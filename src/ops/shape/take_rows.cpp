@@ -35,8 +35,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_take_rows;
-const OpDef op_take_rows{
+extern const OpDef op_take_rows{
     .name = "take_rows",
     .summary = "rows of a matrix by their numbers",
     .infer = infer,

@@ -37,8 +37,7 @@ void reference(const KernelArgs& args) {
   const Strides own = row_major(args.inputs[0].type.shape);
   std::array<Strides, 1> strides{};
   for (size_t k = 0; k < perm.size(); ++k) strides[0][k] = own[static_cast<size_t>(perm[k])];
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     const Shape& shape = args.outputs[0].type.shape;
@@ -63,15 +62,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_transpose;
-const OpDef op_transpose{
+extern const OpDef op_transpose{
     .name = "transpose",
     .summary = "axes in another order",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

@@ -21,8 +21,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const int64_t elements = args.outputs[0].elements();
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* next = args.inputs[0].as<T>() + *args.inputs[1].as<int64_t>();
     T* dense = args.outputs[0].as<T>();
     for (int64_t i = 0; i < elements; ++i) dense[i] = T{};
@@ -54,8 +53,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_expand;
-const OpDef op_expand{
+extern const OpDef op_expand{
     .name = "expand",
     .summary = "a sparse weight in full, for those who read it",
     .infer = infer,
@@ -63,7 +61,6 @@ const OpDef op_expand{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -18,8 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void reference(const KernelArgs& args) {
   const bool adds = args.adds_into(0);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dense = args.inputs[0].as<T>();
     T* pool = args.outputs[0].as<T>();
     if (!adds) {
@@ -56,15 +55,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_gather;
-const OpDef op_gather{
+extern const OpDef op_gather{
     .name = "gather",
     .summary = "gradient of expand: what belongs to the nonzeros of a sparse weight",
     .infer = infer,
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .packs = true,
     .accumulates = 1,
 };

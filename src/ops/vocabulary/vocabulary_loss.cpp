@@ -39,8 +39,7 @@ Bytes reference_workspace(const Signature& s) {
 void reference(const KernelArgs& args) {
   const Vocabulary v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
   const CrossEntropy settings(v.classes, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     VocabularySums sums;
     for (int64_t r = 0; r < v.rows; ++r) {
@@ -76,8 +75,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_vocabulary_loss;
-const OpDef op_vocabulary_loss{
+extern const OpDef op_vocabulary_loss{
     .name = "vocabulary_loss",
     .summary = "projection onto a vocabulary and its cross-entropy, a few rows at a time",
     .infer = infer,

@@ -238,8 +238,7 @@ Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
 
 }  // namespace
 
-extern const Packer packer_branch_and_bound;
-const Packer packer_branch_and_bound{
+extern const Packer packer_branch_and_bound{
     .name = "branch_and_bound",
     .summary = "exact search for small or separable problems, with a limit on its visits",
     .pack = pack,

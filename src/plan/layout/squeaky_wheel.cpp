@@ -101,8 +101,7 @@ Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
 
 }  // namespace
 
-extern const Packer packer_squeaky_wheel;
-const Packer packer_squeaky_wheel{
+extern const Packer packer_squeaky_wheel{
     .name = "squeaky_wheel",
     .summary = "places again and again, first those that ended too high",
     .pack = pack,

@@ -51,8 +51,7 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_mirror;
-const Policy policy_mirror{
+extern const Policy policy_mirror{
     .name = "mirror",
     .summary =
         "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated",

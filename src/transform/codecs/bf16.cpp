@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const CodecDef codec_bf16;
-const CodecDef codec_bf16{
+extern const CodecDef codec_bf16{
     .name = "bf16",
     .summary = "rounded to the nearest",
     .bits = 16,

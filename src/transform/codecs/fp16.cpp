@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const CodecDef codec_fp16;
-const CodecDef codec_fp16{
+extern const CodecDef codec_fp16{
     .name = "fp16",
     .summary = "rounded to the nearest",
     .bits = 16,

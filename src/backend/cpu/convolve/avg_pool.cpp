@@ -29,7 +29,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_avg_pool;
-const CpuKernel cpu_avg_pool{"avg_pool", make};
+extern const CpuKernel cpu_avg_pool{"avg_pool", make};
 
 }  // namespace thimble

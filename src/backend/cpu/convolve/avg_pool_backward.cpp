@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_avg_pool_backward;
-const CpuKernel cpu_avg_pool_backward{"avg_pool_backward", make};
+extern const CpuKernel cpu_avg_pool_backward{"avg_pool_backward", make};
 
 }  // namespace thimble

@@ -36,7 +36,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_max_pool;
-const CpuKernel cpu_max_pool{"max_pool", make};
+extern const CpuKernel cpu_max_pool{"max_pool", make};
 
 }  // namespace thimble

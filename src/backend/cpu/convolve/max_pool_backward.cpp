@@ -31,7 +31,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_max_pool_backward;
-const CpuKernel cpu_max_pool_backward{"max_pool_backward", make};
+extern const CpuKernel cpu_max_pool_backward{"max_pool_backward", make};
 
 }  // namespace thimble

@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_resampling(s, loo
 
 }  // namespace
 
-extern const CpuKernel cpu_resample;
-const CpuKernel cpu_resample{"resample", make};
+extern const CpuKernel cpu_resample{"resample", make};
 
 }  // namespace thimble

@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_resampling(s, loo
 
 }  // namespace
 
-extern const CpuKernel cpu_resample_backward;
-const CpuKernel cpu_resample_backward{"resample_backward", make};
+extern const CpuKernel cpu_resample_backward{"resample_backward", make};
 
 }  // namespace thimble

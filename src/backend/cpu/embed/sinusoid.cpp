@@ -55,7 +55,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_sinusoid;
-const CpuKernel cpu_sinusoid{"sinusoid", make};
+extern const CpuKernel cpu_sinusoid{"sinusoid", make};
 
 }  // namespace thimble

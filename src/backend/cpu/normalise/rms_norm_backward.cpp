@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_row_gradients(s, 
 
 }  // namespace
 
-extern const CpuKernel cpu_rms_norm_backward;
-const CpuKernel cpu_rms_norm_backward{"rms_norm_backward", make};
+extern const CpuKernel cpu_rms_norm_backward{"rms_norm_backward", make};
 
 }  // namespace thimble

@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_binary(s, loop); 
 
 }  // namespace
 
-extern const CpuKernel cpu_add;
-const CpuKernel cpu_add{"add", make};
+extern const CpuKernel cpu_add{"add", make};
 
 }  // namespace thimble

@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_binary(s, loop); 
 
 }  // namespace
 
-extern const CpuKernel cpu_div;
-const CpuKernel cpu_div{"div", make};
+extern const CpuKernel cpu_div{"div", make};
 
 }  // namespace thimble

@@ -16,7 +16,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, lo
 
 }  // namespace
 
-extern const CpuKernel cpu_map;
-const CpuKernel cpu_map{"map", make};
+extern const CpuKernel cpu_map{"map", make};
 
 }  // namespace thimble

@@ -57,7 +57,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_where;
-const CpuKernel cpu_where{"where", make};
+extern const CpuKernel cpu_where{"where", make};
 
 }  // namespace thimble

@@ -72,7 +72,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_softmax_cross_entropy;
-const CpuKernel cpu_softmax_cross_entropy{"softmax_cross_entropy", make};
+extern const CpuKernel cpu_softmax_cross_entropy{"softmax_cross_entropy", make};
 
 }  // namespace thimble

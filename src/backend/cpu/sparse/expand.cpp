@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, false, 
 
 }  // namespace
 
-extern const CpuKernel cpu_expand;
-const CpuKernel cpu_expand{"expand", make};
+extern const CpuKernel cpu_expand{"expand", make};
 
 }  // namespace thimble

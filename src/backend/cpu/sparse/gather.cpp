@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, true, l
 
 }  // namespace
 
-extern const CpuKernel cpu_gather;
-const CpuKernel cpu_gather{"gather", make};
+extern const CpuKernel cpu_gather{"gather", make};
 
 }  // namespace thimble

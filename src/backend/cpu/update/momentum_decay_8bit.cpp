@@ -35,7 +35,6 @@ std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, l
 
 }  // namespace
 
-extern const CpuKernel cpu_momentum_decay_8bit;
-const CpuKernel cpu_momentum_decay_8bit{"momentum_decay_8bit", make};
+extern const CpuKernel cpu_momentum_decay_8bit{"momentum_decay_8bit", make};
 
 }  // namespace thimble

@@ -35,7 +35,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_vocabulary_loss;
-const CpuKernel cpu_vocabulary_loss{"vocabulary_loss", make};
+extern const CpuKernel cpu_vocabulary_loss{"vocabulary_loss", make};
 
 }  // namespace thimble

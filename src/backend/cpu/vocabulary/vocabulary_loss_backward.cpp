@@ -88,7 +88,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_vocabulary_loss_backward;
-const CpuKernel cpu_vocabulary_loss_backward{"vocabulary_loss_backward", make};
+extern const CpuKernel cpu_vocabulary_loss_backward{"vocabulary_loss_backward", make};
 
 }  // namespace thimble

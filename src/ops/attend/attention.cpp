@@ -27,10 +27,7 @@ void gradient(GradientBuilder& g) {
   std::vector<ValueId> reads(g.node().inputs.begin(), g.node().inputs.end());
   reads.insert(reads.begin() + static_cast<int64_t>(sources),
                {g.output(0), g.output(1), g.upstream()});
-  const std::vector<ValueId> d = g.build().apply("attention_backward", reads, g.attrs());
-  for (size_t i = 0; i < sources; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply("attention_backward", std::move(reads), g.attrs()));
 }
 
 template <class T>

@@ -130,11 +130,7 @@ void TimeConvOp<kShared>::gradient(GradientBuilder& g) {
   if (!g.wants(0) && !g.wants(1)) return;
   std::vector<ValueId> inputs = {g.input(0), g.input(1), g.upstream()};
   for (size_t i = 2; i < g.node().inputs.size(); ++i) inputs.push_back(g.input(i));
-  const std::vector<ValueId> d =
-      g.build().apply(TimeConvBackwardOp<kShared>::kName, std::move(inputs), g.attrs());
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply(TimeConvBackwardOp<kShared>::kName, std::move(inputs), g.attrs()));
 }
 
 template <bool kShared>

@@ -18,14 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void reference(const KernelArgs& args) {
-  const Rows rows = rows_of(args.inputs[0].type.shape);
-  const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
-  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
-    using Real = Accumulator<T>;
-    normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
-                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(), nullptr,
-                                 args.inputs[4].as<T>(), args);
-  });
+  run_group_norm_backward(args, group_per_row(args.inputs[0].type.shape));
 }
 
 std::vector<Sample> samples() {

@@ -19,11 +19,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d =
-      g.build().apply("rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()});
-  for (size_t i = 0; i < 2; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(
+      g.build().apply("rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()}));
 }
 
 void reference(const KernelArgs& args) {

@@ -84,15 +84,8 @@ Work work(const Signature& s) {
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const LstmGeometry& g : kLstmCases) {
-    result.push_back({.inputs = {{{g.batch, g.inputs}},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {g.gates()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {g.state()}},
+    result.push_back({.inputs = lstm_inputs(g, {g.batch, g.inputs},
+                                            {g.gates(), g.state(), g.state(), g.state()}),
                       .attrs = {{"needs_dx", int64_t{1}}},
                       .fills = {{}, {}, {}, {}, {}, {Fill::Kind::uniform, 0.1, 0.9}}});
   }

@@ -132,17 +132,9 @@ std::vector<Sample> samples() {
   const Fill weights = {Fill::Kind::uniform, -0.5, 0.5};  // so that no step amplifies rounding
   const Fill gates = {Fill::Kind::uniform, 0.1, 0.9};
   for (const LstmStepsGeometry& g : kLstmStepsCases) {
-    result.push_back({.inputs = {{g.all_inputs()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {g.all_gates()},
-                                 {g.all_states()},
-                                 {g.all_states()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {g.all_states()}},
+    result.push_back({.inputs = lstm_inputs(g, g.all_inputs(),
+                                            {g.all_gates(), g.all_states(), g.all_states(),
+                                             g.state(), g.state(), g.all_states()}),
                       .attrs = {{"needs_dx", int64_t{1}}},
                       .fills = {{}, {}, {}, weights, weights, gates}});
   }

@@ -19,15 +19,7 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  const Shape& shape = args.outputs[0].type.shape;
-  const std::array<Strides, 1> strides = {broadcast_strides(args.inputs[0].type.shape, shape)};
-  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
-    const T* x = args.inputs[0].as<T>();
-    T* y = args.outputs[0].as<T>();
-    for_each_element(shape, strides, [&](int64_t at, const std::array<int64_t, 1>& from) {
-      move_element(y, at, x[from[0]], args.adds_into(0));
-    });
-  });
+  move_strided(args, broadcast_strides(args.inputs[0].type.shape, args.outputs[0].type.shape));
 }
 
 std::vector<Sample> samples() {

@@ -1,5 +1,6 @@
 // concat(x0, x1, ...) -> y: the inputs behind each other along one axis, any dtype; attr axis.
 #include "graph/builder.h"
+#include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -25,8 +26,7 @@ void gradient(GradientBuilder& g) {
   for (size_t i = 0; i < g.node().inputs.size(); ++i) {
     const int64_t end = begin + g.build().shape(g.input(i))[static_cast<int>(axis)];
     if (g.wants(i)) {
-      g.give(i, g.build().op("slice", {g.upstream()},
-                             {{"axis", axis}, {"begin", begin}, {"end", end}}));
+      g.give(i, g.build().op("slice", {g.upstream()}, slice_attrs(axis, begin, end)));
     }
     begin = end;
   }

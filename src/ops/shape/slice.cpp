@@ -20,9 +20,8 @@ void gradient(GradientBuilder& g) {
   if (!g.wants(0)) return;
   const int64_t axis = g.attrs().integer("axis");
   const int64_t extent = g.build().shape(g.input(0))[static_cast<int>(axis)];
-  g.give(0,
-         g.build().op("slice_backward", {g.upstream()},
-                      {{"axis", axis}, {"begin", g.attrs().integer("begin")}, {"extent", extent}}));
+  const Attrs attrs = padding_attrs(axis, g.attrs().integer("begin"), extent);
+  g.give(0, g.build().op("slice_backward", {g.upstream()}, attrs));
 }
 
 void reference(const KernelArgs& args) {
@@ -47,17 +46,14 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  const auto part = [](int64_t axis, int64_t begin, int64_t end) {
-    return Attrs{{"axis", axis}, {"begin", begin}, {"end", end}};
-  };
   return {
-      {.inputs = {{{6, 5}}}, .attrs = part(0, 2, 5), .differentiate = {0}},
-      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 0, 4), .differentiate = {0}},
-      {.inputs = {{{2, 3, 8}}}, .attrs = part(2, 7, 8), .differentiate = {0}},
+      {.inputs = {{{6, 5}}}, .attrs = slice_attrs(0, 2, 5), .differentiate = {0}},
+      {.inputs = {{{2, 7, 3}}}, .attrs = slice_attrs(1, 0, 4), .differentiate = {0}},
+      {.inputs = {{{2, 3, 8}}}, .attrs = slice_attrs(2, 7, 8), .differentiate = {0}},
       {.inputs = {{{4, 9}, DType::i32}},
-       .attrs = part(1, 3, 4),
+       .attrs = slice_attrs(1, 3, 4),
        .fills = {{Fill::Kind::labels, 0, 1000}}},
-      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 2, 7), .accumulate = 1},
+      {.inputs = {{{2, 7, 3}}}, .attrs = slice_attrs(1, 2, 7), .accumulate = 1},
   };
 }
 

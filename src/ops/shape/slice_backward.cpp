@@ -23,8 +23,7 @@ void gradient(GradientBuilder& g) {
   if (!g.wants(0)) return;
   const int64_t axis = g.attrs().integer("axis"), begin = g.attrs().integer("begin");
   const int64_t end = begin + g.build().shape(g.input(0))[static_cast<int>(axis)];
-  g.give(0,
-         g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
+  g.give(0, g.build().op("slice", {g.upstream()}, slice_attrs(axis, begin, end)));
 }
 
 void reference(const KernelArgs& args) {
@@ -53,14 +52,11 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  const auto part = [](int64_t axis, int64_t begin, int64_t extent) {
-    return Attrs{{"axis", axis}, {"begin", begin}, {"extent", extent}};
-  };
   return {
-      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6), .differentiate = {0}},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7), .differentiate = {0}},
-      {.inputs = {{{2, 3, 1}}}, .attrs = part(2, 7, 8)},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 3, 7), .accumulate = 1},
+      {.inputs = {{{3, 5}}}, .attrs = padding_attrs(0, 2, 6), .differentiate = {0}},
+      {.inputs = {{{2, 4, 3}}}, .attrs = padding_attrs(1, 0, 7), .differentiate = {0}},
+      {.inputs = {{{2, 3, 1}}}, .attrs = padding_attrs(2, 7, 8)},
+      {.inputs = {{{2, 4, 3}}}, .attrs = padding_attrs(1, 3, 7), .accumulate = 1},
   };
 }
 

@@ -23,12 +23,9 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d =
-      g.build().apply("vocabulary_loss_backward",
-                      {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()}, g.attrs());
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply("vocabulary_loss_backward",
+                              {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()},
+                              g.attrs()));
 }
 
 // The logits of a row.

@@ -52,20 +52,16 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, int64_t heads, int64_t rotated, bool inverse, int64_t offset) {
-    result.push_back({.inputs = {{x}},
-                      .attrs = {{"heads", heads},
-                                {"rotated", rotated},
-                                {"inverse", int64_t{inverse}},
-                                {"offset", offset}},
-                      .differentiate = {0}});
+  const auto sample = [](Shape x, int64_t heads, int64_t rotated, bool inverse, int64_t offset) {
+    return Sample{.inputs = {{x}},
+                  .attrs = {{"heads", heads},
+                            {"rotated", rotated},
+                            {"inverse", int64_t{inverse}},
+                            {"offset", offset}},
+                  .differentiate = {0}};
   };
-  add({2, 5, 12}, 3, 3, false, 0);
-  add({2, 7, 32}, 1, 1, true, 3);
-  add({1, 6, 96}, 6, 4, false, 0);
-  add({3, 1, 4}, 2, 1, true, 10);
-  return result;
+  return {sample({2, 5, 12}, 3, 3, false, 0), sample({2, 7, 32}, 1, 1, true, 3),
+          sample({1, 6, 96}, 6, 4, false, 0), sample({3, 1, 4}, 2, 1, true, 10)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "ops/checks.h"
 #include "ops/pointwise/dropout_mask.h"
+#include "ops/reading.h"
 #include "ops/reference.h"
 
 namespace thimble {
@@ -296,9 +297,7 @@ OpDef time_conv_op(std::string_view summary, bool shared) {
 OpDef time_conv_backward_op(std::string_view summary, bool shared) {
   OpDef op = shared ? record<TimeConvBackwardOp<true>>(summary)
                     : record<TimeConvBackwardOp<false>>(summary);
-  op.reading = [](const Attrs&, size_t input) {
-    return input == 1 ? Reading::curved : Reading::linear;
-  };
+  op.reading = reads<Reading::curved, 1>;
   op.accumulates = 3;
   return op;
 }

@@ -58,20 +58,16 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, const char* act, bool training, uint32_t accumulate) {
+  const auto sample = [](Shape x, const char* act, bool training, uint32_t accumulate) {
     const Shape channels = {x.back()};
-    result.push_back({.inputs = {{x}, {channels}, {channels}, {channels}, {channels}, {x}},
-                      .attrs = {{"act", std::string(act)}, {"training", int64_t{training}}},
-                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{x}, {channels}, {channels}, {channels}, {channels}, {x}},
+                  .attrs = {{"act", std::string(act)}, {"training", int64_t{training}}},
+                  .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({6, 7}, "none", true, 0);
-  add({2, 3, 5, 16}, "relu", true, 0);
-  add({3, 2, 3, 5}, "relu", false, 0);
-  add({6, 7}, "relu", true, 6);
-  add({4, 4, 4, 8}, "none", true, 7);
-  return result;
+  return {sample({6, 7}, "none", true, 0), sample({2, 3, 5, 16}, "relu", true, 0),
+          sample({3, 2, 3, 5}, "relu", false, 0), sample({6, 7}, "relu", true, 6),
+          sample({4, 4, 4, 8}, "none", true, 7)};
 }
 
 }  // namespace

@@ -22,19 +22,14 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, uint32_t accumulate) {
+  const auto sample = [](Shape x, uint32_t accumulate) {
     const Shape rows = {rows_of(x).count}, channels = {x.back()};
-    result.push_back({.inputs = {{x}, {rows}, {rows}, {channels}, {x}},
-                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{x}, {rows}, {rows}, {channels}, {x}},
+                  .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({5, 7}, 0);
-  add({2, 3, 32}, 0);
-  add({33}, 0);
-  add({5, 7}, 6);
-  add({6, 16}, 7);
-  return result;
+  return {sample({5, 7}, 0), sample({2, 3, 32}, 0), sample({33}, 0), sample({5, 7}, 6),
+          sample({6, 16}, 7)};
 }
 
 }  // namespace

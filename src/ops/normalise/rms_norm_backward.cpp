@@ -1,4 +1,5 @@
 // rms_norm_backward(x [...,C], rstd [rows], gamma [C], dy) -> (dx, dgamma).
+#include "ops/reading.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/work.h"
 
@@ -49,18 +50,13 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, uint32_t accumulate) {
-    result.push_back({.inputs = {{x}, {{rows_of(x).count}}, {{x.back()}}, {x}},
-                      .fills = {{}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+  const auto sample = [](Shape x, uint32_t accumulate) {
+    return Sample{.inputs = {{x}, {{rows_of(x).count}}, {{x.back()}}, {x}},
+                  .fills = {{}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({5, 7}, 0);
-  add({2, 3, 32}, 0);
-  add({33}, 0);
-  add({5, 7}, 2);
-  add({6, 16}, 3);
-  return result;
+  return {sample({5, 7}, 0), sample({2, 3, 32}, 0), sample({33}, 0), sample({5, 7}, 2),
+          sample({6, 16}, 3)};
 }
 
 }  // namespace
@@ -73,8 +69,7 @@ extern const OpDef op_rms_norm_backward{
     .work = flops_per_input<10>,
     .samples = samples,
     .in_place = {{0, 3}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 1>,
     .accumulates = 3,
 };
 

@@ -45,17 +45,13 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, double p, int64_t stream) {
-    result.push_back({.inputs = {{x}, {{3}, DType::i64}},
-                      .attrs = {{"p", p}, {"stream", stream}},
-                      .fills = {{}, {Fill::Kind::labels, 0, 1000}},
-                      .differentiate = {0}});
+  const auto sample = [](Shape x, double p, int64_t stream) {
+    return Sample{.inputs = {{x}, {{3}, DType::i64}},
+                  .attrs = {{"p", p}, {"stream", stream}},
+                  .fills = {{}, {Fill::Kind::labels, 0, 1000}},
+                  .differentiate = {0}};
   };
-  add({5, 7}, 0.5, 1);
-  add({2, 3, 4, 5}, 0.1, 77);
-  add({3}, 0, 2);
-  return result;
+  return {sample({5, 7}, 0.5, 1), sample({2, 3, 4, 5}, 0.1, 77), sample({3}, 0, 2)};
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ extern const OpDef op_glu_backward{
     .work = flops_per_output<15>,
     .samples = samples,
     .in_place = {{0, 0}},
-    .reading = argument_reading,
+    .reading = reads<Reading::curved, 0>,
     .accumulates = 1,
 };
 

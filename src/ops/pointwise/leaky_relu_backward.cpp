@@ -1,6 +1,7 @@
 // leaky_relu_backward(y, dy) -> dx = y > 0 ? dy : slope * dy; attr slope (default 0.01). The sign
 // of y is that of x.
 #include "ops/pointwise/unary.h"
+#include "ops/reading.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -32,8 +33,7 @@ extern const OpDef op_leaky_relu_backward{
     .work = flops_per_output<1>,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 0 ? Reading::sign : Reading::linear; },
+    .reading = reads<Reading::sign, 0>,
     .accumulates = 1,
 };
 

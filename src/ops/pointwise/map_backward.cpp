@@ -30,7 +30,7 @@ extern const OpDef op_map_backward{
     .work = flops_per_output<10>,
     .samples = [] { return map_samples(true); },
     .in_place = {{0, 1}, {0, 0}},
-    .reading = argument_reading,
+    .reading = reads<Reading::curved, 0>,
     .accumulates = 1,
 };
 

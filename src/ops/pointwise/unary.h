@@ -6,6 +6,7 @@
 
 #include "graph/builder.h"
 #include "ops/fixed_name.h"
+#include "ops/reading.h"
 #include "ops/samples.h"
 #include "ops/shape/strided.h"
 #include "ops/work.h"
@@ -94,17 +95,16 @@ OpDef unary_op(std::string_view summary, Map) {
 // unary_backward_samples makes them.
 template <FixedName kName, int kFlopsPerElement, Reading kReading, class Map>
 OpDef unary_backward_op(std::string_view summary, std::vector<Sample> (*samples)(), Map) {
-  return {
-      .name = kName.view(),
-      .summary = summary,
-      .infer = [](std::span<const TensorType> inputs,
-                  const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
-      .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
-      .work = flops_per_output<kFlopsPerElement>,
-      .samples = samples,
-      .in_place = {{0, 1}, {0, 0}},
-      .reading = [](const Attrs&, size_t input) { return input == 0 ? kReading : Reading::linear; },
-      .accumulates = 1};
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer = [](std::span<const TensorType> inputs,
+                      const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
+          .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
+          .work = flops_per_output<kFlopsPerElement>,
+          .samples = samples,
+          .in_place = {{0, 1}, {0, 0}},
+          .reading = reads<kReading, 0>,
+          .accumulates = 1};
 }
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
 // lstm_cell_backward(x, h, c, w_x, w_h, gates, c', dh', dc')
 //   -> (dh, dc, dw_x, dw_h, dbias [, dx]); attr needs_dx (1: the last output exists).
+#include "ops/reading.h"
 #include "ops/recurrent/lstm_step.h"
 #include "ops/samples.h"
 
@@ -107,10 +108,7 @@ extern const OpDef op_lstm_cell_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, 7}, {1, 8}},
-    .reading =
-        [](const Attrs&, size_t input) {
-          return input == 5 || input == 6 ? Reading::curved : Reading::linear;
-        },
+    .reading = reads<Reading::curved, 5, 6>,
     .accumulates = 0x3f,
 };
 

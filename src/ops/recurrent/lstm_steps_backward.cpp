@@ -3,6 +3,7 @@
 // From the last step to the first. Without dhs, nothing arrives at the states between the steps.
 // The gradients of the gates are rounded to the dtype of the weights, for products with them; what
 // goes from step to step is not.
+#include "ops/reading.h"
 #include "ops/recurrent/lstm_step.h"
 #include "ops/samples.h"
 
@@ -164,10 +165,7 @@ extern const OpDef op_lstm_steps_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, kLastDh}, {1, kLastDc}},
-    .reading =
-        [](const Attrs&, size_t input) {
-          return input == kGates || input == kCs ? Reading::curved : Reading::linear;
-        },
+    .reading = reads<Reading::curved, kGates, kCs>,
     .accumulates = 0x3f,
 };
 

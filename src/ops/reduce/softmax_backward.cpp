@@ -2,6 +2,7 @@
 // log (0; 1: y is the logarithm, and dx = dy - exp(y) * sum(dy)).
 #include <cmath>
 
+#include "ops/reading.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
 #include "ops/work.h"
@@ -59,8 +60,7 @@ extern const OpDef op_softmax_backward{
     .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 0 ? Reading::curved : Reading::linear; },
+    .reading = reads<Reading::curved, 0>,
 };
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 //   dlogits = upstream * normalizer * (exp(logits - lse) - target), 0 in rows that do not count
 #include <cmath>
 
+#include "ops/reading.h"
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
@@ -43,18 +44,15 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
-    result.push_back({.inputs = {{{rows, classes}}, {{rows}}, {{rows}, DType::i32}, {{1}}, {{1}}},
-                      .attrs = std::move(attrs),
-                      .fills = {{},
-                                {Fill::Kind::uniform, 1, 3},
-                                {Fill::Kind::labels, lowest, static_cast<double>(classes)}}});
+  const auto sample = [](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
+    return Sample{.inputs = {{{rows, classes}}, {{rows}}, {{rows}, DType::i32}, {{1}}, {{1}}},
+                  .attrs = std::move(attrs),
+                  .fills = {{},
+                            {Fill::Kind::uniform, 1, 3},
+                            {Fill::Kind::labels, lowest, static_cast<double>(classes)}}};
   };
-  add(6, 7, 0, {});
-  add(5, 10, -1, {{"label_smoothing", 0.1}});
-  add(9, 33, 0, {{"label_smoothing", 0.3}, {"ignore_index", int64_t{4}}});
-  return result;
+  return {sample(6, 7, 0, {}), sample(5, 10, -1, {{"label_smoothing", 0.1}}),
+          sample(9, 33, 0, {{"label_smoothing", 0.3}, {"ignore_index", int64_t{4}}})};
 }
 
 }  // namespace
@@ -67,8 +65,7 @@ extern const OpDef op_softmax_cross_entropy_backward{
     .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input <= 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 0, 1>,
 };
 
 }  // namespace thimble

@@ -36,19 +36,15 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](std::vector<int64_t> shape, int64_t total, double first) {
+  const auto sample = [](std::vector<int64_t> shape, int64_t total, double first) {
     const int64_t mask = bitmap_bytes(Shape(shape).elements());
-    result.push_back({.inputs = {{{total}}, {{1}, DType::i64}, {{mask}, DType::u8}},
-                      .attrs = {{"shape", std::move(shape)}},
-                      .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
-                      .differentiate = {0}});
+    return Sample{.inputs = {{{total}}, {{1}, DType::i64}, {{mask}, DType::u8}},
+                  .attrs = {{"shape", std::move(shape)}},
+                  .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
+                  .differentiate = {0}};
   };
-  add({3, 7}, 25, 2);
-  add({4, 3, 3, 5}, 200, 0);
-  add({16, 16}, 300, 44);
-  add({1}, 5, 4);
-  return result;
+  return {sample({3, 7}, 25, 2), sample({4, 3, 3, 5}, 200, 0), sample({16, 16}, 300, 44),
+          sample({1}, 5, 4)};
 }
 
 }  // namespace

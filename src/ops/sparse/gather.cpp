@@ -38,19 +38,15 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape dense, int64_t total, double first, uint32_t accumulate) {
+  const auto sample = [](Shape dense, int64_t total, double first, uint32_t accumulate) {
     const int64_t mask = bitmap_bytes(dense.elements());
-    result.push_back({.inputs = {{dense}, {{1}, DType::i64}, {{mask}, DType::u8}},
-                      .attrs = {{"total", total}},
-                      .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{dense}, {{1}, DType::i64}, {{mask}, DType::u8}},
+                  .attrs = {{"total", total}},
+                  .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
+                  .accumulate = accumulate};
   };
-  add({3, 7}, 25, 2, 0);
-  add({4, 3, 3, 5}, 200, 0, 1);
-  add({16, 16}, 300, 44, 1);
-  add({1}, 5, 4, 0);
-  return result;
+  return {sample({3, 7}, 25, 2, 0), sample({4, 3, 3, 5}, 200, 0, 1), sample({16, 16}, 300, 44, 1),
+          sample({1}, 5, 4, 0)};
 }
 
 }  // namespace

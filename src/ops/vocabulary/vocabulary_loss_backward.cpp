@@ -6,6 +6,7 @@
 //   dlogits = upstream * normalizer * (softmax(logits) - target), 0 in rows that do not count
 //   dweight += dlogits' h, dh = dlogits weight
 // Rows of dh are written behind the last use of the same rows of h.
+#include "ops/reading.h"
 #include "ops/vocabulary/vocabulary.h"
 
 namespace thimble {
@@ -98,8 +99,7 @@ extern const OpDef op_vocabulary_loss_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input <= 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 0, 1>,
     .takes_over = true,
     .accumulates = 0b110111,
 };

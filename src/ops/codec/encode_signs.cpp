@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("encode_signs", inputs, 1);
-  check_floating("encode_signs", "tensor", inputs[0]);
+  check_one_floating("encode_signs", inputs);
   return {{{(inputs[0].elements() + 7) / 8}, DType::u8}};
 }
 

@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("avg_pool", inputs, 1);
-  check_floating("avg_pool", inputs[0]);
+  check_one_floating("avg_pool", inputs);
   return {{pool_geometry("avg_pool", inputs[0].shape, attrs).y(), inputs[0].dtype}};
 }
 

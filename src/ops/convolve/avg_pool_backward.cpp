@@ -7,8 +7,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("avg_pool_backward", inputs, 1);
-  check_floating("avg_pool_backward", inputs[0]);
+  check_one_floating("avg_pool_backward", inputs);
   return {
       {pool_backward_geometry("avg_pool_backward", inputs[0].shape, attrs).x(), inputs[0].dtype}};
 }

@@ -7,8 +7,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("global_avg_pool", inputs, 1);
-  check_floating("global_avg_pool", inputs[0]);
+  check_one_floating("global_avg_pool", inputs);
   const Shape& x = inputs[0].shape;
   user_check(x.rank() == 4 && x[1] * x[2] > 0,
              "[global_avg_pool] wants images [N,H,W,C] with pixels, got {}", to_string(x));

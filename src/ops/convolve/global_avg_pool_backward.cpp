@@ -6,8 +6,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("global_avg_pool_backward", inputs, 1);
-  check_floating("global_avg_pool_backward", inputs[0]);
+  check_one_floating("global_avg_pool_backward", inputs);
   const Shape& dy = inputs[0].shape;
   user_check(dy.rank() == 2, "[global_avg_pool_backward] wants a gradient [N,C], got {}",
              to_string(dy));

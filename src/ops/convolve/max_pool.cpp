@@ -10,8 +10,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("max_pool", inputs, 1);
-  check_floating("max_pool", inputs[0]);
+  check_one_floating("max_pool", inputs);
   const PoolGeometry g = pool_geometry("max_pool", inputs[0].shape, attrs);
   user_check(g.kernel_h <= 15, "[max_pool] kernel {} is beyond 15: its index would not fit a byte",
              g.kernel_h);

@@ -9,8 +9,7 @@ namespace thimble {
 inline std::vector<TensorType> infer_resample(std::string_view op,
                                               std::span<const TensorType> inputs,
                                               const Attrs& attrs) {
-  check_inputs(op, inputs, 1);
-  check_floating(op, inputs[0]);
+  check_one_floating(op, inputs);
   resampling_of(op, attrs);
   const Shape& x = inputs[0].shape;
   const int64_t h = attrs.integer("h"), w = attrs.integer("w");

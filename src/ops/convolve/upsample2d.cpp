@@ -9,8 +9,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("upsample2d", inputs, 1);
-  check_floating("upsample2d", inputs[0]);
+  check_one_floating("upsample2d", inputs);
   const Shape& x = inputs[0].shape;
   const int64_t factor = attrs.integer("factor");
   user_check(x.rank() == 4, "[upsample2d] wants images [N,H,W,C], got {}", to_string(x));

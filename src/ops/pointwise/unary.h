@@ -15,8 +15,7 @@ namespace thimble {
 
 inline std::vector<TensorType> infer_unary(std::string_view op,
                                            std::span<const TensorType> inputs) {
-  check_inputs(op, inputs, 1);
-  check_floating(op, inputs[0]);
+  check_one_floating(op, inputs);
   return {inputs[0]};
 }
 

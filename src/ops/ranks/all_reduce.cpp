@@ -6,8 +6,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("all_reduce", inputs, 1);
-  check_floating("all_reduce", "tensor", inputs[0]);
+  check_one_floating("all_reduce", inputs);
   check_parts("all_reduce", inputs[0], part_geometry(inputs[0].elements(), attrs));
   return {inputs[0]};
 }

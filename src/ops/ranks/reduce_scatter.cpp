@@ -10,8 +10,7 @@ PartGeometry geometry(const TensorType& x, const Attrs& attrs) {
 }
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("reduce_scatter", inputs, 1);
-  check_floating("reduce_scatter", "tensor", inputs[0]);
+  check_one_floating("reduce_scatter", inputs);
   const PartGeometry g = geometry(inputs[0], attrs);
   check_parts("reduce_scatter", inputs[0], g);
   return {{{g.part}, inputs[0].dtype}};

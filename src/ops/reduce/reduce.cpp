@@ -41,8 +41,7 @@ Walk walk_of(const Shape& x, const Attrs& attrs) {
 }
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("reduce", inputs, 1);
-  check_floating("reduce", inputs[0]);
+  check_one_floating("reduce", inputs);
   const Shape& x = inputs[0].shape;
   const Walk walk = walk_of(x, attrs);
   user_check(kind_of(attrs) == Kind::sum || walk.reduced.elements() > 0,

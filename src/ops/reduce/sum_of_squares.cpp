@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("sum_of_squares", inputs, 1);
-  check_floating("sum_of_squares", "tensor", inputs[0]);
+  check_one_floating("sum_of_squares", inputs);
   return {{{1}, DType::f32}};
 }
 

@@ -5,8 +5,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("broadcast_to", inputs, 1);
-  check_floating("broadcast_to", inputs[0]);
+  check_one_floating("broadcast_to", inputs);
   const Shape shape{std::span<const int64_t>(attrs.integers("shape"))};
   user_check(broadcast(inputs[0].shape, shape, "broadcast_to") == shape,
              "[broadcast_to] {} does not repeat to {}", to_string(inputs[0].shape),

@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("slice_backward", inputs, 1);
-  check_floating("slice_backward", inputs[0]);
+  check_one_floating("slice_backward", inputs);
   const Shape& dy = inputs[0].shape;
   const int axis = axis_of("slice_backward", attrs, dy);
   const int64_t begin = attrs.integer("begin"), extent = attrs.integer("extent");

@@ -33,6 +33,16 @@ ${rows}  };
 " @ONLY)
 endfunction()
 
+# The same of the sources that match, into generated/NAME_table.cpp.
+# usage: thimble_generate_table_of(name prefix type header function patterns)
+function(thimble_generate_table_of name prefix type header function)
+  set(patterns ${ARGN})
+  list(TRANSFORM patterns PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  thimble_generate_table(${CMAKE_BINARY_DIR}/generated/${name}_table.cpp ${prefix} ${type}
+                         ${header} ${function} ${files})
+endfunction()
+
 # Writes what knows the update rules, rules/<stem>.h: one `static constexpr UpdateRule kRule` in the
 # last struct of the file. A rule that is a template gets kernels of its own from each backend's
 # rule_kernels.*.in, of which thimble_generate_rule_kernels makes one source per rule.

@@ -9,7 +9,7 @@ function(thimble_generate_table out prefix type header function)
   list(SORT files COMPARE FILE_BASENAME)  # rows are looked up by name
   foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
-    file(STRINGS ${file} defines REGEX "^const ${type} ${prefix}${stem}[{ =]")
+    file(STRINGS ${file} defines REGEX "^(extern )?const ${type} ${prefix}${stem}[{ =]")
     if(defines)
       string(APPEND declarations "extern const ${type} ${prefix}${stem};\n")
       string(APPEND rows "    &${prefix}${stem},\n")
@@ -31,6 +31,16 @@ ${rows}  };
 }
 }  // namespace thimble
 " @ONLY)
+endfunction()
+
+# The same of the sources that match, into generated/NAME_table.cpp.
+# usage: thimble_generate_table_of(name prefix type header function patterns)
+function(thimble_generate_table_of name prefix type header function)
+  set(patterns ${ARGN})
+  list(TRANSFORM patterns PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  thimble_generate_table(${CMAKE_BINARY_DIR}/generated/${name}_table.cpp ${prefix} ${type}
+                         ${header} ${function} ${files})
 endfunction()
 
 # Writes what knows the update rules, rules/<stem>.h: one `static constexpr UpdateRule kRule` in the

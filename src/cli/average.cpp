@@ -31,9 +31,7 @@ Command add_average(CLI::App& app) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("average", "The mean of a run's last checkpoints");
-  command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
-      ->type_name("")
-      ->required();
+  add_argument(*command, "run", flags->run, "Folder of the run (--out of `thimble train`)");
   command->add_option("--last", flags->last, "How many checkpoints (10)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{1}, int64_t{10'000}));

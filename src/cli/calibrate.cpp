@@ -256,10 +256,9 @@ Command add_calibrate(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("calibrate", "Measure the kernels of models here, for better plans");
   auto flags = std::make_shared<CalibrateFlags>();
-  command->add_option("model", flags->models, "Names from `thimble list models`, or a recipe file")
-      ->type_name("")
-      ->required();
-  command->add_flag("--json", flags->recipe.json, "One JSON object on stdout");
+  add_argument(*command, "model", flags->models,
+               "Names from `thimble list models`, or a recipe file");
+  add_json_flag(*command, flags->recipe.json);
   command->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
       ->type_name("X");
   command

@@ -33,10 +33,10 @@ Command add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "compare", "Runs beside each other: results, memory, time, and what their recipes differ in");
   auto flags = std::make_shared<CompareFlags>();
-  command->add_option("runs", flags->runs, "Folders of runs")->type_name("")->required();
+  add_argument(*command, "runs", flags->runs, "Folders of runs");
   command->add_option("-o,--output", flags->page, "Write a page with their curves, too")
       ->type_name("FILE");
-  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  add_json_flag(*command, flags->json);
   return {command, [flags] { return run(*flags); }};
 }
 

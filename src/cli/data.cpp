@@ -45,9 +45,7 @@ Action add_bpe(CLI::App& data) {
       bpe->add_subcommand("learn", "Learn merges from texts, jointly from all of them");
   CLI::App* apply = bpe->add_subcommand("apply", "Cut the words of a text into pieces");
   for (CLI::App* command : {learn, apply}) {
-    command->add_option("text", flags->texts, "Text files, a sentence a line")
-        ->type_name("")
-        ->required();
+    add_argument(*command, "text", flags->texts, "Text files, a sentence a line");
     command->add_option("--out", flags->out, "File to write")->type_name("FILE")->required();
     command->add_option("--language", flags->preparation.language, "For --tokenise: de, en, ...")
         ->type_name("NAME");
@@ -180,9 +178,7 @@ Action add_tokens(CLI::App& data) {
   auto options = std::make_shared<TokenOptions>();
   auto kind = std::make_shared<std::string>("bytes");
   CLI::App* tokens = data.add_subcommand("tokens", "Text as a stream of tokens, for --data tokens");
-  tokens->add_option("text", options->texts, "Text files, one behind the other")
-      ->type_name("")
-      ->required();
+  add_argument(*tokens, "text", options->texts, "Text files, one behind the other");
   tokens->add_option("--out", options->out, "Folder to write")->type_name("FOLDER")->required();
   tokens->add_option("--by", *kind, "What a token is: bytes, characters, pieces or gpt2 (bytes)")
       ->type_name("KIND")
@@ -233,17 +229,13 @@ Action add_bleu(CLI::App& data) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* bleu = data.add_subcommand("bleu", "BLEU of translations, as sacreBLEU has it");
-  bleu->add_option("translations", flags->translations, "A translation a line")
-      ->type_name("")
-      ->required();
-  bleu->add_option("references", flags->references, "References, one or more files")
-      ->type_name("")
-      ->required();
+  add_argument(*bleu, "translations", flags->translations, "A translation a line");
+  add_argument(*bleu, "references", flags->references, "References, one or more files");
   bleu->add_flag("--lower", flags->options.lower_case, "Both in lower case");
   bleu->add_option("--tokens", flags->tokens, "13a, or none: as they are (13a)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"13a", "none"}));
-  bleu->add_flag("--json", flags->json, "One JSON object on stdout");
+  add_json_flag(*bleu, flags->json);
   return [flags, bleu]() -> int {
     if (!bleu->parsed()) return -1;
     flags->options.tokenise = flags->tokens == "13a";

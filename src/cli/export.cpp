@@ -47,12 +47,9 @@ Command add_export(CLI::App& app) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* command =
       app.add_subcommand("export", "Write the weights of a run for other programs (safetensors)");
-  command
-      ->add_option("run", flags->run,
-                   "Folder of the run (--out of `thimble train`), or a checkpoint")
-      ->type_name("")
-      ->required();
-  command->add_option("file", flags->file, "File to write")->type_name("")->required();
+  add_argument(*command, "run", flags->run,
+               "Folder of the run (--out of `thimble train`), or a checkpoint");
+  add_argument(*command, "file", flags->file, "File to write");
   command
       ->add_option(
           "--names", flags->names,

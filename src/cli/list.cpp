@@ -98,7 +98,7 @@ Command add_list(CLI::App& app) {
                    "Only these: models, data, planners, packers, codecs, ops or flags")
       ->type_name("")
       ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
-  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  add_json_flag(*command, flags->json);
   command->add_flag("--markdown", flags->markdown, "flags: as the tables of the reference");
   return {command, [flags] { return run(flags->kind, flags->json, flags->markdown); }};
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/console.h"
 #include "comm/world.h"
+#include "train/trained_model.h"
 
 namespace thimble {
 namespace {
@@ -19,11 +20,30 @@ std::string help_of(const ListedField& listed) {
 
 }  // namespace
 
-void RecipeFlags::add_model_to(CLI::App& command) {
-  command.add_option("model", model, "A name from `thimble list models`, or a recipe file (.toml)")
-      ->type_name("")
-      ->required();
+void add_json_flag(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "One JSON object on stdout");
+}
+
+void TrainedFlags::add_to(CLI::App& command, const char* folder) {
+  command.add_option("--data-dir", data_dir, folder)->type_name("FOLDER");
+  command.add_option("--device", device, "cpu or cuda (the run's)")->type_name("NAME");
+  command.add_option("--threads", threads, "Threads (the run's)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+  add_json_flag(command, json);
+}
+
+Recipe TrainedFlags::recipe_of(const std::string& checkpoint) const {
+  Recipe recipe = recipe_in(checkpoint);
+  if (!device.empty()) recipe.device = device;
+  if (threads >= 0) recipe.on.threads = threads;
+  return recipe;
+}
+
+void RecipeFlags::add_model_to(CLI::App& command) {
+  add_argument(command, "model", model,
+               "A name from `thimble list models`, or a recipe file (.toml)");
+  add_json_flag(command, json);
 }
 
 void RecipeFlags::add_to(CLI::App& command, bool training,

@@ -41,6 +41,25 @@ class RecipeFlags {
   std::vector<std::string> toggles_;
 };
 
+// An argument without a flag, which has to be there.
+template <class T>
+void add_argument(CLI::App& command, const char* name, T& value, const char* help) {
+  command.add_option(name, value, help)->type_name("")->required();
+}
+void add_json_flag(CLI::App& command, bool& json);
+
+// What commands that use a trained model have in common.
+struct TrainedFlags {
+  std::string run, weights, data_dir, device;
+  int threads = -1;  // the run's
+  bool json = false;
+
+  // All but run and weights. `folder`: what --data-dir is.
+  void add_to(CLI::App& command, const char* folder);
+  // As the checkpoint has it, on the device and threads that were typed.
+  Recipe recipe_of(const std::string& checkpoint) const;
+};
+
 // What the flags ask for (train/request.h); notes go to stderr.
 Asked read_recipe(const std::string& model, const Settings& typed);
 inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {

@@ -61,11 +61,8 @@ Command add_report(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("report", "A plan or a run as one self-contained HTML page");
   auto flags = std::make_shared<ReportFlags>();
-  command
-      ->add_option("what", flags->what,
-                   "The folder of a run, or a plan file written by `thimble plan --save`")
-      ->type_name("")
-      ->required();
+  add_argument(*command, "what", flags->what,
+               "The folder of a run, or a plan file written by `thimble plan --save`");
   command->add_option("-o,--output", flags->page, "Write the page here")->type_name("FILE");
   command->add_option("--svg", flags->pictures, "Write the pictures as SVG, for papers")
       ->type_name("FOLDER");

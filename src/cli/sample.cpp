@@ -14,13 +14,11 @@
 namespace thimble {
 namespace {
 
-struct SampleFlags {
-  std::string run, prompt = "\n", weights, data_dir, device;
+struct SampleFlags : TrainedFlags {
+  std::string prompt = "\n";
   int64_t length = 256;
   SampleOptions how;
-  int threads = -1;
   bool numbers = false;
-  bool json = false;
 };
 
 std::vector<int32_t> read_numbers(const std::string& text) {
@@ -60,9 +58,7 @@ std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
 
 int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
-  Recipe recipe = recipe_in(checkpoint);
-  if (!flags.device.empty()) recipe.device = flags.device;
-  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+  const Recipe recipe = flags.recipe_of(checkpoint);
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
   if (text != nullptr) check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
@@ -95,11 +91,8 @@ int run(const SampleFlags& flags) {
 Command add_sample(CLI::App& app) {
   auto flags = std::make_shared<SampleFlags>();
   CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
-  command
-      ->add_option("run", flags->run,
-                   "Folder of the run (--out of `thimble train`), or a checkpoint")
-      ->type_name("")
-      ->required();
+  add_argument(*command, "run", flags->run,
+               "Folder of the run (--out of `thimble train`), or a checkpoint");
   command->add_option("--prompt", flags->prompt, "What to go on with (a line break)")
       ->type_name("TEXT");
   command->add_option("--length", flags->length, "Tokens to make (256)")
@@ -119,13 +112,7 @@ Command add_sample(CLI::App& app) {
   command
       ->add_option("--weights", flags->weights, "Other weights than the checkpoint's (safetensors)")
       ->type_name("FILE");
-  command->add_option("--data-dir", flags->data_dir, "Folder of the vocabulary (the run's)")
-      ->type_name("FOLDER");
-  command->add_option("--device", flags->device, "cpu or cuda (the run's)")->type_name("NAME");
-  command->add_option("--threads", flags->threads, "Threads (the run's)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  flags->add_to(*command, "Folder of the vocabulary (the run's)");
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -19,16 +19,14 @@
 namespace thimble {
 namespace {
 
-struct TranslateFlags {
-  std::string run, input, output, weights, data_dir, device;
+struct TranslateFlags : TrainedFlags {
+  std::string input, output;
   std::vector<std::string> references;
   int64_t beam = 4;
   double length_penalty = 1;
   int64_t average = 1;
-  int threads = -1;
   bool lower = false;
   bool cut = false;
-  bool json = false;
 };
 
 PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
@@ -116,9 +114,7 @@ std::string translated(const TranslateFlags& flags, const PairSet& pairs, Transl
 
 int run(const TranslateFlags& flags) {
   const std::string folder = checkpoint_in(flags.run);
-  Recipe recipe = recipe_in(folder);
-  if (!flags.device.empty()) recipe.device = flags.device;
-  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+  Recipe recipe = flags.recipe_of(folder);
   if (!flags.data_dir.empty()) recipe.data.folder = flags.data_dir;
   const PairSet pairs = pairs_of(recipe, folder);
   auto planned = plan_or_explain(recipe, flags.json);
@@ -154,9 +150,7 @@ int run(const TranslateFlags& flags) {
 Command add_translate(CLI::App& app) {
   auto flags = std::make_shared<TranslateFlags>();
   CLI::App* command = app.add_subcommand("translate", "Translate text with a trained model");
-  command->add_option("run", flags->run, "Folder of the run (--out of `thimble train`)")
-      ->type_name("")
-      ->required();
+  add_argument(*command, "run", flags->run, "Folder of the run (--out of `thimble train`)");
   command->add_option("--input", flags->input, "Raw text, a sentence a line")
       ->type_name("FILE")
       ->required();
@@ -184,13 +178,7 @@ Command add_translate(CLI::App& app) {
   command->add_flag("--cut", flags->cut,
                     "Of sentences longer than the run's, translate the beginning");
   command->add_flag("--lower", flags->lower, "With --reference: both in lower case");
-  command->add_option("--data-dir", flags->data_dir, "Folder of the vocabularies (the run's)")
-      ->type_name("FOLDER");
-  command->add_option("--device", flags->device, "cpu or cuda (the run's)")->type_name("NAME");
-  command->add_option("--threads", flags->threads, "Threads (the run's)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  flags->add_to(*command, "Folder of the vocabularies (the run's)");
   return {command, [flags] {
             user_check(flags->references.empty() || !flags->output.empty(),
                        "--reference judges a file of translations; say where it goes with "

@@ -36,10 +36,8 @@ Command add_verify(CLI::App& app) {
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  command->add_option("plan", flags->path, "Plan file written by `thimble plan --save`")
-      ->type_name("")
-      ->required();
-  command->add_flag("--json", flags->json, "One JSON object on stdout");
+  add_argument(*command, "plan", flags->path, "Plan file written by `thimble plan --save`");
+  add_json_flag(*command, flags->json);
   return {command, [flags] { return verify_file(flags->path, flags->json); }};
 }
 

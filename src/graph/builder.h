@@ -100,6 +100,12 @@ class GradientBuilder {
   // Contributes output `output` of the node that made `gradient` to the gradient of input i. The
   // first contribution may be added into by later ones without a temporary.
   virtual void give(size_t input, ValueId gradient) = 0;
+  // Gives gradients[i] to input i, where it wants one.
+  void give_each(std::span<const ValueId> gradients) {
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (wants(i)) give(i, gradients[i]);
+    }
+  }
 
   ValueId input(size_t i) const { return node().inputs[i]; }
   ValueId output(size_t k = 0) const { return node().outputs[k]; }

@@ -91,8 +91,7 @@ Model build(const ModelOptions& options) {
 
 }  // namespace
 
-extern const ModelFamily family_imported;
-const ModelFamily family_imported{
+extern const ModelFamily family_imported{
     .pattern = "NET.json, NET.onnx",
     .summary = "a network from outside: the path of a file of thimble.torch.export, or ONNX",
     .matches = matches,

@@ -229,6 +229,16 @@ Model Layers::finish_tokens(ValueId x, ValueId weight, int64_t rows_at_once) {
   return std::move(model_);
 }
 
+Layers::PreActivated Layers::pre_activated(ValueId x, int64_t out, int64_t stride) {
+  const bool same = builder_.shape(x).back() == out && stride == 1;
+  const ValueId first = norm("bn1", x, "relu");
+  return {first, same ? x : conv("shortcut", first, out, 1, stride)};
+}
+
+Model Layers::classify(ValueId features) {
+  return finish(linear("classifier", features, options_.classes));
+}
+
 Model Layers::finish(ValueId logits) {
   const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
   weight_of_loss();

@@ -24,6 +24,12 @@ class Layers {
                int64_t pad = -1);
   // Normalises the channels (the last axis) as the options say; act: "none" or "relu", fused.
   ValueId norm(std::string_view name, ValueId x, std::string_view act);
+  // What a residual block begins with whose activations come before its convolutions: x behind norm
+  // and relu, and the way around the block, a convolution where it changes the shape.
+  struct PreActivated {
+    ValueId first, skip;
+  };
+  PreActivated pre_activated(ValueId x, int64_t out, int64_t stride);
   // x [N, I] -> [N, out]; act as of bias_act, fused.
   ValueId linear(std::string_view name, ValueId x, int64_t out, std::string_view act = "none");
   // x [..., I] -> [..., out], whose weight starts as `init` says and whose bias at zero.
@@ -42,6 +48,8 @@ class Layers {
   ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
+  // The same from features [N, I], which a linear layer turns into logits.
+  Model classify(ValueId features);
 
   // Tokens of a record, 'tokens' or whatever `field` says: i32 [N,T], below `limit`.
   ValueId tokens(std::string_view field, int64_t limit);

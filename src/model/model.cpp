@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNorms = {"batch", "group", "carried", "synced"};
 
-constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
 bool normalizes(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
                      [](const Node& node) { return node.op->normalizes; });
@@ -70,9 +69,19 @@ const ModelFamily& find_model_family(std::string_view name) {
              fmt::join(patterns, ", "));
 }
 
+void list_layers(int64_t& layers, Fields& fields, int64_t most, std::string_view help) {
+  fields.whole("layers", layers, {.least = 1, .most = most},
+               {.help = std::string(help), .matters = matters::all});
+}
+
+void list_hidden(int64_t& hidden, Fields& fields, std::string_view help, int64_t least) {
+  fields.whole("hidden", hidden, {.least = least, .most = kMostWidth},
+               {.help = std::string(help), .matters = matters::all});
+}
+
 void list_dropout(ModelOptions& options, Fields& fields) {
   fields.real("dropout", options.dropout, {.least = 0, .most = 1, .below = true},
-              {.help = "share of elements dropped", .placeholder = "P", .matters = kAll});
+              {.help = "share of elements dropped", .placeholder = "P", .matters = matters::all});
 }
 
 void list_norm(ModelOptions& options, Fields& fields) {
@@ -80,7 +89,7 @@ void list_norm(ModelOptions& options, Fields& fields) {
                 {.help = "batch, group, carried or synced normalisation",
                  .more = "`batch`, `group` or `carried`, see [below](#tiers-and-microbatches); "
                          "`synced`: statistics of all ranks' rows, see [ranks](cluster.md)",
-                 .matters = kAll});
+                 .matters = matters::all});
   const bool group = options.norm == Norm::group;
   fields.real("norm-momentum", options.norm_momentum, {.least = 0, .most = 1, .above = true},
               {.help = "how far running statistics move with a batch",

@@ -185,6 +185,10 @@ std::span<const ModelFamily* const> all_model_families();
 const ModelFamily& find_model_family(std::string_view name);
 
 // Settings that several families list.
+void list_layers(int64_t& layers, Fields& fields, int64_t most = 10'000,
+                 std::string_view help = "layers");
+void list_hidden(int64_t& hidden, Fields& fields, std::string_view help = "units of a layer",
+                 int64_t least = 1);
 void list_dropout(ModelOptions& options, Fields& fields);
 void list_norm(ModelOptions& options, Fields& fields);
 

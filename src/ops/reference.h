@@ -30,6 +30,13 @@ inline void check_inputs(std::string_view op, std::span<const TensorType> inputs
   user_check(inputs.size() == count, "[{}] takes {} inputs, got {}", op, count, inputs.size());
 }
 
+// One input, which is floating.
+inline void check_one_floating(std::string_view op, std::span<const TensorType> inputs) {
+  check_inputs(op, inputs, 1);
+  user_check(is_floating(inputs[0].dtype), "[{}] wants a floating tensor, got {}", op,
+             to_string(inputs[0]));
+}
+
 inline void check_same_type(std::string_view op, const TensorType& a, const TensorType& b) {
   user_check(a == b, "[{}] wants two tensors of one type, got {} and {}", op, to_string(a),
              to_string(b));

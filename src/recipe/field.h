@@ -3,7 +3,7 @@
 // once:
 //
 //   fields.whole("layers", options.layers, {.least = 1, .most = 10'000},
-//                {.help = "layers", .matters = matters::graph | matters::bits | matters::time});
+//                {.help = "layers", .matters = matters::all});
 //
 // A list is made for one object and refers to its members: what a field says of itself (whether it
 // has an effect here, for one) may depend on the others.
@@ -30,6 +30,7 @@ inline constexpr unsigned nothing = 0;
 inline constexpr unsigned graph = 1;  // another step: other nodes, or other shapes
 inline constexpr unsigned bits = 2;   // other numbers: a run does not go on with another value
 inline constexpr unsigned time = 4;   // how long a step takes: part of the names of measured times
+inline constexpr unsigned all = graph | bits | time;
 }  // namespace matters
 
 // What a list says of a field besides its name, its member and its range.

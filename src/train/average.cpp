@@ -66,8 +66,7 @@ TensorToWrite mean_tensor(const Files& files, const StoredTensor& tensor,
     const SafetensorsFile& newest = *files.front();
     if (places_nonzeros(newest, name)) return newest.read_part(newest.at(name), begin, to);
     if (!is_floating(dtype)) return same_of(files, name, begin, to);
-    with_float_type(
-        dtype, [&](auto tag) { mean_of<typename decltype(tag)::type>(files, name, begin, to); });
+    with_float_type(dtype, [&]<class T>(TypeTag<T>) { mean_of<T>(files, name, begin, to); });
   };
   return {tensor.name, tensor.type, {}, fetch};
 }

@@ -98,8 +98,7 @@ std::vector<std::byte> mean_of_nonzeros(std::span<const std::unique_ptr<Safetens
   const TensorType type = newest.at(kSparseValues).type;
   std::vector<std::byte> bytes(static_cast<size_t>(type.bytes().count));
   newest.read_into(kSparseValues, bytes);
-  with_float_type(type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(type.dtype, [&]<class T>(TypeTag<T>) {
     const std::span pool(reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T));
     for (const StoredTensor& tensor : newest.tensors()) {
       if (!is_mask(newest, tensor.name)) continue;

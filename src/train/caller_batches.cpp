@@ -32,8 +32,7 @@ void pad(Program& program, const Model& model, int64_t begin) {
     const int64_t rows = type.shape[feed.row_axis];
     const int64_t before = feed.row_axis == 0 ? 1 : type.shape[0];
     const int64_t row = type.elements() / rows / before;  // elements in one piece
-    with_any_type(type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_any_type(type.dtype, [&]<class T>(TypeTag<T>) {
       const std::span<T> all = program.view<T>(feed.value);
       for (int64_t i = 0; i < before; ++i) {
         const auto from = all.begin() + (i * rows + begin) * row;

@@ -27,8 +27,7 @@ RecordPart row_of(Program& program, const Feed& feed, const RecordField& field, 
 
 // Entries of a part from `begin` on.
 void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
-  with_any_type(field.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(field.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = begin; i < part.entries; ++i) {
       std::ranges::fill(part.at<T>(i), static_cast<T>(field.pad));
     }

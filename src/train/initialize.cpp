@@ -125,8 +125,7 @@ void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t s
     }
     program.write(weight.first, 0, std::as_bytes(std::span(&next, 1)));
     const Draws draws(dense.init, seed, dense.name);
-    with_float_type(dense.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_float_type(dense.type.dtype, [&]<class T>(TypeTag<T>) {
       const std::span<T> values = pool.as<T>();
       for_each_one(mask.data(), 0, elements, [&](int64_t at) {
         values[static_cast<size_t>(next++)] = static_cast<T>(draws.one(at));
@@ -149,8 +148,7 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     if (places) continue;  // of sparse weights, below
     const Draws draws(value.init, seed, value.name);
     const Loan loan = program.borrow(id, Loan::Use::write);
-    with_any_type(value.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_any_type(value.type.dtype, [&]<class T>(TypeTag<T>) {
       const std::span<T> elements = loan.as<T>();
       if (value.is_part()) return draw_part(draws, elements, first_element(program, id), value);
       for_ranges(std::ssize(elements), kGrain,

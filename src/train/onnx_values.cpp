@@ -17,8 +17,7 @@ void load_onnx_values(const std::string& path, Program& program, const ForeignNa
     user_check(found->second.shape == type.shape, "'{}' has changed: '{}' is {}, not {}", path,
                place.name, to_string(found->second.shape), to_string(type.shape));
     std::vector<std::byte> bytes(static_cast<size_t>(type.bytes().count));
-    with_float_type(type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_float_type(type.dtype, [&]<class T>(TypeTag<T>) {
       for (int64_t i = 0; i < type.elements(); ++i) {
         const T number = static_cast<T>(found->second.at(i));
         std::memcpy(bytes.data() + i * static_cast<int64_t>(sizeof(T)), &number, sizeof(T));

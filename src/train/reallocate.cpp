@@ -219,8 +219,7 @@ void Reallocator::open() {
 }
 
 float Reallocator::magnitude(int64_t at) const {
-  return with_float_type(dtype_, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return with_float_type(dtype_, [&]<class T>(TypeTag<T>) {
     return std::abs(static_cast<float>(reinterpret_cast<const T*>(pools_[0].data)[at]));
   });
 }

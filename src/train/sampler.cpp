@@ -94,8 +94,7 @@ std::span<const float> Sampler::logits_behind(std::span<const int32_t> text) {
   program.view<int32_t>(model.asked)[0] = static_cast<int32_t>(text.size() - 1);
   program.run();
   const ValueId logits = logits_of(model);
-  with_float_type(model.graph[logits].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(model.graph[logits].type.dtype, [&]<class T>(TypeTag<T>) {
     const std::span<T> made = program.view<T>(logits);
     logits_.resize(made.size());
     for (size_t i = 0; i < made.size(); ++i) logits_[i] = static_cast<float>(made[i]);

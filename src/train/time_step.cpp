@@ -28,8 +28,7 @@ class Noise final : public Dataset {
       if (field.dtype == DType::u8) {
         for (std::byte& one : record) one = std::byte(next() & 255);
       } else if (is_floating(field.dtype)) {
-        with_float_type(field.dtype, [&](auto tag) {
-          using T = typename decltype(tag)::type;
+        with_float_type(field.dtype, [&]<class T>(TypeTag<T>) {
           const auto size = record.size() / sizeof(T);
           for (T& one : std::span(reinterpret_cast<T*>(record.data()), size)) {
             one = static_cast<T>(2 * uniform_from(next()) - 1);

@@ -106,8 +106,7 @@ void Translator::advance(BoundVariant& variant, std::span<const std::vector<int3
     }
   }
   program.run();
-  with_float_type(logits.type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(logits.type.dtype, [&]<class T>(TypeTag<T>) {
     const std::span<T> made = program.view<T>(logits_output(model).value);
     for (size_t i = 0; i < logits_.size(); ++i) logits_[i] = static_cast<float>(made[i]);
   });

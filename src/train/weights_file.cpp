@@ -67,11 +67,9 @@ bool round_to(const std::byte* from, std::byte* to, int64_t count) {
 }
 
 bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t count) {
-  return with_float_type(from, [&](auto source) {
-    return with_float_type(to, [&](auto target) {
-      return round_to<typename decltype(source)::type, typename decltype(target)::type>(in, out,
-                                                                                        count);
-    });
+  return with_float_type(from, [&]<class From>(TypeTag<From>) {
+    return with_float_type(
+        to, [&]<class To>(TypeTag<To>) { return round_to<From, To>(in, out, count); });
   });
 }
 
@@ -187,8 +185,7 @@ void set_first_values(Program& program, const Model& model, uint64_t seed) {
     const Value& value = program.graph()[tensor.value];
     const auto given = model.first_numbers.find(value.name);
     if (given == model.first_numbers.end()) continue;
-    with_any_type(value.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_any_type(value.type.dtype, [&]<class T>(TypeTag<T>) {
       std::vector<T> numbers;
       for (const double number : given->second) numbers.push_back(static_cast<T>(number));
       write_model_tensor(program, tensor, 0, std::as_bytes(std::span(numbers)));

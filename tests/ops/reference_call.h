@@ -17,8 +17,7 @@ struct TestTensor {
 
 inline std::vector<std::byte> stored(const TestTensor& tensor) {
   std::vector<std::byte> bytes(static_cast<size_t>(tensor.type.bytes().count));
-  with_any_type(tensor.type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(tensor.type.dtype, [&]<class T>(TypeTag<T>) {
     for (size_t i = 0; i < tensor.values.size(); ++i) {
       reinterpret_cast<T*>(bytes.data())[i] = static_cast<T>(tensor.values[i]);
     }
@@ -64,8 +63,7 @@ inline std::vector<std::vector<double>> reference_call(std::string_view name,
   std::vector<std::vector<double>> results;
   for (const TensorRef& output : all.subspan(inputs.size())) {
     results.emplace_back();
-    with_any_type(output.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_any_type(output.type.dtype, [&]<class T>(TypeTag<T>) {
       for (int64_t i = 0; i < output.elements(); ++i) {
         results.back().push_back(static_cast<double>(output.as<T>()[i]));
       }

@@ -68,16 +68,14 @@ Tensor& Tensor::operator=(Tensor other) {
 
 double Tensor::get(int64_t index) const {
   double result = 0;
-  with_any_type(type_.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(type_.dtype, [&]<class T>(TypeTag<T>) {
     result = static_cast<double>(reinterpret_cast<const T*>(data_)[index]);
   });
   return result;
 }
 
 void Tensor::set(int64_t index, double value) {
-  with_any_type(type_.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(type_.dtype, [&]<class T>(TypeTag<T>) {
     reinterpret_cast<T*>(data_)[index] = static_cast<T>(value);
   });
 }

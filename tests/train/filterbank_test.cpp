@@ -65,8 +65,7 @@ TEST(Filterbank, ARunStartsWithIt) {
         if (planned.graph()[tensor.value].name != "filters.weight") continue;
         std::vector<std::byte> bytes(wanted.size() * static_cast<size_t>(size_of(storage)));
         read_model_tensor(program, tensor, 0, bytes);
-        with_float_type(storage, [&](auto tag) {
-          using T = typename decltype(tag)::type;
+        with_float_type(storage, [&]<class T>(TypeTag<T>) {
           for (size_t i = 0; i < wanted.size(); ++i) {
             T number;
             std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof(T));

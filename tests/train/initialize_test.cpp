@@ -73,8 +73,7 @@ TEST(Initialize, EveryElementHasTheNumberThatIsItsOwn) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.role != Role::weight) continue;
-    with_any_type(value.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_any_type(value.type.dtype, [&]<class T>(TypeTag<T>) {
       const std::span<const T> found = program.view<T>(make_id<ValueId>(v));
       std::vector<T> expected;
       for (int64_t i = 0; i < std::ssize(found); ++i) {

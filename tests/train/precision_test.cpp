@@ -25,8 +25,7 @@ RunSetup small_wrn(DType storage) {
 
 std::vector<double> numbers(Program& program, ValueId value) {
   std::vector<double> result;
-  with_float_type(program.graph()[value].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(program.graph()[value].type.dtype, [&]<class T>(TypeTag<T>) {
     for (const T x : program.view<T>(value)) result.push_back(static_cast<double>(x));
   });
   return result;

@@ -39,6 +39,13 @@ inline bool one_stageable_type(const Signature& signature) {
          std::ranges::all_of(signature.outputs, fits);
 }
 
+// Of what stages one tensor, whatever the others are.
+inline bool stageable(const TensorType& type) {
+  return is_stageable(type.dtype) && type.elements() > 0;
+}
+inline bool stageable_input(const Signature& signature) { return stageable(signature.inputs[0]); }
+inline bool stageable_output(const Signature& signature) { return stageable(signature.outputs[0]); }
+
 // CpuKernel::make of a K that takes every signature for which kFits holds.
 template <class K, bool (*kFits)(const Signature&)>
 std::unique_ptr<Kernel> make_where(const Signature& signature) {

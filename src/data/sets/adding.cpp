@@ -48,8 +48,7 @@ class Adding final : public Dataset {
 
 }  // namespace
 
-extern const DatasetDef data_adding;
-const DatasetDef data_adding{
+extern const DatasetDef data_adding{
     "adding", "the adding problem, for `lstm:predicts=number`; made on the spot, needs no files",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       const RecordField* const sequence = find_field(request.wanted, "sequence");

@@ -72,8 +72,7 @@ class Cifar10 final : public LabelledImages {
 
 }  // namespace
 
-extern const DatasetDef data_cifar10;
-const DatasetDef data_cifar10{
+extern const DatasetDef data_cifar10{
     "cifar10", "60,000 photographs, 32x32 colour, 10 classes (--data-dir)",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       return std::make_unique<Cifar10>(request.folder);

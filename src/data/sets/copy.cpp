@@ -59,8 +59,7 @@ class Copy final : public Dataset {
 
 }  // namespace
 
-extern const DatasetDef data_copy;
-const DatasetDef data_copy{
+extern const DatasetDef data_copy{
     "copy",
     "the copy task, for `lstm:reads=tokens,predicts=targets`; made on the spot, needs no files",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {

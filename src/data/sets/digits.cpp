@@ -45,8 +45,7 @@ class Digits final : public LabelledImages {
 
 }  // namespace
 
-extern const DatasetDef data_digits;
-const DatasetDef data_digits{
+extern const DatasetDef data_digits{
     "digits", "1,797 handwritten digits, 8x8 grey, 10 classes; built in, the default",
     [](const DataRequest&) -> std::unique_ptr<Dataset> { return std::make_unique<Digits>(); }};
 

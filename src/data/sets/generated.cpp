@@ -47,8 +47,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 }  // namespace
 
-extern const DatasetDef data_generated;
-const DatasetDef data_generated{
+extern const DatasetDef data_generated{
     .name = "generated",
     .summary = "made on the spot, in the size and classes the model wants; needs no files",
     .open = open,

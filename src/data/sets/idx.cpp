@@ -11,8 +11,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 }  // namespace
 
-extern const DatasetDef data_idx;
-const DatasetDef data_idx{
+extern const DatasetDef data_idx{
     "idx", "any set in MNIST's format: Fashion-MNIST, KMNIST, EMNIST (--data-dir, --classes)", open,
     "name one with four IDX files called as MNIST's are"};
 

@@ -175,8 +175,7 @@ class Images final : public PictureSet {
 
 }  // namespace
 
-extern const DatasetDef data_images;
-const DatasetDef data_images{
+extern const DatasetDef data_images{
     "images", "your own pictures, JPEG or PNG, in a folder for each class (--data-dir)",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       return std::make_unique<Images>(request);

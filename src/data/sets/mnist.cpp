@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const DatasetDef data_mnist;
-const DatasetDef data_mnist{
+extern const DatasetDef data_mnist{
     "mnist", "70,000 handwritten digits, 28x28 grey, 10 classes (--data-dir)",
     [](const DataRequest& request) { return open_idx(request.folder, "mnist", 10); },
     "get its four files from https://storage.googleapis.com/cvdf-datasets/mnist/ (packed or not) "

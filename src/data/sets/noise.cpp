@@ -57,8 +57,7 @@ class Noise final : public Dataset {
 
 }  // namespace
 
-extern const DatasetDef data_noise;
-const DatasetDef data_noise{
+extern const DatasetDef data_noise{
     .name = "noise",
     .summary = "random numbers for whatever a model reads; made on the spot, needs no files",
     .open = [](const DataRequest& request) -> std::unique_ptr<Dataset> {

@@ -173,8 +173,7 @@ class Arrays final : public Dataset {
 
 }  // namespace
 
-extern const DatasetDef data_npy;
-const DatasetDef data_npy{
+extern const DatasetDef data_npy{
     "npy",
     "arrays of NumPy's, a file for each field: train_pixels.npy, train_label.npy (--data-dir)",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {

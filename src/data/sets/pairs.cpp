@@ -118,8 +118,7 @@ class Pairs final : public Dataset {
 
 }  // namespace
 
-extern const DatasetDef data_pairs;
-const DatasetDef data_pairs{
+extern const DatasetDef data_pairs{
     "pairs", "sentences and their translations, as `thimble data pairs` makes them (--data-dir)",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       return std::make_unique<Pairs>(request.folder);

@@ -93,8 +93,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 }  // namespace
 
-extern const DatasetDef data_sequences;
-const DatasetDef data_sequences{
+extern const DatasetDef data_sequences{
     .name = "sequences",
     .summary = "made on the spot, in the length and classes the model wants; needs no files",
     .open = open,

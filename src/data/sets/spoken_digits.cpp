@@ -235,8 +235,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 }  // namespace
 
-extern const DatasetDef data_spoken_digits;
-const DatasetDef data_spoken_digits{
+extern const DatasetDef data_spoken_digits{
     "spoken_digits", "3,000 recordings of spoken digits as raw audio, 10 classes (--data-dir)",
     open, "get them with `thimble data get spoken_digits` and name the folder", fields};
 

@@ -206,8 +206,7 @@ std::unique_ptr<Dataset> open(const DataRequest& request) {
 
 }  // namespace
 
-extern const DatasetDef data_tokens;
-const DatasetDef data_tokens{
+extern const DatasetDef data_tokens{
     "tokens", "text as a stream of tokens: nanoGPT's and llm.c's files, or your own (--data-dir)",
     open, "make its files with `thimble data tokens` and name the folder", fields};
 

@@ -175,8 +175,7 @@ class WebDataset final : public PictureSet {
 
 }  // namespace
 
-extern const DatasetDef data_webdataset;
-const DatasetDef data_webdataset{
+extern const DatasetDef data_webdataset{
     "webdataset", "pictures in tar archives, as WebDataset has them (--data-dir)",
     [](const DataRequest& request) -> std::unique_ptr<Dataset> {
       return std::make_unique<WebDataset>(request, Reader(request.folder).take());

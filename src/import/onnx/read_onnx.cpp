@@ -273,8 +273,7 @@ void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
 
 double OnnxTensor::at(int64_t i) const {
   if (raw.empty()) return numbers[static_cast<size_t>(i)];
-  return with_any_type(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return with_any_type(dtype, [&]<class T>(TypeTag<T>) {
     T number{};
     std::memcpy(&number, raw.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
     return static_cast<double>(number);

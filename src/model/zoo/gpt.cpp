@@ -72,22 +72,21 @@ Gpt& settings_of(ModelOptions& options) {
 
 void fields(ModelOptions& options, Fields& list) {
   Gpt& gpt = settings_of(options);
-  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
-  list.whole("layers", gpt.layers, {.least = 1, .most = 10'000},
-             {.help = "layers", .matters = kAll});
+  list_layers(gpt.layers, list);
   list.whole("heads", gpt.heads, {.least = 1, .most = 10'000},
-             {.help = "heads of attention", .matters = kAll});
+             {.help = "heads of attention", .matters = matters::all});
   list.whole("width", gpt.width, {.least = 1, .most = kMostWidth},
-             {.help = "channels", .matters = kAll});
-  list.whole("vocabulary", gpt.vocabulary, {.least = 2, .most = kMostWidth, .open = 0},
-             {.help = "tokens there are", .usual = "the data's, else 256", .matters = kAll});
+             {.help = "channels", .matters = matters::all});
+  list.whole(
+      "vocabulary", gpt.vocabulary, {.least = 2, .most = kMostWidth, .open = 0},
+      {.help = "tokens there are", .usual = "the data's, else 256", .matters = matters::all});
   list.whole("length", options.length, {.least = 1, .most = 1'000'000, .open = 0},
-             {.help = "tokens of a row", .usual = "256; gpt2: 1024", .matters = kAll});
+             {.help = "tokens of a row", .usual = "256; gpt2: 1024", .matters = matters::all});
   list.choice("positions", "kind of positions", 2, gpt.positions,
-              {.help = "learned or rotary", .matters = kAll});
+              {.help = "learned or rotary", .matters = matters::all});
   list.on_off("tied", gpt.tied,
-              {.help = "embeddings also project onto the vocabulary", .matters = kAll});
-  list_loss_rows(gpt.loss_rows, list, kAll);
+              {.help = "embeddings also project onto the vocabulary", .matters = matters::all});
+  list_loss_rows(gpt.loss_rows, list, matters::all);
   list_dropout(options, list);
 }
 
@@ -250,15 +249,15 @@ Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
-extern const ModelFamily family_gpt;
-const ModelFamily family_gpt{.pattern = "gpt, gpt2-124m",
-                             .summary = "GPT: causal attention over tokens, each predicts the next",
-                             .matches = matches,
-                             .batch = 8,
-                             .fields = fields,
-                             .build = build,
-                             .complete = complete,
-                             .intake = &kIntake,
-                             .data = "tokens"};
+extern const ModelFamily family_gpt{
+    .pattern = "gpt, gpt2-124m",
+    .summary = "GPT: causal attention over tokens, each predicts the next",
+    .matches = matches,
+    .batch = 8,
+    .fields = fields,
+    .build = build,
+    .complete = complete,
+    .intake = &kIntake,
+    .data = "tokens"};
 
 }  // namespace thimble

@@ -14,9 +14,7 @@ struct LeNet {
 bool matches(std::string_view name) { return name == "lenet"; }
 
 void fields(ModelOptions& options, Fields& list) {
-  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
-  list.whole("hidden", own_of<LeNet>(options).hidden, {.least = 1, .most = kMostWidth},
-             {.help = "channels of the first convolution", .matters = kAll});
+  list_hidden(own_of<LeNet>(options).hidden, list, "channels of the first convolution");
   list_dropout(options, list);
 }
 
@@ -38,18 +36,17 @@ Model build(const ModelOptions& options) {
            {{"shape", std::vector<int64_t>{options.batch, pixels * (channels + 10)}}});
   x = net.dropout(net.linear("hidden1", x, 120, "relu"));
   x = net.dropout(net.linear("hidden2", x, 84, "relu"));
-  return net.finish(net.linear("classifier", x, options.classes));
+  return net.classify(x);
 }
 
 }  // namespace
 
-extern const ModelFamily family_lenet;
-const ModelFamily family_lenet{.pattern = "lenet",
-                               .summary = "LeNet: two convolutions and two dense layers",
-                               .matches = matches,
-                               .batch = 32,
-                               .image = {8, 8, 1},
-                               .fields = fields,
-                               .build = build};
+extern const ModelFamily family_lenet{.pattern = "lenet",
+                                      .summary = "LeNet: two convolutions and two dense layers",
+                                      .matches = matches,
+                                      .batch = 32,
+                                      .image = {8, 8, 1},
+                                      .fields = fields,
+                                      .build = build};
 
 }  // namespace thimble

@@ -107,13 +107,10 @@ void list_ends(Lstm& lstm, Fields& list) {
 
 void fields(ModelOptions& options, Fields& list) {
   Lstm& lstm = own_of<Lstm>(options);
-  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
-  list.whole("layers", lstm.layers, {.least = 1, .most = 10'000},
-             {.help = "layers", .matters = kAll});
-  list.whole("hidden", lstm.hidden, {.least = 1, .most = kMostWidth},
-             {.help = "units of a layer", .matters = kAll});
+  list_layers(lstm.layers, list);
+  list_hidden(lstm.hidden, list);
   list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
-             {.help = "time steps", .usual = "64", .matters = kAll});
+             {.help = "time steps", .usual = "64", .matters = matters::all});
   // Weights are the same, and the maths, so that a run goes on with another.
   list.whole("steps-at-once", lstm.steps_at_once, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps of a layer that are one node of the step",
@@ -224,7 +221,7 @@ class Network {
     if (own_.carried && options_.training) hand_on();
     if (own_.predicts == Predicts::targets) return finish_steps();
     if (own_.predicts == Predicts::number) return finish_number();
-    return net_.finish(net_.linear("classifier", cells_.back().h, options_.classes));
+    return net_.classify(cells_.back().h);
   }
 
  private:
@@ -378,15 +375,14 @@ Model build(const ModelOptions& options) { return Network(options).build(); }
 
 }  // namespace
 
-extern const ModelFamily family_lstm;
-const ModelFamily family_lstm{.pattern = "lstm",
-                              .summary = "stacked LSTM over sequences or tokens",
-                              .matches = matches,
-                              .batch = 64,
-                              .fields = fields,
-                              .build = build,
-                              .complete = complete,
-                              .intake = &kIntake,
-                              .data = "sequences"};
+extern const ModelFamily family_lstm{.pattern = "lstm",
+                                     .summary = "stacked LSTM over sequences or tokens",
+                                     .matches = matches,
+                                     .batch = 64,
+                                     .fields = fields,
+                                     .build = build,
+                                     .complete = complete,
+                                     .intake = &kIntake,
+                                     .data = "sequences"};
 
 }  // namespace thimble

@@ -14,11 +14,8 @@ bool matches(std::string_view name) { return name == "mlp"; }
 
 void fields(ModelOptions& options, Fields& list) {
   Mlp& mlp = own_of<Mlp>(options);
-  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
-  list.whole("layers", mlp.layers, {.least = 1, .most = 10'000},
-             {.help = "layers", .matters = kAll});
-  list.whole("hidden", mlp.hidden, {.least = 1, .most = kMostWidth},
-             {.help = "units of a layer", .matters = kAll});
+  list_layers(mlp.layers, list);
+  list_hidden(mlp.hidden, list);
   list_dropout(options, list);
 }
 
@@ -32,18 +29,17 @@ Model build(const ModelOptions& options) {
   for (int64_t i = 0; i < mlp.layers; ++i) {
     x = net.dropout(net.linear(fmt::format("hidden{}", i + 1), x, mlp.hidden, "relu"));
   }
-  return net.finish(net.linear("classifier", x, options.classes));
+  return net.classify(x);
 }
 
 }  // namespace
 
-extern const ModelFamily family_mlp;
-const ModelFamily family_mlp{.pattern = "mlp",
-                             .summary = "fully connected net",
-                             .matches = matches,
-                             .batch = 100,
-                             .image = {8, 8, 1},
-                             .fields = fields,
-                             .build = build};
+extern const ModelFamily family_mlp{.pattern = "mlp",
+                                    .summary = "fully connected net",
+                                    .matches = matches,
+                                    .batch = 100,
+                                    .image = {8, 8, 1},
+                                    .fields = fields,
+                                    .build = build};
 
 }  // namespace thimble

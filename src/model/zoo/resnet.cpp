@@ -52,21 +52,17 @@ struct Resnet {
 };
 
 void fields(ModelOptions& options, Fields& list) {
-  list.whole("hidden", own_of<Resnet>(options).hidden, {.least = 4, .most = kMostWidth},
-             {.help = "channels of the first stage, a multiple of 4",
-              .matters = matters::graph | matters::bits | matters::time});
+  list_hidden(own_of<Resnet>(options).hidden, list, "channels of the first stage, a multiple of 4",
+              4);
   list_norm(options, list);
 }
 
 ValueId bottleneck(Layers& net, ValueId x, int64_t out, int64_t stride) {
-  Builder& b = net.build();
-  const bool same = b.shape(x).back() == out && stride == 1;
-  const ValueId first = net.norm("bn1", x, "relu");
-  const ValueId skip = same ? x : net.conv("shortcut", first, out, 1, stride);
+  const auto [first, skip] = net.pre_activated(x, out, stride);
   ValueId y = net.conv("conv1", first, out / 4, 1);
   y = net.conv("conv2", net.norm("bn2", y, "relu"), out / 4, 3, stride);
   y = net.conv("conv3", net.norm("bn3", y, "relu"), out, 1);
-  return b.op("add", {y, skip});
+  return net.build().op("add", {y, skip});
 }
 
 Model build(const ModelOptions& options) {
@@ -87,13 +83,12 @@ Model build(const ModelOptions& options) {
     }
   }
   x = b.op("global_avg_pool", {net.norm("bn", x, "relu")});
-  return net.finish(net.linear("classifier", x, options.classes));
+  return net.classify(x);
 }
 
 }  // namespace
 
-extern const ModelFamily family_resnet;
-const ModelFamily family_resnet{
+extern const ModelFamily family_resnet{
     .pattern = "resnet-N, resnet:[a,b,c,d]",
     .summary =
         "pre-activation bottleneck ResNet at 224x224 (N = 50, 101, 152, 200, "

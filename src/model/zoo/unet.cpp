@@ -18,11 +18,8 @@ bool matches(std::string_view name) { return name == "unet"; }
 
 void fields(ModelOptions& options, Fields& list) {
   Unet& unet = own_of<Unet>(options);
-  constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
-  list.whole("layers", unet.layers, {.least = 1, .most = 10},
-             {.help = "how often the image is halved", .matters = kAll});
-  list.whole("hidden", unet.hidden, {.least = 1, .most = kMostWidth},
-             {.help = "channels of the first stage", .matters = kAll});
+  list_layers(unet.layers, list, 10, "how often the image is halved");
+  list_hidden(unet.hidden, list, "channels of the first stage");
   list_dropout(options, list);
   list_norm(options, list);
 }
@@ -60,18 +57,17 @@ Model build(const ModelOptions& options) {
     x = b.op("concat", {skips[static_cast<size_t>(i)], x}, {{"axis", int64_t{3}}});
     x = block(net, "block", x, channels);
   }
-  return net.finish(net.linear("classifier", b.op("global_avg_pool", {x}), options.classes));
+  return net.classify(b.op("global_avg_pool", {x}));
 }
 
 }  // namespace
 
-extern const ModelFamily family_unet;
-const ModelFamily family_unet{.pattern = "unet",
-                              .summary = "encoder and decoder with skips between them",
-                              .matches = matches,
-                              .batch = 32,
-                              .image = {32, 32, 3},
-                              .fields = fields,
-                              .build = build};
+extern const ModelFamily family_unet{.pattern = "unet",
+                                     .summary = "encoder and decoder with skips between them",
+                                     .matches = matches,
+                                     .batch = 32,
+                                     .image = {32, 32, 3},
+                                     .fields = fields,
+                                     .build = build};
 
 }  // namespace thimble

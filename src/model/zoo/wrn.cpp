@@ -28,13 +28,10 @@ void fields(ModelOptions& options, Fields& list) {
 }
 
 ValueId block(Layers& net, ValueId x, int64_t out, int64_t stride) {
-  Builder& b = net.build();
-  const bool same = b.shape(x).back() == out && stride == 1;
-  const ValueId first = net.norm("bn1", x, "relu");
-  const ValueId skip = same ? x : net.conv("shortcut", first, out, 1, stride);
+  const auto [first, skip] = net.pre_activated(x, out, stride);
   ValueId y = net.conv("conv1", first, out, 3, stride);
   y = net.dropout(net.norm("bn2", y, "relu"));
-  return b.op("add", {net.conv("conv2", y, out, 3), skip});
+  return net.build().op("add", {net.conv("conv2", y, out, 3), skip});
 }
 
 Model build(const ModelOptions& options) {
@@ -52,18 +49,18 @@ Model build(const ModelOptions& options) {
   }
   x = net.norm("bn", x, "relu");
   x = b.op("global_avg_pool", {x});
-  return net.finish(net.linear("classifier", x, options.classes));
+  return net.classify(x);
 }
 
 }  // namespace
 
-extern const ModelFamily family_wrn;
-const ModelFamily family_wrn{.pattern = "wrn-D-K",
-                             .summary = "WideResNet for small images, depth D = 6n + 4, width K",
-                             .matches = matches,
-                             .batch = 100,
-                             .image = {32, 32, 3},
-                             .fields = fields,
-                             .build = build};
+extern const ModelFamily family_wrn{
+    .pattern = "wrn-D-K",
+    .summary = "WideResNet for small images, depth D = 6n + 4, width K",
+    .matches = matches,
+    .batch = 100,
+    .image = {32, 32, 3},
+    .fields = fields,
+    .build = build};
 
 }  // namespace thimble

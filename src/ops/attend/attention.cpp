@@ -27,10 +27,7 @@ void gradient(GradientBuilder& g) {
   std::vector<ValueId> reads(g.node().inputs.begin(), g.node().inputs.end());
   reads.insert(reads.begin() + static_cast<int64_t>(sources),
                {g.output(0), g.output(1), g.upstream()});
-  const std::vector<ValueId> d = g.build().apply("attention_backward", reads, g.attrs());
-  for (size_t i = 0; i < sources; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply("attention_backward", std::move(reads), g.attrs()));
 }
 
 template <class T>
@@ -64,8 +61,7 @@ void reference(const KernelArgs& args) {
   std::array<TensorType, 3> types;
   for (size_t i = 0; i < args.inputs.size() && i < 3; ++i) types[i] = args.inputs[i].type;
   const AttentionGeometry g = attention_geometry("attention", types, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const AttentionScores<T> scores(g, args, args.inputs.subspan(g.sources()));
     for (int64_t n = 0; n < g.rows; ++n) {
       for (int64_t head = 0; head < g.heads; ++head) {
@@ -114,8 +110,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_attention;
-const OpDef op_attention{
+extern const OpDef op_attention{
     .name = "attention",
     .summary = "softmax attention, causal, padded or over another sequence",
     .infer = infer,

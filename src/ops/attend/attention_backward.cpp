@@ -100,8 +100,8 @@ void reference(const KernelArgs& args) {
   std::array<TensorType, 6> types;
   for (size_t i = 0; i < args.inputs.size() && i < 6; ++i) types[i] = args.inputs[i].type;
   const AttentionGeometry g = geometry_of(types, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    Gradients<typename decltype(tag)::type> gradients(g, args);
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
+    Gradients<T> gradients(g, args);
     for (int64_t n = 0; n < g.rows; ++n) {
       for (int64_t head = 0; head < g.heads; ++head) {
         for (int64_t i = 0; i < g.queries; ++i) gradients.of_query(n, head, i);
@@ -146,8 +146,7 @@ Reading reading(const Attrs& attrs, size_t input) {
 
 }  // namespace
 
-extern const OpDef op_attention_backward;
-const OpDef op_attention_backward{
+extern const OpDef op_attention_backward{
     .name = "attention_backward",
     .summary = "gradient of attention, from its result and the log-sum-exp of its scores",
     .infer = infer,

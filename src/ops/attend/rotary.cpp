@@ -27,8 +27,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const RotaryGeometry g = rotary_geometry(args.inputs[0].type, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -53,26 +52,21 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, int64_t heads, int64_t rotated, bool inverse, int64_t offset) {
-    result.push_back({.inputs = {{x}},
-                      .attrs = {{"heads", heads},
-                                {"rotated", rotated},
-                                {"inverse", int64_t{inverse}},
-                                {"offset", offset}},
-                      .differentiate = {0}});
+  const auto sample = [](Shape x, int64_t heads, int64_t rotated, bool inverse, int64_t offset) {
+    return Sample{.inputs = {{x}},
+                  .attrs = {{"heads", heads},
+                            {"rotated", rotated},
+                            {"inverse", int64_t{inverse}},
+                            {"offset", offset}},
+                  .differentiate = {0}};
   };
-  add({2, 5, 12}, 3, 3, false, 0);
-  add({2, 7, 32}, 1, 1, true, 3);
-  add({1, 6, 96}, 6, 4, false, 0);
-  add({3, 1, 4}, 2, 1, true, 10);
-  return result;
+  return {sample({2, 5, 12}, 3, 3, false, 0), sample({2, 7, 32}, 1, 1, true, 3),
+          sample({1, 6, 96}, 6, 4, false, 0), sample({3, 1, 4}, 2, 1, true, 10)};
 }
 
 }  // namespace
 
-extern const OpDef op_rotary;
-const OpDef op_rotary{
+extern const OpDef op_rotary{
     .name = "rotary",
     .summary = "turns pairs of channels by angles that grow with the position",
     .infer = infer,

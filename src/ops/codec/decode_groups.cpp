@@ -16,8 +16,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     with_code(*args.attrs, [&](auto bits, auto zeros) {
       for_each_group(args.outputs[0].elements(), [&](int64_t group, int64_t first, int64_t count) {
         const float* range = args.inputs[1].as<float>() + 2 * group;
@@ -55,8 +54,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_decode_groups;
-const OpDef op_decode_groups{
+extern const OpDef op_decode_groups{
     .name = "decode_groups",
     .summary = "a tensor from 2 to 8 bits a number",
     .infer = infer,

@@ -14,8 +14,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const uint8_t* bits = args.inputs[0].as<uint8_t>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
       const bool above = ((bits[i / 8] >> (i % 8)) & 1u) != 0;
@@ -36,8 +35,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_decode_signs;
-const OpDef op_decode_signs{
+extern const OpDef op_decode_signs{
     .name = "decode_signs",
     .summary = "ones where a tensor was above zero",
     .infer = infer,

@@ -22,8 +22,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void reference(const KernelArgs& args) {
   const RandomStream random(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"));
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     with_code(*args.attrs, [&](auto bits, auto zeros) {
       for_each_group(args.inputs[0].elements(), [&](int64_t group, int64_t first, int64_t count) {
         std::array<float, kCodeGroup> x, dither;
@@ -62,8 +61,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_encode_groups;
-const OpDef op_encode_groups{
+extern const OpDef op_encode_groups{
     .name = "encode_groups",
     .summary = "a tensor in 2 to 8 bits a number, rounded stochastically",
     .infer = infer,

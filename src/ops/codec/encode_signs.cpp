@@ -8,15 +8,13 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("encode_signs", inputs, 1);
-  check_floating("encode_signs", "tensor", inputs[0]);
+  check_one_floating("encode_signs", inputs);
   return {{{(inputs[0].elements() + 7) / 8}, DType::u8}};
 }
 
 void reference(const KernelArgs& args) {
   const int64_t elements = args.inputs[0].elements();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     for (int64_t first = 0; first < elements; first += 8) {
       unsigned byte = 0;
@@ -32,8 +30,7 @@ std::vector<Sample> samples() { return {{.inputs = {{{5, 7}}}}, {.inputs = {{{2,
 
 }  // namespace
 
-extern const OpDef op_encode_signs;
-const OpDef op_encode_signs{
+extern const OpDef op_encode_signs{
     .name = "encode_signs",
     .summary = "where a tensor is above zero, in a bit a number",
     .infer = infer,

@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("avg_pool", inputs, 1);
-  check_floating("avg_pool", inputs[0]);
+  check_one_floating("avg_pool", inputs);
   return {{pool_geometry("avg_pool", inputs[0].shape, attrs).y(), inputs[0].dtype}};
 }
 
@@ -21,8 +20,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const PoolGeometry g = pool_geometry("avg_pool", args.inputs[0].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     const auto share = 1 / static_cast<Accumulator<T>>(g.window());
@@ -38,8 +36,7 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_avg_pool;
-const OpDef op_avg_pool{
+extern const OpDef op_avg_pool{
     .name = "avg_pool",
     .summary = "mean of each window",
     .infer = infer,
@@ -47,7 +44,6 @@ const OpDef op_avg_pool{
     .reference = reference,
     .work = pool_work,
     .samples = pool_samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -7,8 +7,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("avg_pool_backward", inputs, 1);
-  check_floating("avg_pool_backward", inputs[0]);
+  check_one_floating("avg_pool_backward", inputs);
   return {
       {pool_backward_geometry("avg_pool_backward", inputs[0].shape, attrs).x(), inputs[0].dtype}};
 }
@@ -21,15 +20,13 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_avg_pool_backward;
-const OpDef op_avg_pool_backward{
+extern const OpDef op_avg_pool_backward{
     .name = "avg_pool_backward",
     .summary = "gradient of avg_pool",
     .infer = infer,
     .reference = reference,
     .work = pool_backward_work,
     .samples = [] { return pool_backward_samples(false); },
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

@@ -33,8 +33,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const ConvGeometry g =
       conv_geometry("conv2d", args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     const T* w = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -64,8 +63,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_conv2d;
-const OpDef op_conv2d{
+extern const OpDef op_conv2d{
     .name = "conv2d",
     .summary = "2-D convolution, channels last",
     .infer = infer,

@@ -35,8 +35,7 @@ void gradient(GradientBuilder& g) {
 // Gathers over outputs for each input element, so that nothing is summed in a stored dtype.
 void reference(const KernelArgs& args) {
   const ConvGeometry g = geometry_of(args.inputs[0].type, args.inputs[1].type, *args.attrs);
-  with_float_type(args.inputs[1].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[1].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* w = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dx = args.outputs[0].as<T>();
@@ -61,8 +60,7 @@ Work work(const Signature& s) {
 
 }  // namespace
 
-extern const OpDef op_conv2d_backward_data;
-const OpDef op_conv2d_backward_data{
+extern const OpDef op_conv2d_backward_data{
     .name = "conv2d_backward_data",
     .summary = "gradient of conv2d with respect to its image",
     .infer = infer,

@@ -22,8 +22,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void reference(const KernelArgs& args) {
   const ConvGeometry g = geometry_of(args.inputs[0].type, args.inputs[1].type, *args.attrs);
-  with_float_type(args.inputs[1].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[1].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dw = args.outputs[0].as<T>();
@@ -59,8 +58,7 @@ Work work(const Signature& s) {
 
 }  // namespace
 
-extern const OpDef op_conv2d_backward_weights;
-const OpDef op_conv2d_backward_weights{
+extern const OpDef op_conv2d_backward_weights{
     .name = "conv2d_backward_weights",
     .summary = "gradient of conv2d with respect to its weights",
     .infer = infer,

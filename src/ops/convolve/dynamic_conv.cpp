@@ -4,8 +4,7 @@
 
 namespace thimble {
 
-extern const OpDef op_dynamic_conv;
-const OpDef op_dynamic_conv =
+extern const OpDef op_dynamic_conv =
     time_conv_op("a convolution over time whose kernels every position computes", false);
 
 }  // namespace thimble

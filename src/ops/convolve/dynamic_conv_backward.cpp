@@ -4,7 +4,7 @@
 
 namespace thimble {
 
-extern const OpDef op_dynamic_conv_backward;
-const OpDef op_dynamic_conv_backward = time_conv_backward_op("gradient of dynamic_conv", false);
+extern const OpDef op_dynamic_conv_backward =
+    time_conv_backward_op("gradient of dynamic_conv", false);
 
 }  // namespace thimble

@@ -7,8 +7,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("global_avg_pool", inputs, 1);
-  check_floating("global_avg_pool", inputs[0]);
+  check_one_floating("global_avg_pool", inputs);
   const Shape& x = inputs[0].shape;
   user_check(x.rank() == 4 && x[1] * x[2] > 0,
              "[global_avg_pool] wants images [N,H,W,C] with pixels, got {}", to_string(x));
@@ -24,8 +23,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Shape& shape = args.inputs[0].type.shape;
   const int64_t pixels = shape[1] * shape[2], channels = shape[3];
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t n = 0; n < shape[0]; ++n) {
@@ -47,8 +45,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_global_avg_pool;
-const OpDef op_global_avg_pool{
+extern const OpDef op_global_avg_pool{
     .name = "global_avg_pool",
     .summary = "mean over each image, per channel",
     .infer = infer,
@@ -56,7 +53,6 @@ const OpDef op_global_avg_pool{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -6,8 +6,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("global_avg_pool_backward", inputs, 1);
-  check_floating("global_avg_pool_backward", inputs[0]);
+  check_one_floating("global_avg_pool_backward", inputs);
   const Shape& dy = inputs[0].shape;
   user_check(dy.rank() == 2, "[global_avg_pool_backward] wants a gradient [N,C], got {}",
              to_string(dy));
@@ -19,8 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const Shape& shape = args.outputs[0].type.shape;
   const int64_t pixels = shape[1] * shape[2], channels = shape[3];
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dy = args.inputs[0].as<T>();
     T* dx = args.outputs[0].as<T>();
     for (int64_t n = 0; n < shape[0]; ++n) {
@@ -45,15 +43,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_global_avg_pool_backward;
-const OpDef op_global_avg_pool_backward{
+extern const OpDef op_global_avg_pool_backward{
     .name = "global_avg_pool_backward",
     .summary = "gradient of global_avg_pool",
     .infer = infer,
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

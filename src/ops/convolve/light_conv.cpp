@@ -5,8 +5,7 @@
 
 namespace thimble {
 
-extern const OpDef op_light_conv;
-const OpDef op_light_conv =
+extern const OpDef op_light_conv =
     time_conv_op("a convolution over time with softmaxed kernels that channels share", true);
 
 }  // namespace thimble

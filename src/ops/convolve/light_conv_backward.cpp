@@ -4,7 +4,6 @@
 
 namespace thimble {
 
-extern const OpDef op_light_conv_backward;
-const OpDef op_light_conv_backward = time_conv_backward_op("gradient of light_conv", true);
+extern const OpDef op_light_conv_backward = time_conv_backward_op("gradient of light_conv", true);
 
 }  // namespace thimble

@@ -10,8 +10,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("max_pool", inputs, 1);
-  check_floating("max_pool", inputs[0]);
+  check_one_floating("max_pool", inputs);
   const PoolGeometry g = pool_geometry("max_pool", inputs[0].shape, attrs);
   user_check(g.kernel_h <= 15, "[max_pool] kernel {} is beyond 15: its index would not fit a byte",
              g.kernel_h);
@@ -27,8 +26,7 @@ void gradient(GradientBuilder& g) {
 // Of equal maxima the first wins; a NaN wins over everything.
 void reference(const KernelArgs& args) {
   const PoolGeometry g = pool_geometry("max_pool", args.inputs[0].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     uint8_t* index = args.outputs[1].as<uint8_t>();
@@ -49,8 +47,7 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_max_pool;
-const OpDef op_max_pool{
+extern const OpDef op_max_pool{
     .name = "max_pool",
     .summary = "largest element of each window, and its place",
     .infer = infer,
@@ -58,7 +55,6 @@ const OpDef op_max_pool{
     .reference = reference,
     .work = pool_work,
     .samples = pool_samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

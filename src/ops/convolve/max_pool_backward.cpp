@@ -26,15 +26,13 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_max_pool_backward;
-const OpDef op_max_pool_backward{
+extern const OpDef op_max_pool_backward{
     .name = "max_pool_backward",
     .summary = "gradient of max_pool",
     .infer = infer,
     .reference = reference,
     .work = pool_backward_work,
     .samples = [] { return pool_backward_samples(true); },
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

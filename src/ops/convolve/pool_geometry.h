@@ -40,8 +40,7 @@ Attrs pool_backward_attrs(const Shape& x, const Attrs& attrs);
 template <class Takes>
 void run_pool_backward(const KernelArgs& args, const PoolGeometry& g, int64_t parts,
                        Takes&& takes) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dy = args.inputs.back().as<T>();
     T* dx = args.outputs[0].as<T>();
     const auto share = 1 / static_cast<Accumulator<T>>(parts);

@@ -17,8 +17,7 @@ void gradient(GradientBuilder& g) {
 
 }  // namespace
 
-extern const OpDef op_resample;
-const OpDef op_resample{
+extern const OpDef op_resample{
     .name = "resample",
     .summary = "images in another size: nearest, bilinear or averages",
     .infer = [](std::span<const TensorType> inputs,

@@ -9,8 +9,7 @@ namespace thimble {
 inline std::vector<TensorType> infer_resample(std::string_view op,
                                               std::span<const TensorType> inputs,
                                               const Attrs& attrs) {
-  check_inputs(op, inputs, 1);
-  check_floating(op, inputs[0]);
+  check_one_floating(op, inputs);
   resampling_of(op, attrs);
   const Shape& x = inputs[0].shape;
   const int64_t h = attrs.integer("h"), w = attrs.integer("w");
@@ -26,8 +25,7 @@ inline void run_resample(std::string_view op, const KernelArgs& args, bool backw
   const Shape& result = args.outputs[0].type.shape;
   const ResampleGeometry g =
       resample_geometry(op, args.inputs[0].type.shape, result, *args.attrs, backward);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* from = args.inputs[0].as<T>();
     T* to = args.outputs[0].as<T>();
     const auto one = [&](int64_t n, int64_t h, int64_t w, int64_t c) {

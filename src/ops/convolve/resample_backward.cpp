@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_resample_backward;
-const OpDef op_resample_backward{
+extern const OpDef op_resample_backward{
     .name = "resample_backward",
     .summary = "gradient of resample",
     .infer = [](std::span<const TensorType> inputs,

@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "ops/checks.h"
 #include "ops/pointwise/dropout_mask.h"
+#include "ops/reading.h"
 #include "ops/reference.h"
 
 namespace thimble {
@@ -130,19 +131,14 @@ void TimeConvOp<kShared>::gradient(GradientBuilder& g) {
   if (!g.wants(0) && !g.wants(1)) return;
   std::vector<ValueId> inputs = {g.input(0), g.input(1), g.upstream()};
   for (size_t i = 2; i < g.node().inputs.size(); ++i) inputs.push_back(g.input(i));
-  const std::vector<ValueId> d =
-      g.build().apply(TimeConvBackwardOp<kShared>::kName, std::move(inputs), g.attrs());
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply(TimeConvBackwardOp<kShared>::kName, std::move(inputs), g.attrs()));
 }
 
 template <bool kShared>
 void TimeConvOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);
   const TimeConvExtras extras(conv, args.inputs, 2);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* const x = args.inputs[0].as<T>();
     auto* const p = reinterpret_cast<Real*>(args.workspace);
@@ -193,8 +189,7 @@ template <bool kShared>
 void TimeConvBackwardOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);
   const TimeConvExtras extras(conv, args.inputs, 3);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T *const x = args.inputs[0].as<T>(), *const w = args.inputs[1].as<T>(),
                    *const dy = args.inputs[2].as<T>();
@@ -302,9 +297,7 @@ OpDef time_conv_op(std::string_view summary, bool shared) {
 OpDef time_conv_backward_op(std::string_view summary, bool shared) {
   OpDef op = shared ? record<TimeConvBackwardOp<true>>(summary)
                     : record<TimeConvBackwardOp<false>>(summary);
-  op.reading = [](const Attrs&, size_t input) {
-    return input == 1 ? Reading::curved : Reading::linear;
-  };
+  op.reading = reads<Reading::curved, 1>;
   op.accumulates = 3;
   return op;
 }

@@ -9,8 +9,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("upsample2d", inputs, 1);
-  check_floating("upsample2d", inputs[0]);
+  check_one_floating("upsample2d", inputs);
   const Shape& x = inputs[0].shape;
   const int64_t factor = attrs.integer("factor");
   user_check(x.rank() == 4, "[upsample2d] wants images [N,H,W,C], got {}", to_string(x));
@@ -31,8 +30,7 @@ void reference(const KernelArgs& args) {
   const Shape& shape = args.inputs[0].type.shape;
   const int64_t factor = args.attrs->integer("factor"), width = shape[2], channels = shape[3];
   const int64_t row = factor * width * channels;  // of y
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* from = args.inputs[0].as<T>();
     T* to = args.outputs[0].as<T>();
     for (int64_t line = 0; line < shape[0] * shape[1]; ++line) {
@@ -56,15 +54,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_upsample2d;
-const OpDef op_upsample2d{
+extern const OpDef op_upsample2d{
     .name = "upsample2d",
     .summary = "images enlarged by a whole factor, nearest neighbour",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

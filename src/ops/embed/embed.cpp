@@ -23,24 +23,21 @@ void gradient(GradientBuilder& g) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](int64_t rows, int64_t width, Shape tokens, Attrs attrs, double lowest = 0) {
-    result.push_back({.inputs = {{{rows, width}}, {tokens, DType::i32}},
-                      .attrs = std::move(attrs),
-                      .fills = {{}, {Fill::Kind::labels, lowest, static_cast<double>(rows)}},
-                      .differentiate = {0}});
+  const auto sample = [](int64_t rows, int64_t width, Shape tokens, Attrs attrs,
+                         double lowest = 0) {
+    return Sample{.inputs = {{{rows, width}}, {tokens, DType::i32}},
+                  .attrs = std::move(attrs),
+                  .fills = {{}, {Fill::Kind::labels, lowest, static_cast<double>(rows)}},
+                  .differentiate = {0}};
   };
-  add(11, 7, {3, 5}, {});
-  add(5, 32, {2, 9}, {{"pad", int64_t{1}}, {"scale", 5.65685}});
-  add(40, 64, {6}, {{"scale", 8.0}});
-  add(3, 16, {2, 3, 4}, {}, -1);
-  return result;
+  return {sample(11, 7, {3, 5}, {}),
+          sample(5, 32, {2, 9}, {{"pad", int64_t{1}}, {"scale", 5.65685}}),
+          sample(40, 64, {6}, {{"scale", 8.0}}), sample(3, 16, {2, 3, 4}, {}, -1)};
 }
 
 }  // namespace
 
-extern const OpDef op_embed;
-const OpDef op_embed{
+extern const OpDef op_embed{
     .name = "embed",
     .summary = "rows of a table by the numbers of tokens",
     .infer = infer,

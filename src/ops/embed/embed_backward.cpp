@@ -27,8 +27,7 @@ void reference(const KernelArgs& args) {
   const Shape& table = args.outputs[0].type.shape;
   const RowLookup lookup(table[0], table[1], *args.attrs);
   const int32_t* tokens = args.inputs[0].as<int32_t>();
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     Real* const sums = reinterpret_cast<Real*>(args.workspace);
     for (int64_t row = 0; row < lookup.rows; ++row) {
@@ -64,8 +63,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_embed_backward;
-const OpDef op_embed_backward{
+extern const OpDef op_embed_backward{
     .name = "embed_backward",
     .summary = "gradient of embed and of take_rows",
     .infer = infer,

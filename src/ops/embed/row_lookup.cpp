@@ -8,8 +8,7 @@ void look_up_rows(const KernelArgs& args) {
   const Shape& table = args.inputs[0].type.shape;
   const RowLookup lookup(table[0], table[1], *args.attrs);
   const int32_t* numbers = args.inputs[1].as<int32_t>();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto scale = static_cast<Accumulator<T>>(lookup.scale);
     for (int64_t i = 0; i < args.inputs[1].elements(); ++i) {
       const bool found = lookup.has(numbers[i]);

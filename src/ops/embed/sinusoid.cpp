@@ -26,8 +26,7 @@ void reference(const KernelArgs& args) {
   const Sinusoid s(*args.attrs);
   const int32_t* tokens = args.inputs[0].as<int32_t>();
   const int64_t steps = args.inputs[0].type.shape[1];
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < args.inputs[0].elements(); ++i) {
       for (int64_t c = 0; c < s.width; ++c) {
         const double y = tokens[i] == s.pad ? 0 : s.at(i % steps, c);
@@ -48,8 +47,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_sinusoid;
-const OpDef op_sinusoid{
+extern const OpDef op_sinusoid{
     .name = "sinusoid",
     .summary = "sinusoidal positions of tokens",
     .infer = infer,

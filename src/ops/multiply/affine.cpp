@@ -49,8 +49,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const int64_t columns = args.inputs[1].type.shape[0];
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T *x = args.inputs[0].as<T>(), *w = args.inputs[1].as<T>(),
             *bias = args.inputs[2].as<T>();
     const T* addend = args.inputs.size() == 4 ? args.inputs[3].as<T>() : nullptr;
@@ -85,8 +84,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_affine;
-const OpDef op_affine{
+extern const OpDef op_affine{
     .name = "affine",
     .summary = "matrix product with a bias per column and what is added to it",
     .infer = infer,

@@ -44,8 +44,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const MatmulGeometry g =
       matmul_geometry(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* a = args.inputs[0].as<T>();
     const T* b = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -67,29 +66,22 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape a, Shape b, bool transpose_a, bool transpose_b) {
-    result.push_back({.inputs = {{a}, {b}},
-                      .attrs = transposes(transpose_a, transpose_b),
-                      .differentiate = {0, 1}});
+  const auto sample = [](Shape a, Shape b, bool transpose_a, bool transpose_b) {
+    return Sample{.inputs = {{a}, {b}},
+                  .attrs = transposes(transpose_a, transpose_b),
+                  .differentiate = {0, 1}};
   };
-  add({5, 7}, {7, 3}, false, false);
-  add({7, 5}, {7, 3}, true, false);
-  add({5, 7}, {3, 7}, false, true);
-  add({7, 5}, {3, 7}, true, true);
-  add({64, 48}, {32, 48}, false, true);
-  add({2, 3, 4, 5}, {2, 3, 5, 6}, false, false);
-  add({3, 5, 4}, {3, 6, 5}, true, true);
-  add({2, 3, 5}, {5, 4}, false, false);
-  add({2, 3, 2, 5}, {4, 5}, false, true);
-  add({1, 1}, {1, 1}, false, false);
-  return and_added(std::move(result));
+  return and_added(
+      {sample({5, 7}, {7, 3}, false, false), sample({7, 5}, {7, 3}, true, false),
+       sample({5, 7}, {3, 7}, false, true), sample({7, 5}, {3, 7}, true, true),
+       sample({64, 48}, {32, 48}, false, true), sample({2, 3, 4, 5}, {2, 3, 5, 6}, false, false),
+       sample({3, 5, 4}, {3, 6, 5}, true, true), sample({2, 3, 5}, {5, 4}, false, false),
+       sample({2, 3, 2, 5}, {4, 5}, false, true), sample({1, 1}, {1, 1}, false, false)});
 }
 
 }  // namespace
 
-extern const OpDef op_matmul;
-const OpDef op_matmul{
+extern const OpDef op_matmul{
     .name = "matmul",
     .summary = "matrix product, batched or with one matrix for a whole batch",
     .infer = infer,

@@ -66,8 +66,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const bool relu = fuses_relu("batch_norm", *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t c = 0; c < rows.columns; ++c) {
@@ -110,8 +109,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_batch_norm;
-const OpDef op_batch_norm{
+extern const OpDef op_batch_norm{
     .name = "batch_norm",
     .summary = "normalises each channel with given statistics, scales, shifts, and may apply relu",
     .infer = infer,

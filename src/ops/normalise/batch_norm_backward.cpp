@@ -19,8 +19,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const bool relu = fuses_relu("batch_norm_backward", *args.attrs);
   const bool training = args.attrs->integer("training", 1) != 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     const T* dy = args.inputs[5].as<T>();
@@ -59,26 +58,21 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, const char* act, bool training, uint32_t accumulate) {
+  const auto sample = [](Shape x, const char* act, bool training, uint32_t accumulate) {
     const Shape channels = {x.back()};
-    result.push_back({.inputs = {{x}, {channels}, {channels}, {channels}, {channels}, {x}},
-                      .attrs = {{"act", std::string(act)}, {"training", int64_t{training}}},
-                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{x}, {channels}, {channels}, {channels}, {channels}, {x}},
+                  .attrs = {{"act", std::string(act)}, {"training", int64_t{training}}},
+                  .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({6, 7}, "none", true, 0);
-  add({2, 3, 5, 16}, "relu", true, 0);
-  add({3, 2, 3, 5}, "relu", false, 0);
-  add({6, 7}, "relu", true, 6);
-  add({4, 4, 4, 8}, "none", true, 7);
-  return result;
+  return {sample({6, 7}, "none", true, 0), sample({2, 3, 5, 16}, "relu", true, 0),
+          sample({3, 2, 3, 5}, "relu", false, 0), sample({6, 7}, "relu", true, 6),
+          sample({4, 4, 4, 8}, "none", true, 7)};
 }
 
 }  // namespace
 
-extern const OpDef op_batch_norm_backward;
-const OpDef op_batch_norm_backward{
+extern const OpDef op_batch_norm_backward{
     .name = "batch_norm_backward",
     .summary = "gradient of batch_norm and of the statistics it was given",
     .infer = infer,

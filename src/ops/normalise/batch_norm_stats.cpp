@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 // Two passes: the square of a mean never cancels against the mean of squares.
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     const double count = static_cast<double>(rows.count);
@@ -49,8 +48,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_batch_norm_stats;
-const OpDef op_batch_norm_stats{
+extern const OpDef op_batch_norm_stats{
     .name = "batch_norm_stats",
     .summary = "mean and biased variance per channel",
     .infer = infer,

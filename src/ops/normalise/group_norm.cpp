@@ -20,24 +20,13 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d = g.build().apply(
+  g.give_each(g.build().apply(
       "group_norm_backward",
-      {g.input(0), g.output(1), g.output(2), g.input(1), g.input(2), g.upstream()}, g.attrs());
-  for (size_t i = 0; i < 3; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+      {g.input(0), g.output(1), g.output(2), g.input(1), g.input(2), g.upstream()}, g.attrs()));
 }
 
 void reference(const KernelArgs& args) {
-  const GroupGeometry geometry = group_geometry("group_norm", args.inputs[0].type, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
-                     args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
-                     args.outputs[0].as<T>(), args.outputs[1].as<Real>(),
-                     args.outputs[2].as<Real>());
-  });
+  run_group_norm(args, group_geometry("group_norm", args.inputs[0].type, *args.attrs));
 }
 
 // y alone: the saved extras have no gradient.
@@ -62,8 +51,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_group_norm;
-const OpDef op_group_norm{
+extern const OpDef op_group_norm{
     .name = "group_norm",
     .summary = "normalises channel groups of each sample, scales, shifts, and may apply relu",
     .infer = infer,

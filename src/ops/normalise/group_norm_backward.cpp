@@ -20,15 +20,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 }
 
 void reference(const KernelArgs& args) {
-  const GroupGeometry geometry =
-      group_geometry("group_norm_backward", args.inputs[0].type, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
-                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(),
-                                 args.inputs[4].as<Real>(), args.inputs[5].as<T>(), args);
-  });
+  run_group_norm_backward(args,
+                          group_geometry("group_norm_backward", args.inputs[0].type, *args.attrs));
 }
 
 std::vector<Sample> samples() {
@@ -44,8 +37,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_group_norm_backward;
-const OpDef op_group_norm_backward{
+extern const OpDef op_group_norm_backward{
     .name = "group_norm_backward",
     .summary = "gradient of group_norm",
     .infer = infer,

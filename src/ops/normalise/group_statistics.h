@@ -30,12 +30,20 @@ struct GroupGeometry {
   }
 };
 
-// y may be x.
+// Each row of the last axis as a group of its own.
+inline GroupGeometry group_per_row(const Shape& x) {
+  return {x.product(0, x.rank() - 1), 1, x.back(), 1, false};
+}
+
+// (x, gamma, beta) -> (y, mean, rstd); attr epsilon (1e-5). y may be x.
 template <class T>
-void normalize_groups(const GroupGeometry& g, const T* x, const Accumulator<T>* gamma,
-                      const Accumulator<T>* beta, double epsilon, T* y, Accumulator<T>* mean,
-                      Accumulator<T>* rstd) {
+void normalize_groups(const KernelArgs& args, const GroupGeometry& g) {
   using Real = Accumulator<T>;
+  const T* const x = args.inputs[0].as<T>();
+  const Real *const gamma = args.inputs[1].as<Real>(), *const beta = args.inputs[2].as<Real>();
+  const double epsilon = args.attrs->real("epsilon", 1e-5);
+  T* const y = args.outputs[0].as<T>();
+  Real *const mean = args.outputs[1].as<Real>(), *const rstd = args.outputs[2].as<Real>();
   for (int64_t n = 0; n < g.batch; ++n) {
     for (int64_t group = 0; group < g.groups; ++group) {
       const int64_t k = n * g.groups + group;
@@ -57,13 +65,15 @@ void normalize_groups(const GroupGeometry& g, const T* x, const Accumulator<T>* 
   }
 }
 
-// The gradient of normalize_groups; outputs of `args` are (dx, dgamma, dbeta). dx may be dy. The
-// mask of a relu is computed again from x; beta is read for nothing else and may be null without.
+// (x, mean, rstd, gamma [, beta], dy) -> (dx, dgamma, dbeta). dx may be dy. The mask of a relu is
+// computed again from x; beta is read for nothing else and there is none without.
 template <class T>
-void normalize_groups_backward(const GroupGeometry& g, const T* x, const Accumulator<T>* mean,
-                               const Accumulator<T>* rstd, const Accumulator<T>* gamma,
-                               const Accumulator<T>* beta, const T* dy, const KernelArgs& args) {
+void normalize_groups_backward(const KernelArgs& args, const GroupGeometry& g) {
   using Real = Accumulator<T>;
+  const T *const x = args.inputs[0].as<T>(), *const dy = args.inputs.back().as<T>();
+  const Real *const mean = args.inputs[1].as<Real>(), *const rstd = args.inputs[2].as<Real>();
+  const Real* const gamma = args.inputs[3].as<Real>();
+  const Real* const beta = g.relu ? args.inputs[4].as<Real>() : nullptr;
   const auto normalized = [&](int64_t k, int64_t at) { return (widen(x[at]) - mean[k]) * rstd[k]; };
   const auto masked = [&](int64_t k, int64_t at, int64_t c) {
     const bool off = g.relu && normalized(k, at) * gamma[c] + beta[c] <= 0;
@@ -101,6 +111,16 @@ void normalize_groups_backward(const GroupGeometry& g, const T* x, const Accumul
       });
     }
   }
+}
+
+inline void run_group_norm(const KernelArgs& args, const GroupGeometry& g) {
+  with_float_type(args.inputs[0].type.dtype,
+                  [&]<class T>(TypeTag<T>) { normalize_groups<T>(args, g); });
+}
+
+inline void run_group_norm_backward(const KernelArgs& args, const GroupGeometry& g) {
+  with_float_type(args.inputs[0].type.dtype,
+                  [&]<class T>(TypeTag<T>) { normalize_groups_backward<T>(args, g); });
 }
 
 }  // namespace thimble

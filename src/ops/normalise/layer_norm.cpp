@@ -20,24 +20,12 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d = g.build().apply(
-      "layer_norm_backward", {g.input(0), g.output(1), g.output(2), g.input(1), g.upstream()});
-  for (size_t i = 0; i < 3; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply("layer_norm_backward",
+                              {g.input(0), g.output(1), g.output(2), g.input(1), g.upstream()}));
 }
 
 void reference(const KernelArgs& args) {
-  const Rows rows = rows_of(args.inputs[0].type.shape);
-  const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    normalize_groups(geometry, args.inputs[0].as<const T>(), args.inputs[1].as<const Real>(),
-                     args.inputs[2].as<const Real>(), args.attrs->real("epsilon", 1e-5),
-                     args.outputs[0].as<T>(), args.outputs[1].as<Real>(),
-                     args.outputs[2].as<Real>());
-  });
+  run_group_norm(args, group_per_row(args.inputs[0].type.shape));
 }
 
 // y alone: the saved extras have no gradient.
@@ -59,8 +47,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_layer_norm;
-const OpDef op_layer_norm{
+extern const OpDef op_layer_norm{
     .name = "layer_norm",
     .summary = "normalises each row of the last axis, scales and shifts",
     .infer = infer,

@@ -18,37 +18,23 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void reference(const KernelArgs& args) {
-  const Rows rows = rows_of(args.inputs[0].type.shape);
-  const GroupGeometry geometry = {rows.count, 1, rows.columns, 1, false};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Real = Accumulator<T>;
-    normalize_groups_backward<T>(geometry, args.inputs[0].as<T>(), args.inputs[1].as<Real>(),
-                                 args.inputs[2].as<Real>(), args.inputs[3].as<Real>(), nullptr,
-                                 args.inputs[4].as<T>(), args);
-  });
+  run_group_norm_backward(args, group_per_row(args.inputs[0].type.shape));
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, uint32_t accumulate) {
+  const auto sample = [](Shape x, uint32_t accumulate) {
     const Shape rows = {rows_of(x).count}, channels = {x.back()};
-    result.push_back({.inputs = {{x}, {rows}, {rows}, {channels}, {x}},
-                      .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{x}, {rows}, {rows}, {channels}, {x}},
+                  .fills = {{}, {}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({5, 7}, 0);
-  add({2, 3, 32}, 0);
-  add({33}, 0);
-  add({5, 7}, 6);
-  add({6, 16}, 7);
-  return result;
+  return {sample({5, 7}, 0), sample({2, 3, 32}, 0), sample({33}, 0), sample({5, 7}, 6),
+          sample({6, 16}, 7)};
 }
 
 }  // namespace
 
-extern const OpDef op_layer_norm_backward;
-const OpDef op_layer_norm_backward{
+extern const OpDef op_layer_norm_backward{
     .name = "layer_norm_backward",
     .summary = "gradient of layer_norm",
     .infer = infer,

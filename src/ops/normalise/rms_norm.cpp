@@ -19,18 +19,14 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d =
-      g.build().apply("rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()});
-  for (size_t i = 0; i < 2; ++i) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(
+      g.build().apply("rms_norm_backward", {g.input(0), g.output(1), g.input(1), g.upstream()}));
 }
 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const double epsilon = args.attrs->real("epsilon", 1e-5);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* x = args.inputs[0].as<T>() + r * rows.columns;
@@ -64,8 +60,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_rms_norm;
-const OpDef op_rms_norm{
+extern const OpDef op_rms_norm{
     .name = "rms_norm",
     .summary = "divides each row of the last axis by its root mean square and scales",
     .infer = infer,

@@ -1,4 +1,5 @@
 // rms_norm_backward(x [...,C], rstd [rows], gamma [C], dy) -> (dx, dgamma).
+#include "ops/reading.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/work.h"
 
@@ -17,8 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     const Real* rstd = args.inputs[1].as<Real>();
@@ -50,24 +50,18 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, uint32_t accumulate) {
-    result.push_back({.inputs = {{x}, {{rows_of(x).count}}, {{x.back()}}, {x}},
-                      .fills = {{}, {Fill::Kind::uniform, 0.5, 2}},
-                      .accumulate = accumulate});
+  const auto sample = [](Shape x, uint32_t accumulate) {
+    return Sample{.inputs = {{x}, {{rows_of(x).count}}, {{x.back()}}, {x}},
+                  .fills = {{}, {Fill::Kind::uniform, 0.5, 2}},
+                  .accumulate = accumulate};
   };
-  add({5, 7}, 0);
-  add({2, 3, 32}, 0);
-  add({33}, 0);
-  add({5, 7}, 2);
-  add({6, 16}, 3);
-  return result;
+  return {sample({5, 7}, 0), sample({2, 3, 32}, 0), sample({33}, 0), sample({5, 7}, 2),
+          sample({6, 16}, 3)};
 }
 
 }  // namespace
 
-extern const OpDef op_rms_norm_backward;
-const OpDef op_rms_norm_backward{
+extern const OpDef op_rms_norm_backward{
     .name = "rms_norm_backward",
     .summary = "gradient of rms_norm",
     .infer = infer,
@@ -75,8 +69,7 @@ const OpDef op_rms_norm_backward{
     .work = flops_per_input<10>,
     .samples = samples,
     .in_place = {{0, 3}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 1>,
     .accumulates = 3,
 };
 

@@ -26,8 +26,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const double momentum = args.attrs->real("momentum", 0.1);
   const double count = static_cast<double>(args.attrs->integer("count"));
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const auto move = [&](size_t which, double correction) {
       const Real towards = static_cast<Real>(momentum * correction);
@@ -64,8 +63,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_running_stats_update;
-const OpDef op_running_stats_update{
+extern const OpDef op_running_stats_update{
     .name = "running_stats_update",
     .summary = "moves running statistics towards those of a batch",
     .infer = infer,

@@ -15,8 +15,7 @@ void gradient(GradientBuilder& g) {
 
 }  // namespace
 
-extern const OpDef op_add;
-const OpDef op_add =
+extern const OpDef op_add =
     binary_op<"add">("sum of two tensors", gradient, [](auto a, auto b) { return a + b; });
 
 }  // namespace thimble

@@ -30,8 +30,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const Activation act = activation_of("bias_act", *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     const T* bias = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -60,8 +59,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_bias_act;
-const OpDef op_bias_act{
+extern const OpDef op_bias_act{
     .name = "bias_act",
     .summary = "adds a bias per channel and applies an activation",
     .infer = infer,

@@ -20,8 +20,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const Activation act = activation_of("bias_act_backward", *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dy = args.inputs[0].as<T>();
     const T* y = args.inputs.size() > 1 ? args.inputs[1].as<T>() : nullptr;
     T* dx = args.outputs[0].as<T>();
@@ -53,8 +52,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_bias_act_backward;
-const OpDef op_bias_act_backward{
+extern const OpDef op_bias_act_backward{
     .name = "bias_act_backward",
     .summary = "gradient of bias_act, from its result",
     .infer = infer,

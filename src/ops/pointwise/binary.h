@@ -21,8 +21,7 @@ void run_binary(const KernelArgs& args, Combine combine) {
   const Shape& shape = args.outputs[0].type.shape;
   const std::array<Strides, 2> strides = {broadcast_strides(args.inputs[0].type.shape, shape),
                                           broadcast_strides(args.inputs[1].type.shape, shape)};
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* a = args.inputs[0].as<T>();
     const T* b = args.inputs[1].as<T>();
     T* y = args.outputs[0].as<T>();

@@ -23,10 +23,8 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  with_any_type(args.inputs[0].type.dtype, [&](auto from) {
-    with_float_type(args.outputs[0].type.dtype, [&](auto to) {
-      using From = typename decltype(from)::type;
-      using To = typename decltype(to)::type;
+  with_any_type(args.inputs[0].type.dtype, [&]<class From>(TypeTag<From>) {
+    with_float_type(args.outputs[0].type.dtype, [&]<class To>(TypeTag<To>) {
       const From* x = args.inputs[0].as<From>();
       To* y = args.outputs[0].as<To>();
       for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -53,15 +51,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_cast;
-const OpDef op_cast{
+extern const OpDef op_cast{
     .name = "cast",
     .summary = "the same elements in another dtype",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .casts = true,
     .accumulates = 1,
 };

@@ -15,8 +15,7 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -35,15 +34,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_copy;
-const OpDef op_copy{
+extern const OpDef op_copy{
     .name = "copy",
     .summary = "the same tensor at other bytes",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .in_place = {{0, 0}},
     .accumulates = 1,
 };

@@ -1,5 +1,6 @@
 // div(a, b) -> y = a / b, broadcast like numpy.
 #include "ops/pointwise/binary.h"
+#include "ops/reading.h"
 
 namespace thimble {
 namespace {
@@ -28,15 +29,12 @@ OpDef definition() {
   OpDef op = binary_op<"div">("quotient of two tensors, element by element", gradient,
                               [](auto a, auto b) { return a / b; });
   op.samples = samples;
-  op.reading = [](const Attrs&, size_t input) {
-    return input == 1 ? Reading::curved : Reading::linear;
-  };
+  op.reading = reads<Reading::curved, 1>;
   return op;
 }
 
 }  // namespace
 
-extern const OpDef op_div;
-const OpDef op_div = definition();
+extern const OpDef op_div = definition();
 
 }  // namespace thimble

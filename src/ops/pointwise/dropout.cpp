@@ -31,8 +31,7 @@ void reference(const KernelArgs& args) {
   const double p = args.attrs->real("p");
   const DropoutMask mask(args.inputs[1].as<int64_t>(), args.attrs->integer("stream"), p);
   const int64_t elements = args.outputs[0].elements();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const Accumulator<T> scale = static_cast<Accumulator<T>>(1 / (1 - p));
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
@@ -46,23 +45,18 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, double p, int64_t stream) {
-    result.push_back({.inputs = {{x}, {{3}, DType::i64}},
-                      .attrs = {{"p", p}, {"stream", stream}},
-                      .fills = {{}, {Fill::Kind::labels, 0, 1000}},
-                      .differentiate = {0}});
+  const auto sample = [](Shape x, double p, int64_t stream) {
+    return Sample{.inputs = {{x}, {{3}, DType::i64}},
+                  .attrs = {{"p", p}, {"stream", stream}},
+                  .fills = {{}, {Fill::Kind::labels, 0, 1000}},
+                  .differentiate = {0}};
   };
-  add({5, 7}, 0.5, 1);
-  add({2, 3, 4, 5}, 0.1, 77);
-  add({3}, 0, 2);
-  return result;
+  return {sample({5, 7}, 0.5, 1), sample({2, 3, 4, 5}, 0.1, 77), sample({3}, 0, 2)};
 }
 
 }  // namespace
 
-extern const OpDef op_dropout;
-const OpDef op_dropout{
+extern const OpDef op_dropout{
     .name = "dropout",
     .summary = "zeroes elements at random, with a mask that can be computed again",
     .infer = infer,

@@ -13,8 +13,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void reference(const KernelArgs& args) {
   const double value = args.attrs->real("value");
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     T* y = args.outputs[0].as<T>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) y[i] = static_cast<T>(value);
   });
@@ -32,14 +31,12 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_fill;
-const OpDef op_fill{
+extern const OpDef op_fill{
     .name = "fill",
     .summary = "a tensor of one number",
     .infer = infer,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

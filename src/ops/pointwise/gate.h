@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "ops/pointwise/unary.h"
+#include "ops/reading.h"
 
 namespace thimble {
 
@@ -115,10 +116,6 @@ inline void give_argument_gradient(GradientBuilder& g, std::string_view backward
   g.give(0, g.build().op(backward, {g.input(0), g.upstream()}, g.attrs()));
 }
 
-inline Reading argument_reading(const Attrs&, size_t input) {
-  return input == 0 ? Reading::curved : Reading::linear;
-}
-
 // The whole record of y = gate(x), of the gate that kGateOf(op, attrs) names; its gradient is the op
 // NAME_backward.
 template <FixedName kName, int kFlopsPerElement, auto kGateOf>
@@ -163,7 +160,7 @@ OpDef gate_backward_op(std::string_view summary, std::vector<Sample> (*samples)(
           .work = flops_per_output<kFlopsPerElement>,
           .samples = samples,
           .in_place = {{0, 1}, {0, 0}},
-          .reading = argument_reading,
+          .reading = reads<Reading::curved, 0>,
           .accumulates = 1};
 }
 

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_gelu;
-const OpDef op_gelu = gate_op<"gelu", 16, gelu_of>("Gaussian error linear unit", [] {
+extern const OpDef op_gelu = gate_op<"gelu", 16, gelu_of>("Gaussian error linear unit", [] {
   return of_both_gelus([](const Attrs& attrs) { return unary_samples(attrs); });
 });
 

@@ -18,8 +18,7 @@ void gradient(GradientBuilder& g) { give_argument_gradient(g, "glu_backward"); }
 void reference(const KernelArgs& args) {
   const Gate gate = gate_of("glu", *args.attrs);
   const Rows rows = rows_of(args.outputs[0].type.shape);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -42,8 +41,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_glu;
-const OpDef op_glu{
+extern const OpDef op_glu{
     .name = "glu",
     .summary = "one half of a tensor, gated by the other",
     .infer = infer,

@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const Gate gate = gate_of("glu_backward", *args.attrs);
   const Rows rows = rows_of(args.inputs[1].type.shape);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dx = args.outputs[0].as<T>();
@@ -44,8 +43,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_glu_backward;
-const OpDef op_glu_backward{
+extern const OpDef op_glu_backward{
     .name = "glu_backward",
     .summary = "gradient of glu",
     .infer = infer,
@@ -53,7 +51,7 @@ const OpDef op_glu_backward{
     .work = flops_per_output<15>,
     .samples = samples,
     .in_place = {{0, 0}},
-    .reading = argument_reading,
+    .reading = reads<Reading::curved, 0>,
     .accumulates = 1,
 };
 

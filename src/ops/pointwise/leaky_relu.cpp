@@ -22,8 +22,7 @@ std::vector<Sample> samples() { return unary_samples({{"slope", 0.1}}); }
 
 }  // namespace
 
-extern const OpDef op_leaky_relu;
-const OpDef op_leaky_relu{
+extern const OpDef op_leaky_relu{
     .name = "leaky_relu",
     .summary = "rectifier that lets negative values leak",
     .infer = infer,
@@ -31,7 +30,6 @@ const OpDef op_leaky_relu{
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .in_place = {{0, 0}},
 };
 

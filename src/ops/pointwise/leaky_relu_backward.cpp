@@ -1,6 +1,7 @@
 // leaky_relu_backward(y, dy) -> dx = y > 0 ? dy : slope * dy; attr slope (default 0.01). The sign
 // of y is that of x.
 #include "ops/pointwise/unary.h"
+#include "ops/reading.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -24,18 +25,15 @@ std::vector<Sample> samples() { return unary_backward_samples({}, {{"slope", 0.1
 
 }  // namespace
 
-extern const OpDef op_leaky_relu_backward;
-const OpDef op_leaky_relu_backward{
+extern const OpDef op_leaky_relu_backward{
     .name = "leaky_relu_backward",
     .summary = "gradient of leaky_relu",
     .infer = infer,
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .in_place = {{0, 1}, {0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 0 ? Reading::sign : Reading::linear; },
+    .reading = reads<Reading::sign, 0>,
     .accumulates = 1,
 };
 

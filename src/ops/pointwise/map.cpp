@@ -43,8 +43,7 @@ std::vector<Sample> map_samples(bool backward) {
   return and_added(std::move(result));
 }
 
-extern const OpDef op_map;
-const OpDef op_map{
+extern const OpDef op_map{
     .name = "map",
     .summary = "a function of each element",
     .infer = infer,

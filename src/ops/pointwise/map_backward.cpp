@@ -22,8 +22,7 @@ void reference(const KernelArgs& args) {
 
 }  // namespace
 
-extern const OpDef op_map_backward;
-const OpDef op_map_backward{
+extern const OpDef op_map_backward{
     .name = "map_backward",
     .summary = "gradient of map, from its argument",
     .infer = infer,
@@ -31,7 +30,7 @@ const OpDef op_map_backward{
     .work = flops_per_output<10>,
     .samples = [] { return map_samples(true); },
     .in_place = {{0, 1}, {0, 0}},
-    .reading = argument_reading,
+    .reading = reads<Reading::curved, 0>,
     .accumulates = 1,
 };
 

@@ -25,8 +25,7 @@ void reference(const KernelArgs& args) {
   const float* mean = args.inputs[1].as<float>();
   const float* inv_std = args.inputs[2].as<float>();
   const int64_t channels = args.inputs[0].type.shape[3];
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     T* y = args.outputs[0].as<T>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
       const int64_t c = i % channels;
@@ -48,15 +47,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_normalize_image;
-const OpDef op_normalize_image{
+extern const OpDef op_normalize_image{
     .name = "normalize_image",
     .summary = "bytes to numbers, shifted and scaled per channel",
     .infer = infer,
     .reference = reference,
     .work = flops_per_output<2>,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_relu;
-const OpDef op_relu = [] {
+extern const OpDef op_relu = [] {
   OpDef op = unary_op<"relu", 1>("rectifier", [](auto x) { return x < 0 ? 0 : x; });
   op.nonnegative = [](const Attrs&) { return true; };
   return op;

@@ -22,8 +22,7 @@ std::vector<Sample> samples() { return and_added(unary_samples({{"factor", -0.75
 
 }  // namespace
 
-extern const OpDef op_scale;
-const OpDef op_scale{
+extern const OpDef op_scale{
     .name = "scale",
     .summary = "product with a number",
     .infer = infer,
@@ -31,7 +30,6 @@ const OpDef op_scale{
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .in_place = {{0, 0}},
     .accumulates = 1,
 };

@@ -14,8 +14,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto factor = static_cast<Accumulator<T>>(*args.inputs[1].as<float>());
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
       store(args.outputs[0].as<T>(), i, factor * widen(args.inputs[0].as<T>()[i]),
@@ -32,8 +31,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_scale_by;
-const OpDef op_scale_by{
+extern const OpDef op_scale_by{
     .name = "scale_by",
     .summary = "product with a number that the step computes",
     .infer = infer,

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_sigmoid;
-const OpDef op_sigmoid =
+extern const OpDef op_sigmoid =
     unary_op<"sigmoid", 12>("logistic function", [](auto x) { return 1 / (1 + std::exp(-x)); });
 
 }  // namespace thimble

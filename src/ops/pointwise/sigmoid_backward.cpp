@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_sigmoid_backward;
-const OpDef op_sigmoid_backward = unary_backward_op<"sigmoid_backward", 3, Reading::curved>(
+extern const OpDef op_sigmoid_backward = unary_backward_op<"sigmoid_backward", 3, Reading::curved>(
     "gradient of sigmoid",
     [] {
       return unary_backward_samples({Fill::Kind::uniform, 0, 1});

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_silu;
-const OpDef op_silu =
+extern const OpDef op_silu =
     gate_op<"silu", 13, silu_of>("sigmoid linear unit (swish)", [] { return unary_samples(); });
 
 }  // namespace thimble

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_silu_backward;
-const OpDef op_silu_backward = gate_backward_op<"silu_backward", 15, silu_of>(
+extern const OpDef op_silu_backward = gate_backward_op<"silu_backward", 15, silu_of>(
     "gradient of silu", [] { return unary_backward_samples({}); });
 
 }  // namespace thimble

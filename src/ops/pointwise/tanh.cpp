@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_tanh;
-const OpDef op_tanh =
+extern const OpDef op_tanh =
     unary_op<"tanh", 12>("hyperbolic tangent", [](auto x) { return std::tanh(x); });
 
 }  // namespace thimble

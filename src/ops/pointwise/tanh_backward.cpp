@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const OpDef op_tanh_backward;
-const OpDef op_tanh_backward = unary_backward_op<"tanh_backward", 3, Reading::curved>(
+extern const OpDef op_tanh_backward = unary_backward_op<"tanh_backward", 3, Reading::curved>(
     "gradient of tanh",
     [] {
       return unary_backward_samples({Fill::Kind::uniform, -1, 1});

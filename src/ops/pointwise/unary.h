@@ -6,6 +6,7 @@
 
 #include "graph/builder.h"
 #include "ops/fixed_name.h"
+#include "ops/reading.h"
 #include "ops/samples.h"
 #include "ops/shape/strided.h"
 #include "ops/work.h"
@@ -14,8 +15,7 @@ namespace thimble {
 
 inline std::vector<TensorType> infer_unary(std::string_view op,
                                            std::span<const TensorType> inputs) {
-  check_inputs(op, inputs, 1);
-  check_floating(op, inputs[0]);
+  check_one_floating(op, inputs);
   return {inputs[0]};
 }
 
@@ -34,8 +34,7 @@ inline void give_unary_gradient(GradientBuilder& g, std::string_view backward) {
 // y = map(x), per element; y may be x.
 template <class Map>
 void run_unary(const KernelArgs& args, Map map) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -47,8 +46,7 @@ void run_unary(const KernelArgs& args, Map map) {
 // dx = map(y, dy), per element; dx may be y or dy.
 template <class Map>
 void run_unary_backward(const KernelArgs& args, Map map) {
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* y = args.inputs[0].as<T>();
     const T* dy = args.inputs[1].as<T>();
     T* dx = args.outputs[0].as<T>();
@@ -96,17 +94,16 @@ OpDef unary_op(std::string_view summary, Map) {
 // unary_backward_samples makes them.
 template <FixedName kName, int kFlopsPerElement, Reading kReading, class Map>
 OpDef unary_backward_op(std::string_view summary, std::vector<Sample> (*samples)(), Map) {
-  return {
-      .name = kName.view(),
-      .summary = summary,
-      .infer = [](std::span<const TensorType> inputs,
-                  const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
-      .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
-      .work = flops_per_output<kFlopsPerElement>,
-      .samples = samples,
-      .in_place = {{0, 1}, {0, 0}},
-      .reading = [](const Attrs&, size_t input) { return input == 0 ? kReading : Reading::linear; },
-      .accumulates = 1};
+  return {.name = kName.view(),
+          .summary = summary,
+          .infer = [](std::span<const TensorType> inputs,
+                      const Attrs&) { return infer_unary_backward(kName.view(), inputs); },
+          .reference = [](const KernelArgs& args) { run_unary_backward(args, Map()); },
+          .work = flops_per_output<kFlopsPerElement>,
+          .samples = samples,
+          .in_place = {{0, 1}, {0, 0}},
+          .reading = reads<kReading, 0>,
+          .accumulates = 1};
 }
 
 }  // namespace thimble

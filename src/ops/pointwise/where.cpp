@@ -35,8 +35,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const WhereMask mask(args);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* a = args.inputs[1].as<T>();
     const T* b = args.inputs.size() > 2 ? args.inputs[2].as<T>() : nullptr;
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -66,8 +65,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_where;
-const OpDef op_where{
+extern const OpDef op_where{
     .name = "where",
     .summary = "one of two tensors, or zero, by a mask",
     .infer = infer,

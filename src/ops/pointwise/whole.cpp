@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     int32_t* y = args.outputs[0].as<int32_t>();
     for (int64_t i = 0; i < args.outputs[0].elements(); ++i) {
@@ -40,14 +39,12 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_whole;
-const OpDef op_whole{
+extern const OpDef op_whole{
     .name = "whole",
     .summary = "the nearest whole numbers, in i32",
     .infer = infer,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

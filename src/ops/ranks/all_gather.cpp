@@ -37,8 +37,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_all_gather;
-const OpDef op_all_gather{
+extern const OpDef op_all_gather{
     .name = "all_gather",
     .summary = "the parts of all ranks, for all of them",
     .infer = infer,

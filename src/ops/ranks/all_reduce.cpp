@@ -6,8 +6,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("all_reduce", inputs, 1);
-  check_floating("all_reduce", "tensor", inputs[0]);
+  check_one_floating("all_reduce", inputs);
   check_parts("all_reduce", inputs[0], part_geometry(inputs[0].elements(), attrs));
   return {inputs[0]};
 }
@@ -15,8 +14,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PartGeometry g = part_geometry(args.inputs[0].elements(), *args.attrs);
   RanksOf ranks(args, g.ranks);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_all(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
             args.workspace, sum_in_order<T>);
   });
@@ -40,8 +38,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_all_reduce;
-const OpDef op_all_reduce{
+extern const OpDef op_all_reduce{
     .name = "all_reduce",
     .summary = "sum over the ranks, for all of them",
     .infer = infer,

@@ -27,8 +27,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_broadcast;
-const OpDef op_broadcast{
+extern const OpDef op_broadcast{
     .name = "broadcast",
     .summary = "what one rank has, for all of them",
     .infer = infer,

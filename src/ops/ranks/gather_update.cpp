@@ -22,8 +22,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_gather_update;
-const OpDef op_gather_update{
+extern const OpDef op_gather_update{
     .name = "gather_update",
     .summary = "a weight made anew of the parts of all ranks",
     .infer = infer,

@@ -15,8 +15,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PartGeometry g = part_geometry(args.inputs[0].elements(), *args.attrs);
   const int rank = RanksOf(args, g.ranks)->rank();
-  with_any_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const int64_t held = g.held(rank, 0, g.part);
     if (held > 0)
       std::copy_n(args.inputs[0].as<T>() + g.begin(rank), held, args.outputs[0].as<T>());
@@ -31,14 +30,12 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_own_part;
-const OpDef op_own_part{
+extern const OpDef op_own_part{
     .name = "own_part",
     .summary = "this rank's part of a tensor",
     .infer = infer,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

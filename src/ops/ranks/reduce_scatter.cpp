@@ -10,8 +10,7 @@ PartGeometry geometry(const TensorType& x, const Attrs& attrs) {
 }
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("reduce_scatter", inputs, 1);
-  check_floating("reduce_scatter", "tensor", inputs[0]);
+  check_one_floating("reduce_scatter", inputs);
   const PartGeometry g = geometry(inputs[0], attrs);
   check_parts("reduce_scatter", inputs[0], g);
   return {{{g.part}, inputs[0].dtype}};
@@ -20,8 +19,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const PartGeometry g = geometry(args.inputs[0].type, *args.attrs);
   RanksOf ranks(args, g.ranks);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_own_part(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
                  Padding::zeros, args.workspace, sum_in_order<T>);
   });
@@ -41,8 +39,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_reduce_scatter;
-const OpDef op_reduce_scatter{
+extern const OpDef op_reduce_scatter{
     .name = "reduce_scatter",
     .summary = "sum over the ranks, a part for each of them",
     .infer = infer,

@@ -23,8 +23,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_carry;
-const OpDef op_carry{
+extern const OpDef op_carry{
     .name = "carry",
     .summary = "what one step hands to the next",
     .infer = infer,

@@ -3,7 +3,7 @@
 //   gates = (sigmoid i, sigmoid f, tanh g, sigmoid o) of x w_x^T + h w_h^T + bias
 //   c' = f c + i g,  h' = o tanh(c')
 // The activated gates are saved for the gradient.
-#include "graph/builder.h"
+#include "ops/recurrent/lstm_gradient.h"
 #include "ops/recurrent/lstm_step.h"
 
 namespace thimble {
@@ -18,26 +18,14 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 }
 
 void gradient(GradientBuilder& g) {
-  Builder& build = g.build();
-  const auto upstream = [&](size_t k) {
-    return g.upstream(k).valid() ? g.upstream(k) : build.constant(0, build.type(g.output(k)));
-  };
-  const ValueId dh = upstream(0), dc = upstream(1);
-  const std::vector<ValueId> d = build.apply("lstm_cell_backward",
-                                             {g.input(0), g.input(1), g.input(2), g.input(3),
-                                              g.input(4), g.output(2), g.output(1), dh, dc},
-                                             {{"needs_dx", int64_t{g.wants(0)}}});
-  for (size_t i = 1; i < 6; ++i) {
-    if (g.wants(i)) g.give(i, d[i - 1]);
-  }
-  if (g.wants(0)) g.give(0, d[5]);
+  const ValueId dh = upstream_or_zeros(g, 0), dc = upstream_or_zeros(g, 1);
+  give_lstm_gradients(g, "lstm_cell_backward", std::array{g.output(2), g.output(1), dh, dc});
 }
 
 void reference(const KernelArgs& args) {
   const LstmGeometry g = {args.inputs[0].type.shape[0], args.inputs[0].type.shape[1],
                           args.inputs[1].type.shape[1]};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
     const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
     lstm_step<T>(g, {in(3), in(4), in(5)}, in(0), in(1), in(2), out(0), out(1), out(2));
@@ -56,12 +44,7 @@ ValueId two_steps(Builder& build, std::span<const ValueId> in) {
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const LstmGeometry& g : kLstmCases) {
-    result.push_back({.inputs = {{{g.batch, g.inputs}},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {{g.gate_rows()}}},
+    result.push_back({.inputs = lstm_inputs(g, {g.batch, g.inputs}, {{g.gate_rows()}}),
                       .differentiate = {0, 1, 2, 3, 4, 5},
                       .build = two_steps});
   }
@@ -72,8 +55,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_cell;
-const OpDef op_lstm_cell{
+extern const OpDef op_lstm_cell{
     .name = "lstm_cell",
     .summary = "one step of a long short-term memory layer",
     .infer = infer,

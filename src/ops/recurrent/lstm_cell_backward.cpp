@@ -1,5 +1,6 @@
 // lstm_cell_backward(x, h, c, w_x, w_h, gates, c', dh', dc')
 //   -> (dh, dc, dw_x, dw_h, dbias [, dx]); attr needs_dx (1: the last output exists).
+#include "ops/reading.h"
 #include "ops/recurrent/lstm_step.h"
 #include "ops/samples.h"
 
@@ -46,8 +47,7 @@ void gates_backward(const LstmGeometry& g, const KernelArgs& args, Accumulator<T
 void reference(const KernelArgs& args) {
   const LstmGeometry g = {args.inputs[0].type.shape[0], args.inputs[0].type.shape[1],
                           args.inputs[1].type.shape[1]};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     Real* d_gates = reinterpret_cast<Real*>(args.workspace);
     gates_backward<T>(g, args, d_gates);
@@ -85,15 +85,8 @@ Work work(const Signature& s) {
 std::vector<Sample> samples() {
   std::vector<Sample> result;
   for (const LstmGeometry& g : kLstmCases) {
-    result.push_back({.inputs = {{{g.batch, g.inputs}},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {g.gates()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {g.state()}},
+    result.push_back({.inputs = lstm_inputs(g, {g.batch, g.inputs},
+                                            {g.gates(), g.state(), g.state(), g.state()}),
                       .attrs = {{"needs_dx", int64_t{1}}},
                       .fills = {{}, {}, {}, {}, {}, {Fill::Kind::uniform, 0.1, 0.9}}});
   }
@@ -105,8 +98,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_cell_backward;
-const OpDef op_lstm_cell_backward{
+extern const OpDef op_lstm_cell_backward{
     .name = "lstm_cell_backward",
     .summary = "gradient of lstm_cell",
     .infer = infer,
@@ -116,10 +108,7 @@ const OpDef op_lstm_cell_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, 7}, {1, 8}},
-    .reading =
-        [](const Attrs&, size_t input) {
-          return input == 5 || input == 6 ? Reading::curved : Reading::linear;
-        },
+    .reading = reads<Reading::curved, 5, 6>,
     .accumulates = 0x3f,
 };
 

@@ -35,6 +35,15 @@ inline LstmGeometry lstm_geometry(std::string_view op, std::span<const TensorTyp
   return g;
 }
 
+// What samples of both ops and their gradients read: (x, h, c, w_x, w_h), and `rest` behind them.
+inline std::vector<TensorType> lstm_inputs(const LstmGeometry& g, const Shape& x,
+                                           std::initializer_list<Shape> rest) {
+  std::vector<TensorType> types = {
+      {x}, {g.state()}, {g.state()}, {{g.gate_rows(), g.inputs}}, {{g.gate_rows(), g.hidden}}};
+  for (const Shape& shape : rest) types.push_back({shape});
+  return types;
+}
+
 // The cases both ops are checked on: [B, I, H], odd and even.
 inline constexpr std::array<LstmGeometry, 4> kLstmCases = {
     {{2, 3, 5}, {3, 5, 4}, {1, 1, 1}, {8, 16, 16}}};

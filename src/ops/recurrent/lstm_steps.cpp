@@ -5,7 +5,7 @@
 // gates and cs are saved for the gradient.
 #include <algorithm>
 
-#include "graph/builder.h"
+#include "ops/recurrent/lstm_gradient.h"
 #include "ops/recurrent/lstm_step.h"
 
 namespace thimble {
@@ -27,27 +27,16 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 
 // What arrives at hs is named only where there is something: it is as large as hs.
 void gradient(GradientBuilder& g) {
-  Builder& build = g.build();
-  const auto upstream = [&](size_t k) {
-    return g.upstream(k).valid() ? g.upstream(k) : build.constant(0, build.type(g.output(k)));
-  };
-  std::vector<ValueId> inputs = {g.input(0),       g.input(1),       g.input(2),    g.input(3),
-                                 g.input(4),       g.output(kGates), g.output(kCs), g.output(kHs),
-                                 upstream(kLastH), upstream(kLastC)};
-  if (g.upstream(kHs).valid()) inputs.push_back(g.upstream(kHs));
-  const std::vector<ValueId> d =
-      build.apply("lstm_steps_backward", std::move(inputs), {{"needs_dx", int64_t{g.wants(0)}}});
-  for (size_t i = 1; i < 6; ++i) {
-    if (g.wants(i)) g.give(i, d[i - 1]);
-  }
-  if (g.wants(0)) g.give(0, d[5]);
+  std::vector<ValueId> rest = {g.output(kGates), g.output(kCs), g.output(kHs),
+                               upstream_or_zeros(g, kLastH), upstream_or_zeros(g, kLastC)};
+  if (g.upstream(kHs).valid()) rest.push_back(g.upstream(kHs));
+  give_lstm_gradients(g, "lstm_steps_backward", rest);
 }
 
 void reference(const KernelArgs& args) {
   const LstmStepsGeometry g =
       lstm_steps_geometry(args.inputs[0].type.shape, args.inputs[1].type.shape);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };
     const auto out = [&](size_t k) { return args.outputs[k].as<T>(); };
     const int64_t states = g.batch * g.hidden;
@@ -80,12 +69,7 @@ std::vector<Sample> samples() {
   std::vector<Sample> result;
   const Fill weights = {Fill::Kind::uniform, -0.5, 0.5};  // so that no step amplifies rounding
   for (const LstmStepsGeometry& g : kLstmStepsCases) {
-    result.push_back({.inputs = {{g.all_inputs()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {{g.gate_rows()}}},
+    result.push_back({.inputs = lstm_inputs(g, g.all_inputs(), {{g.gate_rows()}}),
                       .fills = {{}, {}, {}, weights, weights, {}},
                       .differentiate = {0, 1, 2, 3, 4, 5}});
   }
@@ -98,8 +82,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_steps;
-const OpDef op_lstm_steps{
+extern const OpDef op_lstm_steps{
     .name = "lstm_steps",
     .summary = "consecutive steps of a long short-term memory layer",
     .infer = infer,

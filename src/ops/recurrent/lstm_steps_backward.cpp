@@ -3,6 +3,7 @@
 // From the last step to the first. Without dhs, nothing arrives at the states between the steps.
 // The gradients of the gates are rounded to the dtype of the weights, for products with them; what
 // goes from step to step is not.
+#include "ops/reading.h"
 #include "ops/recurrent/lstm_step.h"
 #include "ops/samples.h"
 
@@ -117,8 +118,7 @@ class Backward {
 };
 
 void reference(const KernelArgs& args) {
-  with_float_type(args.inputs[0].type.dtype,
-                  [&](auto tag) { Backward<typename decltype(tag)::type>(args).run(); });
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) { Backward<T>(args).run(); });
 }
 
 Work work(const Signature& s) {
@@ -133,17 +133,9 @@ std::vector<Sample> samples() {
   const Fill weights = {Fill::Kind::uniform, -0.5, 0.5};  // so that no step amplifies rounding
   const Fill gates = {Fill::Kind::uniform, 0.1, 0.9};
   for (const LstmStepsGeometry& g : kLstmStepsCases) {
-    result.push_back({.inputs = {{g.all_inputs()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {{g.gate_rows(), g.inputs}},
-                                 {{g.gate_rows(), g.hidden}},
-                                 {g.all_gates()},
-                                 {g.all_states()},
-                                 {g.all_states()},
-                                 {g.state()},
-                                 {g.state()},
-                                 {g.all_states()}},
+    result.push_back({.inputs = lstm_inputs(g, g.all_inputs(),
+                                            {g.all_gates(), g.all_states(), g.all_states(),
+                                             g.state(), g.state(), g.all_states()}),
                       .attrs = {{"needs_dx", int64_t{1}}},
                       .fills = {{}, {}, {}, weights, weights, gates}});
   }
@@ -163,8 +155,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_lstm_steps_backward;
-const OpDef op_lstm_steps_backward{
+extern const OpDef op_lstm_steps_backward{
     .name = "lstm_steps_backward",
     .summary = "gradient of lstm_steps",
     .infer = infer,
@@ -174,10 +165,7 @@ const OpDef op_lstm_steps_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, kLastDh}, {1, kLastDc}},
-    .reading =
-        [](const Attrs&, size_t input) {
-          return input == kGates || input == kCs ? Reading::curved : Reading::linear;
-        },
+    .reading = reads<Reading::curved, kGates, kCs>,
     .accumulates = 0x3f,
 };
 

@@ -18,8 +18,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const int32_t* labels = args.inputs[1].as<int32_t>();
   int64_t correct = 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* row = args.inputs[0].as<T>() + r * rows.columns;
       int64_t best = 0;
@@ -42,8 +41,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_count_correct;
-const OpDef op_count_correct{
+extern const OpDef op_count_correct{
     .name = "count_correct",
     .summary = "number of rows whose largest logit is at their label",
     .infer = infer,

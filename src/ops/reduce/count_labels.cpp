@@ -32,8 +32,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_count_labels;
-const OpDef op_count_labels{
+extern const OpDef op_count_labels{
     .name = "count_labels",
     .summary = "number of labels that are not ignored",
     .infer = infer,

@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 void reference(const KernelArgs& args) {
   int64_t count = 0;
   for (const TensorRef& input : args.inputs) {
-    with_float_type(input.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_float_type(input.type.dtype, [&]<class T>(TypeTag<T>) {
       const T* x = input.as<T>();
       for (int64_t i = 0; i < input.elements(); ++i) count += !std::isfinite(widen(x[i]));
     });
@@ -34,8 +33,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_count_nonfinite;
-const OpDef op_count_nonfinite{
+extern const OpDef op_count_nonfinite{
     .name = "count_nonfinite",
     .summary = "number of elements that are infinite or NaN",
     .infer = infer,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/checks.h"
+#include "ops/reading.h"
 #include "ops/reference.h"
 
 namespace thimble {
@@ -34,9 +35,7 @@ inline void check_channels(std::string_view op, std::string_view what, const Ten
 
 // How gradients of normalisations (x, mean, deviation or variance, ...) read their inputs. x counts
 // as linear: its square comes in divided by the numbers that share the statistics.
-inline Reading norm_reading(const Attrs&, size_t input) {
-  return input == 1 || input == 2 ? Reading::exact : Reading::linear;
-}
+inline constexpr auto norm_reading = reads<Reading::exact, 1, 2>;
 
 // Scales and shifts of normalisations: as few as statistics, and of their dtype.
 inline void check_scales(std::string_view op, std::string_view what, const TensorType& got,

@@ -41,8 +41,7 @@ Walk walk_of(const Shape& x, const Attrs& attrs) {
 }
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("reduce", inputs, 1);
-  check_floating("reduce", inputs[0]);
+  check_one_floating("reduce", inputs);
   const Shape& x = inputs[0].shape;
   const Walk walk = walk_of(x, attrs);
   user_check(kind_of(attrs) == Kind::sum || walk.reduced.elements() > 0,
@@ -83,8 +82,7 @@ void reference(const KernelArgs& args) {
   const Kind kind = kind_of(*args.attrs);
   const Walk walk = walk_of(shape, *args.attrs);
   const std::array<Strides, 1> strides = {row_major(shape)};
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for_each_element(walk.kept, strides, [&](int64_t at, const std::array<int64_t, 1>& base) {
@@ -121,8 +119,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_reduce;
-const OpDef op_reduce{
+extern const OpDef op_reduce{
     .name = "reduce",
     .summary = "sum, mean or maximum over axes",
     .infer = infer,
@@ -130,7 +127,6 @@ const OpDef op_reduce{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

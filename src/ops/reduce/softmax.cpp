@@ -25,8 +25,7 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const bool log = args.attrs->integer("log", 0) != 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* x = args.inputs[0].as<T>() + r * rows.columns;
@@ -58,8 +57,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_softmax;
-const OpDef op_softmax{
+extern const OpDef op_softmax{
     .name = "softmax",
     .summary = "softmax over the last axis, or its logarithm",
     .infer = infer,

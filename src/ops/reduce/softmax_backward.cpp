@@ -2,6 +2,7 @@
 // log (0; 1: y is the logarithm, and dx = dy - exp(y) * sum(dy)).
 #include <cmath>
 
+#include "ops/reading.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
 #include "ops/work.h"
@@ -19,8 +20,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const bool log = args.attrs->integer("log", 0) != 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t r = 0; r < rows.count; ++r) {
       const T* y = args.inputs[0].as<T>() + r * rows.columns;
       const T* dy = args.inputs[1].as<T>() + r * rows.columns;
@@ -52,8 +52,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_softmax_backward;
-const OpDef op_softmax_backward{
+extern const OpDef op_softmax_backward{
     .name = "softmax_backward",
     .summary = "gradient of softmax, from its result",
     .infer = infer,
@@ -61,8 +60,7 @@ const OpDef op_softmax_backward{
     .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 1}, {0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input == 0 ? Reading::curved : Reading::linear; },
+    .reading = reads<Reading::curved, 0>,
 };
 
 }  // namespace thimble

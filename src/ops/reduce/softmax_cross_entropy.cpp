@@ -40,8 +40,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const CrossEntropy settings(rows.columns, *args.attrs);
   const int32_t* labels = args.inputs[1].as<int32_t>();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     double loss = 0;
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -97,8 +96,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_softmax_cross_entropy;
-const OpDef op_softmax_cross_entropy{
+extern const OpDef op_softmax_cross_entropy{
     .name = "softmax_cross_entropy",
     .summary = "cross-entropy of softmax(logits) against labels, with smoothing and ignored rows",
     .infer = infer,

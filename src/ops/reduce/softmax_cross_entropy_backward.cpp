@@ -3,6 +3,7 @@
 //   dlogits = upstream * normalizer * (exp(logits - lse) - target), 0 in rows that do not count
 #include <cmath>
 
+#include "ops/reading.h"
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
@@ -26,8 +27,7 @@ void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const CrossEntropy settings(rows.columns, *args.attrs);
   const int32_t* labels = args.inputs[2].as<int32_t>();
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const Real scale = *args.inputs[3].as<Real>() * *args.inputs[4].as<Real>();
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -44,24 +44,20 @@ void reference(const KernelArgs& args) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
-    result.push_back({.inputs = {{{rows, classes}}, {{rows}}, {{rows}, DType::i32}, {{1}}, {{1}}},
-                      .attrs = std::move(attrs),
-                      .fills = {{},
-                                {Fill::Kind::uniform, 1, 3},
-                                {Fill::Kind::labels, lowest, static_cast<double>(classes)}}});
+  const auto sample = [](int64_t rows, int64_t classes, double lowest, Attrs attrs) {
+    return Sample{.inputs = {{{rows, classes}}, {{rows}}, {{rows}, DType::i32}, {{1}}, {{1}}},
+                  .attrs = std::move(attrs),
+                  .fills = {{},
+                            {Fill::Kind::uniform, 1, 3},
+                            {Fill::Kind::labels, lowest, static_cast<double>(classes)}}};
   };
-  add(6, 7, 0, {});
-  add(5, 10, -1, {{"label_smoothing", 0.1}});
-  add(9, 33, 0, {{"label_smoothing", 0.3}, {"ignore_index", int64_t{4}}});
-  return result;
+  return {sample(6, 7, 0, {}), sample(5, 10, -1, {{"label_smoothing", 0.1}}),
+          sample(9, 33, 0, {{"label_smoothing", 0.3}, {"ignore_index", int64_t{4}}})};
 }
 
 }  // namespace
 
-extern const OpDef op_softmax_cross_entropy_backward;
-const OpDef op_softmax_cross_entropy_backward{
+extern const OpDef op_softmax_cross_entropy_backward{
     .name = "softmax_cross_entropy_backward",
     .summary = "gradient of softmax_cross_entropy",
     .infer = infer,
@@ -69,8 +65,7 @@ const OpDef op_softmax_cross_entropy_backward{
     .work = flops_per_input<4>,
     .samples = samples,
     .in_place = {{0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input <= 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 0, 1>,
 };
 
 }  // namespace thimble

@@ -8,15 +8,13 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) {
-  check_inputs("sum_of_squares", inputs, 1);
-  check_floating("sum_of_squares", "tensor", inputs[0]);
+  check_one_floating("sum_of_squares", inputs);
   return {{{1}, DType::f32}};
 }
 
 void reference(const KernelArgs& args) {
   double sum = 0;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t i = 0; i < args.inputs[0].elements(); ++i) {
       const double x = static_cast<double>(args.inputs[0].as<T>()[i]);
       sum += x * x;
@@ -32,8 +30,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_sum_of_squares;
-const OpDef op_sum_of_squares{
+extern const OpDef op_sum_of_squares{
     .name = "sum_of_squares",
     .summary = "the squared norm of a tensor",
     .infer = infer,

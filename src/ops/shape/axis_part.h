@@ -19,4 +19,12 @@ inline AxisPart axis_part(const Shape& whole, const Shape& part, const Attrs& at
           attrs.integer("begin") * inner};
 }
 
+// Of slice, and of slice_backward.
+inline Attrs slice_attrs(int64_t axis, int64_t begin, int64_t end) {
+  return {{"axis", axis}, {"begin", begin}, {"end", end}};
+}
+inline Attrs padding_attrs(int64_t axis, int64_t begin, int64_t extent) {
+  return {{"axis", axis}, {"begin", begin}, {"extent", extent}};
+}
+
 }  // namespace thimble

@@ -5,8 +5,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("broadcast_to", inputs, 1);
-  check_floating("broadcast_to", inputs[0]);
+  check_one_floating("broadcast_to", inputs);
   const Shape shape{std::span<const int64_t>(attrs.integers("shape"))};
   user_check(broadcast(inputs[0].shape, shape, "broadcast_to") == shape,
              "[broadcast_to] {} does not repeat to {}", to_string(inputs[0].shape),
@@ -19,16 +18,7 @@ void gradient(GradientBuilder& g) {
 }
 
 void reference(const KernelArgs& args) {
-  const Shape& shape = args.outputs[0].type.shape;
-  const std::array<Strides, 1> strides = {broadcast_strides(args.inputs[0].type.shape, shape)};
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* x = args.inputs[0].as<T>();
-    T* y = args.outputs[0].as<T>();
-    for_each_element(shape, strides, [&](int64_t at, const std::array<int64_t, 1>& from) {
-      move_element(y, at, x[from[0]], args.adds_into(0));
-    });
-  });
+  move_strided(args, broadcast_strides(args.inputs[0].type.shape, args.outputs[0].type.shape));
 }
 
 std::vector<Sample> samples() {
@@ -44,15 +34,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_broadcast_to;
-const OpDef op_broadcast_to{
+extern const OpDef op_broadcast_to{
     .name = "broadcast_to",
     .summary = "a tensor repeated along axes",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

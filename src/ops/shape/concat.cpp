@@ -1,5 +1,6 @@
 // concat(x0, x1, ...) -> y: the inputs behind each other along one axis, any dtype; attr axis.
 #include "graph/builder.h"
+#include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -25,8 +26,7 @@ void gradient(GradientBuilder& g) {
   for (size_t i = 0; i < g.node().inputs.size(); ++i) {
     const int64_t end = begin + g.build().shape(g.input(i))[static_cast<int>(axis)];
     if (g.wants(i)) {
-      g.give(i, g.build().op("slice", {g.upstream()},
-                             {{"axis", axis}, {"begin", begin}, {"end", end}}));
+      g.give(i, g.build().op("slice", {g.upstream()}, slice_attrs(axis, begin, end)));
     }
     begin = end;
   }
@@ -36,8 +36,7 @@ void reference(const KernelArgs& args) {
   const Shape& shape = args.outputs[0].type.shape;
   const int axis = axis_of("concat", *args.attrs, shape);
   const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     T* y = args.outputs[0].as<T>();
     int64_t begin = 0;
     for (const TensorRef& input : args.inputs) {
@@ -66,15 +65,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_concat;
-const OpDef op_concat{
+extern const OpDef op_concat{
     .name = "concat",
     .summary = "tensors behind each other along one axis",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -1,8 +1,7 @@
 // reshape(x) -> y: the same elements under another shape; attr shape (integer list). A view.
-#include <cstring>
-
 #include "graph/builder.h"
 #include "ops/reference.h"
+#include "ops/shape/view.h"
 
 namespace thimble {
 namespace {
@@ -22,13 +21,6 @@ void gradient(GradientBuilder& g) {
   g.give(0, g.build().op("reshape", {g.upstream()}, {{"shape", dims}}));
 }
 
-// Copies where a caller did not make the view share its bytes.
-void reference(const KernelArgs& args) {
-  if (args.outputs[0].data == args.inputs[0].data) return;
-  std::memcpy(args.outputs[0].data, args.inputs[0].data,
-              static_cast<size_t>(args.outputs[0].type.bytes().count));
-}
-
 std::vector<Sample> samples() {
   using List = std::vector<int64_t>;
   return {
@@ -40,15 +32,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_reshape;
-const OpDef op_reshape{
+extern const OpDef op_reshape{
     .name = "reshape",
     .summary = "the same elements under another shape",
     .infer = infer,
     .gradient = gradient,
-    .reference = reference,
+    .reference = copy_view,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .view = true,
 };
 

@@ -20,16 +20,14 @@ void gradient(GradientBuilder& g) {
   if (!g.wants(0)) return;
   const int64_t axis = g.attrs().integer("axis");
   const int64_t extent = g.build().shape(g.input(0))[static_cast<int>(axis)];
-  g.give(0,
-         g.build().op("slice_backward", {g.upstream()},
-                      {{"axis", axis}, {"begin", g.attrs().integer("begin")}, {"extent", extent}}));
+  const Attrs attrs = padding_attrs(axis, g.attrs().integer("begin"), extent);
+  g.give(0, g.build().op("slice_backward", {g.upstream()}, attrs));
 }
 
 void reference(const KernelArgs& args) {
   const AxisPart rows =
       axis_part(args.inputs[0].type.shape, args.outputs[0].type.shape, *args.attrs);
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t o = 0; o < rows.outer; ++o) {
@@ -48,24 +46,20 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  const auto part = [](int64_t axis, int64_t begin, int64_t end) {
-    return Attrs{{"axis", axis}, {"begin", begin}, {"end", end}};
-  };
   return {
-      {.inputs = {{{6, 5}}}, .attrs = part(0, 2, 5), .differentiate = {0}},
-      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 0, 4), .differentiate = {0}},
-      {.inputs = {{{2, 3, 8}}}, .attrs = part(2, 7, 8), .differentiate = {0}},
+      {.inputs = {{{6, 5}}}, .attrs = slice_attrs(0, 2, 5), .differentiate = {0}},
+      {.inputs = {{{2, 7, 3}}}, .attrs = slice_attrs(1, 0, 4), .differentiate = {0}},
+      {.inputs = {{{2, 3, 8}}}, .attrs = slice_attrs(2, 7, 8), .differentiate = {0}},
       {.inputs = {{{4, 9}, DType::i32}},
-       .attrs = part(1, 3, 4),
+       .attrs = slice_attrs(1, 3, 4),
        .fills = {{Fill::Kind::labels, 0, 1000}}},
-      {.inputs = {{{2, 7, 3}}}, .attrs = part(1, 2, 7), .accumulate = 1},
+      {.inputs = {{{2, 7, 3}}}, .attrs = slice_attrs(1, 2, 7), .accumulate = 1},
   };
 }
 
 }  // namespace
 
-extern const OpDef op_slice;
-const OpDef op_slice{
+extern const OpDef op_slice{
     .name = "slice",
     .summary = "a part of one axis",
     .infer = infer,
@@ -73,7 +67,6 @@ const OpDef op_slice{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

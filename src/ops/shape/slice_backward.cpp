@@ -8,8 +8,7 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("slice_backward", inputs, 1);
-  check_floating("slice_backward", inputs[0]);
+  check_one_floating("slice_backward", inputs);
   const Shape& dy = inputs[0].shape;
   const int axis = axis_of("slice_backward", attrs, dy);
   const int64_t begin = attrs.integer("begin"), extent = attrs.integer("extent");
@@ -23,15 +22,13 @@ void gradient(GradientBuilder& g) {
   if (!g.wants(0)) return;
   const int64_t axis = g.attrs().integer("axis"), begin = g.attrs().integer("begin");
   const int64_t end = begin + g.build().shape(g.input(0))[static_cast<int>(axis)];
-  g.give(0,
-         g.build().op("slice", {g.upstream()}, {{"axis", axis}, {"begin", begin}, {"end", end}}));
+  g.give(0, g.build().op("slice", {g.upstream()}, slice_attrs(axis, begin, end)));
 }
 
 void reference(const KernelArgs& args) {
   const AxisPart rows =
       axis_part(args.outputs[0].type.shape, args.inputs[0].type.shape, *args.attrs);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dy = args.inputs[0].as<T>();
     T* dx = args.outputs[0].as<T>();
     if (!args.adds_into(0)) {
@@ -54,21 +51,17 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  const auto part = [](int64_t axis, int64_t begin, int64_t extent) {
-    return Attrs{{"axis", axis}, {"begin", begin}, {"extent", extent}};
-  };
   return {
-      {.inputs = {{{3, 5}}}, .attrs = part(0, 2, 6), .differentiate = {0}},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 0, 7), .differentiate = {0}},
-      {.inputs = {{{2, 3, 1}}}, .attrs = part(2, 7, 8)},
-      {.inputs = {{{2, 4, 3}}}, .attrs = part(1, 3, 7), .accumulate = 1},
+      {.inputs = {{{3, 5}}}, .attrs = padding_attrs(0, 2, 6), .differentiate = {0}},
+      {.inputs = {{{2, 4, 3}}}, .attrs = padding_attrs(1, 0, 7), .differentiate = {0}},
+      {.inputs = {{{2, 3, 1}}}, .attrs = padding_attrs(2, 7, 8)},
+      {.inputs = {{{2, 4, 3}}}, .attrs = padding_attrs(1, 3, 7), .accumulate = 1},
   };
 }
 
 }  // namespace
 
-extern const OpDef op_slice_backward;
-const OpDef op_slice_backward{
+extern const OpDef op_slice_backward{
     .name = "slice_backward",
     .summary = "a part of an axis, zeros around it: slice's gradient, and padding",
     .infer = infer,
@@ -76,7 +69,6 @@ const OpDef op_slice_backward{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

@@ -82,6 +82,17 @@ void move_element(T* to, int64_t at, T value, bool add) {
   }
 }
 
+// The plain kernel of ops whose element `at` is the input's at offsets by `strides`.
+inline void move_strided(const KernelArgs& args, const Strides& strides) {
+  with_any_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
+    const T* x = args.inputs[0].as<T>();
+    T* y = args.outputs[0].as<T>();
+    for_each_element<1>(args.outputs[0].type.shape, {strides}, [&](int64_t at, const auto& from) {
+      move_element(y, at, x[from[0]], args.adds_into(0));
+    });
+  });
+}
+
 inline void check_floating(std::string_view op, const TensorType& type) {
   user_check(is_floating(type.dtype), "[{}] wants a floating tensor, got {}", op, to_string(type));
 }

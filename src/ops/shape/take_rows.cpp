@@ -22,21 +22,17 @@ void gradient(GradientBuilder& g) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape x, int64_t count) {
-    result.push_back({.inputs = {{x}, {{count}, DType::i32}},
-                      .fills = {{}, {Fill::Kind::labels, -1, static_cast<double>(x[0])}},
-                      .differentiate = {0}});
+  const auto sample = [](Shape x, int64_t count) {
+    return Sample{.inputs = {{x}, {{count}, DType::i32}},
+                  .fills = {{}, {Fill::Kind::labels, -1, static_cast<double>(x[0])}},
+                  .differentiate = {0}};
   };
-  add({9, 5}, 4);
-  add({3, 32}, 17);
-  return result;
+  return {sample({9, 5}, 4), sample({3, 32}, 17)};
 }
 
 }  // namespace
 
-extern const OpDef op_take_rows;
-const OpDef op_take_rows{
+extern const OpDef op_take_rows{
     .name = "take_rows",
     .summary = "rows of a matrix by their numbers",
     .infer = infer,

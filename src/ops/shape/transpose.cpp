@@ -35,17 +35,9 @@ void gradient(GradientBuilder& g) {
 void reference(const KernelArgs& args) {
   const std::vector<int64_t>& perm = args.attrs->integers("perm");
   const Strides own = row_major(args.inputs[0].type.shape);
-  std::array<Strides, 1> strides{};
-  for (size_t k = 0; k < perm.size(); ++k) strides[0][k] = own[static_cast<size_t>(perm[k])];
-  with_any_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* x = args.inputs[0].as<T>();
-    T* y = args.outputs[0].as<T>();
-    const Shape& shape = args.outputs[0].type.shape;
-    for_each_element(shape, strides, [&](int64_t at, const std::array<int64_t, 1>& from) {
-      move_element(y, at, x[from[0]], args.adds_into(0));
-    });
-  });
+  Strides strides{};
+  for (size_t k = 0; k < perm.size(); ++k) strides[k] = own[static_cast<size_t>(perm[k])];
+  move_strided(args, strides);
 }
 
 std::vector<Sample> samples() {
@@ -63,15 +55,13 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_transpose;
-const OpDef op_transpose{
+extern const OpDef op_transpose{
     .name = "transpose",
     .summary = "axes in another order",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .accumulates = 1,
 };
 

@@ -21,8 +21,7 @@ void gradient(GradientBuilder& g) {
 
 void reference(const KernelArgs& args) {
   const int64_t elements = args.outputs[0].elements();
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* next = args.inputs[0].as<T>() + *args.inputs[1].as<int64_t>();
     T* dense = args.outputs[0].as<T>();
     for (int64_t i = 0; i < elements; ++i) dense[i] = T{};
@@ -37,25 +36,20 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](std::vector<int64_t> shape, int64_t total, double first) {
+  const auto sample = [](std::vector<int64_t> shape, int64_t total, double first) {
     const int64_t mask = bitmap_bytes(Shape(shape).elements());
-    result.push_back({.inputs = {{{total}}, {{1}, DType::i64}, {{mask}, DType::u8}},
-                      .attrs = {{"shape", std::move(shape)}},
-                      .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
-                      .differentiate = {0}});
+    return Sample{.inputs = {{{total}}, {{1}, DType::i64}, {{mask}, DType::u8}},
+                  .attrs = {{"shape", std::move(shape)}},
+                  .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
+                  .differentiate = {0}};
   };
-  add({3, 7}, 25, 2);
-  add({4, 3, 3, 5}, 200, 0);
-  add({16, 16}, 300, 44);
-  add({1}, 5, 4);
-  return result;
+  return {sample({3, 7}, 25, 2), sample({4, 3, 3, 5}, 200, 0), sample({16, 16}, 300, 44),
+          sample({1}, 5, 4)};
 }
 
 }  // namespace
 
-extern const OpDef op_expand;
-const OpDef op_expand{
+extern const OpDef op_expand{
     .name = "expand",
     .summary = "a sparse weight in full, for those who read it",
     .infer = infer,
@@ -63,7 +57,6 @@ const OpDef op_expand{
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
 };
 
 }  // namespace thimble

@@ -18,8 +18,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void reference(const KernelArgs& args) {
   const bool adds = args.adds_into(0);
-  with_float_type(args.outputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.outputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dense = args.inputs[0].as<T>();
     T* pool = args.outputs[0].as<T>();
     if (!adds) {
@@ -39,32 +38,26 @@ Work work(const Signature& s) {
 }
 
 std::vector<Sample> samples() {
-  std::vector<Sample> result;
-  const auto add = [&](Shape dense, int64_t total, double first, uint32_t accumulate) {
+  const auto sample = [](Shape dense, int64_t total, double first, uint32_t accumulate) {
     const int64_t mask = bitmap_bytes(dense.elements());
-    result.push_back({.inputs = {{dense}, {{1}, DType::i64}, {{mask}, DType::u8}},
-                      .attrs = {{"total", total}},
-                      .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
-                      .accumulate = accumulate});
+    return Sample{.inputs = {{dense}, {{1}, DType::i64}, {{mask}, DType::u8}},
+                  .attrs = {{"total", total}},
+                  .fills = {{}, {Fill::Kind::labels, first, first + 1}, {Fill::Kind::bytes}},
+                  .accumulate = accumulate};
   };
-  add({3, 7}, 25, 2, 0);
-  add({4, 3, 3, 5}, 200, 0, 1);
-  add({16, 16}, 300, 44, 1);
-  add({1}, 5, 4, 0);
-  return result;
+  return {sample({3, 7}, 25, 2, 0), sample({4, 3, 3, 5}, 200, 0, 1), sample({16, 16}, 300, 44, 1),
+          sample({1}, 5, 4, 0)};
 }
 
 }  // namespace
 
-extern const OpDef op_gather;
-const OpDef op_gather{
+extern const OpDef op_gather{
     .name = "gather",
     .summary = "gradient of expand: what belongs to the nonzeros of a sparse weight",
     .infer = infer,
     .reference = reference,
     .work = work,
     .samples = samples,
-    .recompute = Recompute::cheap,
     .packs = true,
     .accumulates = 1,
 };

@@ -26,8 +26,7 @@ void reference(const KernelArgs& args) {
   const float factor = factor_of(args, kOwnInputs);
   if (factor == 0) return;
   const RandomStream random(args.inputs[5].as<int64_t>(), args.attrs->integer("stream"));
-  with_float_type(args.inputs[2].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[2].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* dense = args.inputs[2].as<T>();
     StateBlock share = {};
     const int64_t first = *args.inputs[3].as<int64_t>();
@@ -78,8 +77,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_gather_fold_8bit;
-const OpDef op_gather_fold_8bit{
+extern const OpDef op_gather_fold_8bit{
     .name = "gather_fold_8bit",
     .summary = "adds the gradient of a sparse weight into the pool's momentum in 8 bits",
     .infer = infer,

@@ -155,8 +155,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_adafactor_update;
-const OpDef op_adafactor_update{
+extern const OpDef op_adafactor_update{
     .name = kName,
     .summary = "one step of Adafactor, second moments factored into rows and columns",
     .infer = infer,

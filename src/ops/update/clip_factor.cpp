@@ -48,8 +48,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_clip_factor;
-const OpDef op_clip_factor{
+extern const OpDef op_clip_factor{
     .name = "clip_factor",
     .summary = "what brings a norm down to a given one",
     .infer = infer,

@@ -27,8 +27,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_gradient_factor;
-const OpDef op_gradient_factor{
+extern const OpDef op_gradient_factor{
     .name = "gradient_factor",
     .summary = "one over the loss scale, or 0 where gradients overflowed",
     .infer = infer,

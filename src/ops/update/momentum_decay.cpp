@@ -33,8 +33,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_momentum_decay;
-const OpDef op_momentum_decay{
+extern const OpDef op_momentum_decay{
     .name = "momentum_decay",
     .summary = "what heavy-ball SGD keeps of its momentum, and the pull of weight decay",
     .infer = infer,

@@ -17,8 +17,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 void reference(const KernelArgs& args) {
   const float momentum = static_cast<float>(args.attrs->real("momentum"));
   const float decay = static_cast<float>(args.attrs->real("weight_decay", 0));
-  with_float_type(args.inputs[2].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[2].type.dtype, [&]<class T>(TypeTag<T>) {
     for_each_block(args.inputs[2].elements(), [&](int64_t block, int64_t first, int64_t count) {
       const uint8_t* codes = args.inputs[0].as<uint8_t>() + first;
       const float scale = momentum * args.inputs[1].as<float>()[block];
@@ -57,8 +56,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_momentum_decay_8bit;
-const OpDef op_momentum_decay_8bit{
+extern const OpDef op_momentum_decay_8bit{
     .name = "momentum_decay_8bit",
     .summary = "what heavy-ball SGD keeps of a momentum in 8 bits, and the pull of weight decay",
     .infer = infer,

@@ -21,8 +21,7 @@ void reference(const KernelArgs& args) {
   const float factor = factor_of(args, kOwnInputs);
   if (factor == 0) return;
   const RandomStream random(args.inputs[3].as<int64_t>(), args.attrs->integer("stream"));
-  with_float_type(args.inputs[2].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[2].type.dtype, [&]<class T>(TypeTag<T>) {
     for_each_block(args.inputs[2].elements(), [&](int64_t block, int64_t first, int64_t count) {
       StateBlock share;
       for (int64_t i = 0; i < count; ++i) {
@@ -53,8 +52,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_momentum_fold_8bit;
-const OpDef op_momentum_fold_8bit{
+extern const OpDef op_momentum_fold_8bit{
     .name = "momentum_fold_8bit",
     .summary = "adds a gradient into a momentum in 8 bits",
     .infer = infer,

@@ -67,8 +67,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_update;
-const OpDef op_update{
+extern const OpDef op_update{
     .name = "update",
     .summary = "one step of an optimizer",
     .infer = infer,

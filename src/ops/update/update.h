@@ -121,12 +121,11 @@ class UpdateElements {
 
   void write(size_t output, int64_t i, Real value) const {
     const TensorRef& to = args_.outputs[output];
-    with_float_type(to.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    with_float_type(to.type.dtype, [&]<class T>(TypeTag<T>) {
       if constexpr (sizeof(T) == 2) {
         if (stochastic_) {
-          to.as<T>()[i] = round_stochastically(static_cast<float>(value),
-                                               key_.word(static_cast<int>(output), i), tag);
+          to.as<T>()[i] = round_stochastically(
+              static_cast<float>(value), key_.word(static_cast<int>(output), i), TypeTag<T>{});
           return;
         }
       }
@@ -140,10 +139,8 @@ class UpdateElements {
 
  private:
   static Real read(const TensorRef& from, int64_t i) {
-    return with_float_type(from.type.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      return static_cast<Real>(from.as<T>()[i]);
-    });
+    return with_float_type(from.type.dtype,
+                           [&]<class T>(TypeTag<T>) { return static_cast<Real>(from.as<T>()[i]); });
   }
 
   const KernelArgs& args_;

@@ -158,8 +158,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_update_8bit;
-const OpDef op_update_8bit{
+extern const OpDef op_update_8bit{
     .name = "update_8bit",
     .summary = "one step of an optimizer, state in 8 bits",
     .infer = infer,

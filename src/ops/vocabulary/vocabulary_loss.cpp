@@ -23,12 +23,9 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
-  const std::vector<ValueId> d =
-      g.build().apply("vocabulary_loss_backward",
-                      {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()}, g.attrs());
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (g.wants(i)) g.give(i, d[i]);
-  }
+  g.give_each(g.build().apply("vocabulary_loss_backward",
+                              {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()},
+                              g.attrs()));
 }
 
 // The logits of a row.
@@ -39,8 +36,7 @@ Bytes reference_workspace(const Signature& s) {
 void reference(const KernelArgs& args) {
   const Vocabulary v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
   const CrossEntropy settings(v.classes, *args.attrs);
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     VocabularySums sums;
     for (int64_t r = 0; r < v.rows; ++r) {
@@ -76,8 +72,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_vocabulary_loss;
-const OpDef op_vocabulary_loss{
+extern const OpDef op_vocabulary_loss{
     .name = "vocabulary_loss",
     .summary = "projection onto a vocabulary and its cross-entropy, a few rows at a time",
     .infer = infer,

@@ -6,6 +6,7 @@
 //   dlogits = upstream * normalizer * (softmax(logits) - target), 0 in rows that do not count
 //   dweight += dlogits' h, dh = dlogits weight
 // Rows of dh are written behind the last use of the same rows of h.
+#include "ops/reading.h"
 #include "ops/vocabulary/vocabulary.h"
 
 namespace thimble {
@@ -34,8 +35,7 @@ void reference(const KernelArgs& args) {
   const CrossEntropy settings(v.classes, *args.attrs);
   const int32_t* targets = args.inputs[2].as<int32_t>();
   const bool takes_over = args.outputs.size() > 2;
-  with_float_type(args.inputs[0].type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* const weight = args.inputs[1].as<T>();
     const Real scale = *args.inputs[3].as<Real>() * *args.inputs[4].as<Real>();
@@ -89,8 +89,7 @@ std::vector<Sample> samples() {
 
 }  // namespace
 
-extern const OpDef op_vocabulary_loss_backward;
-const OpDef op_vocabulary_loss_backward{
+extern const OpDef op_vocabulary_loss_backward{
     .name = "vocabulary_loss_backward",
     .summary = "gradient of vocabulary_loss, and what it makes",
     .infer = infer,
@@ -100,8 +99,7 @@ const OpDef op_vocabulary_loss_backward{
     .samples = samples,
     .recompute = Recompute::costly,
     .in_place = {{0, 0}},
-    .reading = [](const Attrs&,
-                  size_t input) { return input <= 1 ? Reading::exact : Reading::linear; },
+    .reading = reads<Reading::exact, 0, 1>,
     .takes_over = true,
     .accumulates = 0b110111,
 };

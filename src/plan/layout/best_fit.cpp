@@ -18,8 +18,7 @@ Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
 
 }  // namespace
 
-extern const Packer packer_best_fit;
-const Packer packer_best_fit{
+extern const Packer packer_best_fit{
     .name = "best_fit",
     .summary = "in order of birth, each in the smallest hole that holds it",
     .pack = pack,

@@ -229,20 +229,12 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits
   return best;
 }
 
-Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
-  int64_t visits_left = kVisits;
-  return pack_by_parts(buffers, good_enough, [&](const Part& part, int64_t target) {
-    return pack_part(part, target, visits_left);
-  });
-}
-
 }  // namespace
 
-extern const Packer packer_branch_and_bound;
-const Packer packer_branch_and_bound{
+extern const Packer packer_branch_and_bound{
     .name = "branch_and_bound",
     .summary = "exact search for small or separable problems, with a limit on its visits",
-    .pack = pack,
+    .pack = pack_within<pack_part, kVisits>,
     .effort = 1,
 };
 

@@ -5,8 +5,7 @@
 
 namespace thimble {
 
-extern const Packer packer_greedy_by_lifetime;
-const Packer packer_greedy_by_lifetime{
+extern const Packer packer_greedy_by_lifetime{
     .name = "greedy_by_lifetime",
     .summary = "long-lived buffers first, each at the lowest free offset",
     .pack = pack_in_order<order_by_lifetime>,

@@ -4,8 +4,7 @@
 
 namespace thimble {
 
-extern const Packer packer_greedy_by_size;
-const Packer packer_greedy_by_size{
+extern const Packer packer_greedy_by_size{
     .name = "greedy_by_size",
     .summary = "large buffers first, each at the lowest free offset",
     .pack = pack_in_order<order_by_size>,

@@ -92,20 +92,12 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& probes
   return best.placed.offsets;
 }
 
-Layout pack(std::span<const BufferUse> buffers, Bytes good_enough) {
-  int64_t probes_left = kProbes;
-  return pack_by_parts(buffers, good_enough, [&](const Part& part, int64_t target) {
-    return pack_part(part, target, probes_left);
-  });
-}
-
 }  // namespace
 
-extern const Packer packer_squeaky_wheel;
-const Packer packer_squeaky_wheel{
+extern const Packer packer_squeaky_wheel{
     .name = "squeaky_wheel",
     .summary = "places again and again, first those that ended too high",
-    .pack = pack,
+    .pack = pack_within<pack_part, kProbes>,
     .effort = 2,
 };
 

@@ -51,10 +51,7 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_chen_budget;
-const Policy policy_chen_budget{.name = "chen_budget",
-                                .summary = "the budgeted segments of Chen et al. 2016, searched",
-                                .schedule = choose_among<candidates>,
-                                .candidates = candidates};
+extern const Policy policy_chen_budget =
+    policy_among<candidates>("chen_budget", "the budgeted segments of Chen et al. 2016, searched");
 
 }  // namespace thimble

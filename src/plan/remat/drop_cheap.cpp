@@ -15,8 +15,7 @@ Schedule schedule(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_drop_cheap;
-const Policy policy_drop_cheap{"drop_cheap",
-                               "keep convolutions and products, compute cheap ops again", schedule};
+extern const Policy policy_drop_cheap{
+    "drop_cheap", "keep convolutions and products, compute cheap ops again", schedule};
 
 }  // namespace thimble

@@ -5,8 +5,8 @@
 
 namespace thimble {
 
-extern const Policy policy_inplace;
-const Policy policy_inplace{"inplace", "compute once; outputs may overwrite inputs, no other reuse",
-                            schedule_once, Sharing::in_place};
+extern const Policy policy_inplace{"inplace",
+                                   "compute once; outputs may overwrite inputs, no other reuse",
+                                   schedule_once, Sharing::in_place};
 
 }  // namespace thimble

@@ -5,7 +5,7 @@
 
 namespace thimble {
 
-extern const Policy policy_keep_all;
-const Policy policy_keep_all{"keep_all", "compute once, keep until the last reader", schedule_once};
+extern const Policy policy_keep_all{"keep_all", "compute once, keep until the last reader",
+                                    schedule_once};
 
 }  // namespace thimble

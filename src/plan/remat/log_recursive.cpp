@@ -15,8 +15,7 @@ Schedule schedule(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_log_recursive;
-const Policy policy_log_recursive{
+extern const Policy policy_log_recursive{
     .name = "log_recursive",
     .summary =
         "recursive halving: O(log n) memory, O(n log n) work; log_recursive:K cuts at K places",

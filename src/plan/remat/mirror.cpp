@@ -51,12 +51,8 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_mirror;
-const Policy policy_mirror{
-    .name = "mirror",
-    .summary =
-        "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated",
-    .schedule = choose_among<candidates>,
-    .candidates = candidates};
+extern const Policy policy_mirror = policy_among<candidates>(
+    "mirror",
+    "mirror counts of Chen et al. 2016: segments, segments of segments, cheap ops repeated");
 
 }  // namespace thimble

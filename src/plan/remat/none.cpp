@@ -5,8 +5,7 @@
 
 namespace thimble {
 
-extern const Policy policy_none;
-const Policy policy_none{"none", "compute once, every value in bytes of its own: a baseline",
-                         schedule_once, Sharing::none};
+extern const Policy policy_none{"none", "compute once, every value in bytes of its own: a baseline",
+                                schedule_once, Sharing::none};
 
 }  // namespace thimble

@@ -15,7 +15,7 @@ Schedule schedule(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_optimal;
-const Policy policy_optimal{"optimal", "the fastest plan found that fits the budget", schedule};
+extern const Policy policy_optimal{"optimal", "the fastest plan found that fits the budget",
+                                   schedule};
 
 }  // namespace thimble

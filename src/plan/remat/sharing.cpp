@@ -5,8 +5,7 @@
 
 namespace thimble {
 
-extern const Policy policy_sharing;
-const Policy policy_sharing{
+extern const Policy policy_sharing{
     "sharing", "the same as keep_all: compute once, in place, bytes of dead values reused",
     schedule_once};
 

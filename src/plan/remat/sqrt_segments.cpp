@@ -28,10 +28,7 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_sqrt_segments;
-const Policy policy_sqrt_segments{.name = "sqrt_segments",
-                                  .summary = "about sqrt(n) segments, only their inputs kept",
-                                  .schedule = choose_among<candidates>,
-                                  .candidates = candidates};
+extern const Policy policy_sqrt_segments =
+    policy_among<candidates>("sqrt_segments", "about sqrt(n) segments, only their inputs kept");
 
 }  // namespace thimble

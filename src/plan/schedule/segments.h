@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "plan/policy.h"
 #include "plan/schedule/chain.h"
 
 namespace thimble {
@@ -18,10 +19,15 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
 // Of several schedules the one with the smallest arena; with a budget, the one with the least
 // predicted time among those that fit, or else the smallest.
 Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules);
-// The same as Policy::schedule.
+// A policy that chooses so among kCandidates.
 template <std::vector<Schedule> (*kCandidates)(const PlanRequest& request)>
-Schedule choose_among(const PlanRequest& request) {
-  return choose_schedule(request, kCandidates(request));
+constexpr Policy policy_among(std::string_view name, std::string_view summary) {
+  return {
+      .name = name,
+      .summary = summary,
+      .schedule =
+          [](const PlanRequest& request) { return choose_schedule(request, kCandidates(request)); },
+      .candidates = kCandidates};
 }
 
 }  // namespace thimble

@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-inline constexpr unsigned kAll = matters::graph | matters::bits | matters::time;
+inline constexpr unsigned kAll = matters::all;
 inline constexpr unsigned kNumbers = matters::graph | matters::bits;
 inline constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 inline constexpr double kMostReal = 1e30;  // well inside what 32 bits hold

@@ -3,14 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_bf16;
-const CodecDef codec_bf16{
-    .name = "bf16",
-    .summary = "rounded to the nearest",
-    .bits = 16,
-    .error = 0x1p-8,
-    .encode = round_to<DType::bf16>,
-    .decode = widen_again,
-};
+extern const CodecDef codec_bf16 = rounded_codec<DType::bf16>("bf16", 0x1p-8);
 
 }  // namespace thimble

@@ -3,14 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_fp16;
-const CodecDef codec_fp16{
-    .name = "fp16",
-    .summary = "rounded to the nearest",
-    .bits = 16,
-    .error = 0x1p-11,
-    .encode = round_to<DType::f16>,
-    .decode = widen_again,
-};
+extern const CodecDef codec_fp16 = rounded_codec<DType::f16>("fp16", 0x1p-11);
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_int2;
-const CodecDef codec_int2 = group_codec<2>("int2");
+extern const CodecDef codec_int2 = group_codec<2>("int2");
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_int3;
-const CodecDef codec_int3 = group_codec<3>("int3");
+extern const CodecDef codec_int3 = group_codec<3>("int3");
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_int4;
-const CodecDef codec_int4 = group_codec<4>("int4");
+extern const CodecDef codec_int4 = group_codec<4>("int4");
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CodecDef codec_int8;
-const CodecDef codec_int8 = group_codec<8>("int8");
+extern const CodecDef codec_int8 = group_codec<8>("int8");
 
 }  // namespace thimble

@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const CodecDef codec_mask;
-const CodecDef codec_mask{
+extern const CodecDef codec_mask{
     .name = "mask",
     .summary = "a bit where only the sign is read, which changes nothing; the rest stays whole",
     .bits = 1,

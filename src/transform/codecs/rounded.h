@@ -16,4 +16,14 @@ inline ValueId widen_again(Builder& build, const std::vector<ValueId>& code, con
   return build.op("cast", code, {{"dtype", std::string(name_of(type.dtype))}});
 }
 
+template <DType kTo>
+constexpr CodecDef rounded_codec(std::string_view name, double error) {
+  return {.name = name,
+          .summary = "rounded to the nearest",
+          .bits = 16,
+          .error = error,
+          .encode = round_to<kTo>,
+          .decode = widen_again};
+}
+
 }  // namespace thimble

@@ -69,7 +69,6 @@ class Attention final : public TiledAttention {
 
 }  // namespace
 
-extern const CpuKernel cpu_attention;
-const CpuKernel cpu_attention{"attention", make_attention<Attention>};
+extern const CpuKernel cpu_attention{"attention", make_attention<Attention>};
 
 }  // namespace thimble

@@ -103,7 +103,7 @@ class AttentionBackward final : public TiledAttention {
 
 }  // namespace
 
-extern const CpuKernel cpu_attention_backward;
-const CpuKernel cpu_attention_backward{"attention_backward", make_attention<AttentionBackward>};
+extern const CpuKernel cpu_attention_backward{"attention_backward",
+                                              make_attention<AttentionBackward>};
 
 }  // namespace thimble

@@ -70,7 +70,6 @@ class Rotary final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_rotary;
-const CpuKernel cpu_rotary{"rotary", make_where<Rotary, one_stageable_type>};
+extern const CpuKernel cpu_rotary{"rotary", make_where<Rotary, one_stageable_type>};
 
 }  // namespace thimble

@@ -29,7 +29,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_decode_groups;
-const CpuKernel cpu_decode_groups{"decode_groups", make};
+extern const CpuKernel cpu_decode_groups{"decode_groups", make};
 
 }  // namespace thimble

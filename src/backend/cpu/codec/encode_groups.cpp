@@ -39,7 +39,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_encode_groups;
-const CpuKernel cpu_encode_groups{"encode_groups", make};
+extern const CpuKernel cpu_encode_groups{"encode_groups", make};
 
 }  // namespace thimble

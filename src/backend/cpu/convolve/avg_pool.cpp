@@ -23,13 +23,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_avg_pool;
-const CpuKernel cpu_avg_pool{"avg_pool", make};
+extern const CpuKernel cpu_avg_pool{"avg_pool", pooling<loop>};
 
 }  // namespace thimble

@@ -22,13 +22,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  return all_f32(s) ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_avg_pool_backward;
-const CpuKernel cpu_avg_pool_backward{"avg_pool_backward", make};
+extern const CpuKernel cpu_avg_pool_backward{"avg_pool_backward", pooling<loop>};
 
 }  // namespace thimble

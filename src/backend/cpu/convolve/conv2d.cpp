@@ -13,7 +13,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_conv2d;
-const CpuKernel cpu_conv2d{"conv2d", make};
+extern const CpuKernel cpu_conv2d{"conv2d", make};
 
 }  // namespace thimble

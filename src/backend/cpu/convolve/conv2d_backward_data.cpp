@@ -79,7 +79,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_conv2d_backward_data;
-const CpuKernel cpu_conv2d_backward_data{"conv2d_backward_data", make};
+extern const CpuKernel cpu_conv2d_backward_data{"conv2d_backward_data", make};
 
 }  // namespace thimble

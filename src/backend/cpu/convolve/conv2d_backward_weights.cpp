@@ -87,8 +87,7 @@ class Conv2dBackwardWeights final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_conv2d_backward_weights;
-const CpuKernel cpu_conv2d_backward_weights{
+extern const CpuKernel cpu_conv2d_backward_weights{
     "conv2d_backward_weights", make_if_supported_where<Conv2dBackwardWeights, one_stageable_type>};
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_dynamic_conv;
-const CpuKernel cpu_dynamic_conv{"dynamic_conv", make_time_conv<false>};
+extern const CpuKernel cpu_dynamic_conv{"dynamic_conv", make_time_conv<false>};
 
 }  // namespace thimble

@@ -3,7 +3,7 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_dynamic_conv_backward;
-const CpuKernel cpu_dynamic_conv_backward{"dynamic_conv_backward", make_time_conv_backward<false>};
+extern const CpuKernel cpu_dynamic_conv_backward{"dynamic_conv_backward",
+                                                 make_time_conv_backward<false>};
 
 }  // namespace thimble

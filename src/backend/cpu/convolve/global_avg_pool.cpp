@@ -33,7 +33,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_global_avg_pool;
-const CpuKernel cpu_global_avg_pool{"global_avg_pool", make};
+extern const CpuKernel cpu_global_avg_pool{"global_avg_pool", make};
 
 }  // namespace thimble

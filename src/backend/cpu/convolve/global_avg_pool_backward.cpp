@@ -26,7 +26,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_global_avg_pool_backward;
-const CpuKernel cpu_global_avg_pool_backward{"global_avg_pool_backward", make};
+extern const CpuKernel cpu_global_avg_pool_backward{"global_avg_pool_backward", make};
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_light_conv;
-const CpuKernel cpu_light_conv{"light_conv", make_time_conv<true>};
+extern const CpuKernel cpu_light_conv{"light_conv", make_time_conv<true>};
 
 }  // namespace thimble

@@ -3,7 +3,7 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_light_conv_backward;
-const CpuKernel cpu_light_conv_backward{"light_conv_backward", make_time_conv_backward<true>};
+extern const CpuKernel cpu_light_conv_backward{"light_conv_backward",
+                                               make_time_conv_backward<true>};
 
 }  // namespace thimble

@@ -29,14 +29,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[0].dtype == DType::f32 && s.inputs[0].elements() > 0;
-  return fits ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_max_pool;
-const CpuKernel cpu_max_pool{"max_pool", make};
+extern const CpuKernel cpu_max_pool{"max_pool", pooling<loop>};
 
 }  // namespace thimble

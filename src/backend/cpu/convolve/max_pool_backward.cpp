@@ -24,14 +24,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = s.inputs[1].dtype == DType::f32 && s.inputs[1].elements() > 0;
-  return fits ? make_pooling(s.outputs[0].shape, s.attrs, loop) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_max_pool_backward;
-const CpuKernel cpu_max_pool_backward{"max_pool_backward", make};
+extern const CpuKernel cpu_max_pool_backward{"max_pool_backward", pooling<loop>};
 
 }  // namespace thimble

@@ -8,11 +8,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   resample_rows(args, begin, end, false);
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_resampling(s, loop); }
-
 }  // namespace
 
-extern const CpuKernel cpu_resample;
-const CpuKernel cpu_resample{"resample", make};
+extern const CpuKernel cpu_resample{"resample", resampling<loop>};
 
 }  // namespace thimble

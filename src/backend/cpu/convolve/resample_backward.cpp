@@ -8,11 +8,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   resample_rows(args, begin, end, true);
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_resampling(s, loop); }
-
 }  // namespace
 
-extern const CpuKernel cpu_resample_backward;
-const CpuKernel cpu_resample_backward{"resample_backward", make};
+extern const CpuKernel cpu_resample_backward{"resample_backward", resampling<loop>};
 
 }  // namespace thimble

@@ -31,10 +31,12 @@ THIMBLE_INLINE void resample_rows(const KernelArgs& args, int64_t begin, int64_t
   }
 }
 
-inline std::unique_ptr<Kernel> make_resampling(const Signature& s, RowLoop loop) {
+// As CpuKernel::make.
+template <RowLoop kLoop>
+std::unique_ptr<Kernel> resampling(const Signature& s) {
   const Shape& y = s.outputs[0].shape;
   if (!all_f32(s) || y.elements() == 0) return nullptr;
-  return std::make_unique<UnitKernel>(y[0] * y[1], 4 * y[2] * y[3], loop);
+  return std::make_unique<UnitKernel>(y[0] * y[1], 4 * y[2] * y[3], kLoop);
 }
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_embed;
-const CpuKernel cpu_embed{"embed", make_row_lookup};
+extern const CpuKernel cpu_embed{"embed", make_row_lookup};
 
 }  // namespace thimble

@@ -83,7 +83,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_embed_backward;
-const CpuKernel cpu_embed_backward{"embed_backward", make};
+extern const CpuKernel cpu_embed_backward{"embed_backward", make};
 
 }  // namespace thimble

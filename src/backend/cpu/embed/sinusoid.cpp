@@ -48,14 +48,8 @@ class SinusoidKernel final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = is_stageable(s.outputs[0].dtype) && s.outputs[0].elements() > 0;
-  return fits ? std::make_unique<SinusoidKernel>(s) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_sinusoid;
-const CpuKernel cpu_sinusoid{"sinusoid", make};
+extern const CpuKernel cpu_sinusoid{"sinusoid", make_where<SinusoidKernel, stageable_output>};
 
 }  // namespace thimble

@@ -114,7 +114,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_matmul;
-const CpuKernel cpu_matmul{"matmul", make};
+extern const CpuKernel cpu_matmul{"matmul", make};
 
 }  // namespace thimble

@@ -78,7 +78,6 @@ class BatchNorm final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_batch_norm;
-const CpuKernel cpu_batch_norm{"batch_norm", make_where<BatchNorm, normalisable>};
+extern const CpuKernel cpu_batch_norm{"batch_norm", make_where<BatchNorm, normalisable>};
 
 }  // namespace thimble

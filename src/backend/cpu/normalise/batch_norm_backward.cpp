@@ -198,8 +198,7 @@ class BatchNormBackward final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_batch_norm_backward;
-const CpuKernel cpu_batch_norm_backward{"batch_norm_backward",
-                                        make_where<BatchNormBackward, normalisable>};
+extern const CpuKernel cpu_batch_norm_backward{"batch_norm_backward",
+                                               make_where<BatchNormBackward, normalisable>};
 
 }  // namespace thimble

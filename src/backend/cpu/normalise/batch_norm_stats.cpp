@@ -106,7 +106,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_batch_norm_stats;
-const CpuKernel cpu_batch_norm_stats{"batch_norm_stats", make};
+extern const CpuKernel cpu_batch_norm_stats{"batch_norm_stats", make};
 
 }  // namespace thimble

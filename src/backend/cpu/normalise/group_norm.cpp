@@ -112,7 +112,6 @@ class GroupNorm final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_group_norm;
-const CpuKernel cpu_group_norm{"group_norm", make_where<GroupNorm, all_f32>};
+extern const CpuKernel cpu_group_norm{"group_norm", make_where<GroupNorm, all_f32>};
 
 }  // namespace thimble

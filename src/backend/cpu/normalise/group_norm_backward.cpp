@@ -129,8 +129,7 @@ class GroupNormBackward final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_group_norm_backward;
-const CpuKernel cpu_group_norm_backward{"group_norm_backward",
-                                        make_where<GroupNormBackward, all_f32>};
+extern const CpuKernel cpu_group_norm_backward{"group_norm_backward",
+                                               make_where<GroupNormBackward, all_f32>};
 
 }  // namespace thimble

@@ -30,7 +30,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_layer_norm;
-const CpuKernel cpu_layer_norm{"layer_norm", by_rows<loop, 4>};
+extern const CpuKernel cpu_layer_norm{"layer_norm", by_rows<loop, 4>};
 
 }  // namespace thimble

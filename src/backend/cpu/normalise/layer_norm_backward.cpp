@@ -34,11 +34,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, const RowGradients& g) {
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_row_gradients(s, loop, 2); }
-
 }  // namespace
 
-extern const CpuKernel cpu_layer_norm_backward;
-const CpuKernel cpu_layer_norm_backward{"layer_norm_backward", make};
+extern const CpuKernel cpu_layer_norm_backward{"layer_norm_backward", row_gradients<loop, 2>};
 
 }  // namespace thimble

@@ -25,7 +25,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_rms_norm;
-const CpuKernel cpu_rms_norm{"rms_norm", by_rows<loop, 3>};
+extern const CpuKernel cpu_rms_norm{"rms_norm", by_rows<loop, 3>};
 
 }  // namespace thimble

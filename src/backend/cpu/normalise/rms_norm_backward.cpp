@@ -24,11 +24,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, const RowGradients& g) {
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_row_gradients(s, loop, 1); }
-
 }  // namespace
 
-extern const CpuKernel cpu_rms_norm_backward;
-const CpuKernel cpu_rms_norm_backward{"rms_norm_backward", make};
+extern const CpuKernel cpu_rms_norm_backward{"rms_norm_backward", row_gradients<loop, 1>};
 
 }  // namespace thimble

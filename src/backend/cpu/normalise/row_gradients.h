@@ -62,9 +62,10 @@ class RowGradientKernel final : public Kernel {
   const ChannelSums sums_;
 };
 
-inline std::unique_ptr<Kernel> make_row_gradients(const Signature& s, RowGradientLoop loop,
-                                                  size_t sums) {
-  return normalisable(s) ? std::make_unique<RowGradientKernel>(s, loop, sums) : nullptr;
+// As CpuKernel::make.
+template <RowGradientLoop kLoop, size_t kSums>
+std::unique_ptr<Kernel> row_gradients(const Signature& s) {
+  return normalisable(s) ? std::make_unique<RowGradientKernel>(s, kLoop, kSums) : nullptr;
 }
 
 }  // namespace thimble

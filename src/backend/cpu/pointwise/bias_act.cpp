@@ -27,7 +27,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_bias_act;
-const CpuKernel cpu_bias_act{"bias_act", make};
+extern const CpuKernel cpu_bias_act{"bias_act", make};
 
 }  // namespace thimble

@@ -48,8 +48,7 @@ class BiasActBackward final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_bias_act_backward;
-const CpuKernel cpu_bias_act_backward{"bias_act_backward",
-                                      make_where<BiasActBackward, one_stageable_type>};
+extern const CpuKernel cpu_bias_act_backward{"bias_act_backward",
+                                             make_where<BiasActBackward, one_stageable_type>};
 
 }  // namespace thimble

@@ -44,12 +44,14 @@ THIMBLE_INLINE void combine_range(const KernelArgs& args, int64_t begin, int64_t
   }
 }
 
-inline std::unique_ptr<Kernel> make_binary(const Signature& s, RangeLoop loop) {
+// As CpuKernel::make.
+template <RangeLoop kLoop>
+std::unique_ptr<Kernel> binary(const Signature& s) {
   const Shape& y = s.outputs[0].shape;
   if (!repeats_whole(s.inputs[0].shape, y) || !repeats_whole(s.inputs[1].shape, y)) return nullptr;
   // One of them must be as large as the result: the loop follows the other's ends.
   const int64_t largest = std::max(s.inputs[0].elements(), s.inputs[1].elements());
-  return largest == y.elements() ? make_elementwise(s, loop) : nullptr;
+  return largest == y.elements() ? make_elementwise(s, kLoop) : nullptr;
 }
 
 }  // namespace thimble

@@ -26,7 +26,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_cast;
-const CpuKernel cpu_cast{"cast", make};
+extern const CpuKernel cpu_cast{"cast", make};
 
 }  // namespace thimble

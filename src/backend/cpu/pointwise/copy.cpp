@@ -29,7 +29,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_copy;
-const CpuKernel cpu_copy{"copy", make};
+extern const CpuKernel cpu_copy{"copy", make};
 
 }  // namespace thimble

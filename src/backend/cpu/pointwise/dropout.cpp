@@ -35,7 +35,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_dropout;
-const CpuKernel cpu_dropout{"dropout", make};
+extern const CpuKernel cpu_dropout{"dropout", make};
 
 }  // namespace thimble

@@ -11,7 +11,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_fill;
-const CpuKernel cpu_fill{"fill", elementwise<loop>};
+extern const CpuKernel cpu_fill{"fill", elementwise<loop>};
 
 }  // namespace thimble

@@ -14,7 +14,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_gelu;
-const CpuKernel cpu_gelu{"gelu", elementwise<loop, 12>};
+extern const CpuKernel cpu_gelu{"gelu", elementwise<loop, 12>};
 
 }  // namespace thimble

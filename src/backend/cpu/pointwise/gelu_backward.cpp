@@ -14,7 +14,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_gelu_backward;
-const CpuKernel cpu_gelu_backward{"gelu_backward", elementwise<loop, 14>};
+extern const CpuKernel cpu_gelu_backward{"gelu_backward", elementwise<loop, 14>};
 
 }  // namespace thimble

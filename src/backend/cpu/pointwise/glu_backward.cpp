@@ -30,7 +30,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_glu_backward;
-const CpuKernel cpu_glu_backward{"glu_backward", by_rows<loop, 16>};
+extern const CpuKernel cpu_glu_backward{"glu_backward", by_rows<loop, 16>};
 
 }  // namespace thimble

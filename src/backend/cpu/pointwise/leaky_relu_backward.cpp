@@ -11,7 +11,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_leaky_relu_backward;
-const CpuKernel cpu_leaky_relu_backward{"leaky_relu_backward", elementwise<loop>};
+extern const CpuKernel cpu_leaky_relu_backward{"leaky_relu_backward", elementwise<loop>};
 
 }  // namespace thimble

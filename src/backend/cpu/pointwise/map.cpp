@@ -12,11 +12,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
       });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_elementwise(s, loop, 10); }
-
 }  // namespace
 
-extern const CpuKernel cpu_map;
-const CpuKernel cpu_map{"map", make};
+extern const CpuKernel cpu_map{"map", elementwise<loop, 10>};
 
 }  // namespace thimble

@@ -24,7 +24,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_normalize_image;
-const CpuKernel cpu_normalize_image{"normalize_image", make};
+extern const CpuKernel cpu_normalize_image{"normalize_image", make};
 
 }  // namespace thimble

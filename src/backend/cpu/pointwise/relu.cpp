@@ -10,7 +10,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_relu;
-const CpuKernel cpu_relu{"relu", elementwise<loop>};
+extern const CpuKernel cpu_relu{"relu", elementwise<loop>};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_relu_backward;
-const CpuKernel cpu_relu_backward{"relu_backward", elementwise<loop>};
+extern const CpuKernel cpu_relu_backward{"relu_backward", elementwise<loop>};
 
 }  // namespace thimble

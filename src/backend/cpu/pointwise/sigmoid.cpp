@@ -11,7 +11,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_sigmoid;
-const CpuKernel cpu_sigmoid{"sigmoid", elementwise<loop, 8>};
+extern const CpuKernel cpu_sigmoid{"sigmoid", elementwise<loop, 8>};
 
 }  // namespace thimble

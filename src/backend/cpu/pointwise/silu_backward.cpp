@@ -11,7 +11,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_silu_backward;
-const CpuKernel cpu_silu_backward{"silu_backward", elementwise<loop, 10>};
+extern const CpuKernel cpu_silu_backward{"silu_backward", elementwise<loop, 10>};
 
 }  // namespace thimble

@@ -8,11 +8,8 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   combine_range(args, begin, end, [](float a, float b) { return a - b; });
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_binary(s, loop); }
-
 }  // namespace
 
-extern const CpuKernel cpu_sub;
-const CpuKernel cpu_sub{"sub", make};
+extern const CpuKernel cpu_sub{"sub", binary<loop>};
 
 }  // namespace thimble

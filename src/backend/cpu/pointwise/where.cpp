@@ -50,14 +50,8 @@ class Where final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = is_stageable(s.outputs[0].dtype) && s.outputs[0].elements() > 0;
-  return fits ? std::make_unique<Where>(s) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_where;
-const CpuKernel cpu_where{"where", make};
+extern const CpuKernel cpu_where{"where", make_where<Where, stageable_output>};
 
 }  // namespace thimble

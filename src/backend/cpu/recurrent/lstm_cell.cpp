@@ -44,7 +44,6 @@ class LstmCell final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_lstm_cell;
-const CpuKernel cpu_lstm_cell{"lstm_cell", make_if_supported_where<LstmCell, all_f32>};
+extern const CpuKernel cpu_lstm_cell{"lstm_cell", make_if_supported_where<LstmCell, all_f32>};
 
 }  // namespace thimble

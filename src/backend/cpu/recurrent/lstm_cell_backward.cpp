@@ -66,8 +66,7 @@ class LstmCellBackward final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_lstm_cell_backward;
-const CpuKernel cpu_lstm_cell_backward{"lstm_cell_backward",
-                                       make_if_supported_where<LstmCellBackward, all_f32>};
+extern const CpuKernel cpu_lstm_cell_backward{"lstm_cell_backward",
+                                              make_if_supported_where<LstmCellBackward, all_f32>};
 
 }  // namespace thimble

@@ -57,7 +57,6 @@ class LstmSteps final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_lstm_steps;
-const CpuKernel cpu_lstm_steps{"lstm_steps", make_if_supported_where<LstmSteps, all_f32>};
+extern const CpuKernel cpu_lstm_steps{"lstm_steps", make_if_supported_where<LstmSteps, all_f32>};
 
 }  // namespace thimble

@@ -106,8 +106,7 @@ class LstmStepsBackward final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_lstm_steps_backward;
-const CpuKernel cpu_lstm_steps_backward{"lstm_steps_backward",
-                                        make_if_supported_where<LstmStepsBackward, all_f32>};
+extern const CpuKernel cpu_lstm_steps_backward{"lstm_steps_backward",
+                                               make_if_supported_where<LstmStepsBackward, all_f32>};
 
 }  // namespace thimble

@@ -35,8 +35,7 @@ void ColumnSums::run(const TensorRef& x, std::byte* workspace, double factor, bo
                columns_, sums);
     }
   });
-  with_float_type(to.type.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  with_float_type(to.type.dtype, [&]<class T>(TypeTag<T>) {
     T* sums = to.as<T>();
     for (int64_t c = 0; c < columns_; ++c) {
       double sum = 0;

@@ -53,7 +53,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_count_nonfinite;
-const CpuKernel cpu_count_nonfinite{"count_nonfinite", make};
+extern const CpuKernel cpu_count_nonfinite{"count_nonfinite", make};
 
 }  // namespace thimble

@@ -59,7 +59,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_reduce;
-const CpuKernel cpu_reduce{"reduce", make};
+extern const CpuKernel cpu_reduce{"reduce", make};
 
 }  // namespace thimble

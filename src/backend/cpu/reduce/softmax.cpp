@@ -28,7 +28,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_softmax;
-const CpuKernel cpu_softmax{"softmax", by_rows<loop, 8>};
+extern const CpuKernel cpu_softmax{"softmax", by_rows<loop, 8>};
 
 }  // namespace thimble

@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_softmax_backward;
-const CpuKernel cpu_softmax_backward{"softmax_backward", make};
+extern const CpuKernel cpu_softmax_backward{"softmax_backward", make};
 
 }  // namespace thimble

@@ -65,14 +65,9 @@ class SoftmaxCrossEntropy final : public Kernel {
   const Parts parts_;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = is_stageable(s.inputs[0].dtype) && s.inputs[0].elements() > 0;
-  return fits ? std::make_unique<SoftmaxCrossEntropy>(s) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_softmax_cross_entropy;
-const CpuKernel cpu_softmax_cross_entropy{"softmax_cross_entropy", make};
+extern const CpuKernel cpu_softmax_cross_entropy{"softmax_cross_entropy",
+                                                 make_where<SoftmaxCrossEntropy, stageable_input>};
 
 }  // namespace thimble

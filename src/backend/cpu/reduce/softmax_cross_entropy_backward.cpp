@@ -31,7 +31,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_softmax_cross_entropy_backward;
-const CpuKernel cpu_softmax_cross_entropy_backward{"softmax_cross_entropy_backward", make};
+extern const CpuKernel cpu_softmax_cross_entropy_backward{"softmax_cross_entropy_backward", make};
 
 }  // namespace thimble

@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_concat;
-const CpuKernel cpu_concat{"concat", make};
+extern const CpuKernel cpu_concat{"concat", make};
 
 }  // namespace thimble

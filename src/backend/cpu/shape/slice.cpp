@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_slice;
-const CpuKernel cpu_slice{"slice", make_where<SliceRows<false>, can_copy>};
+extern const CpuKernel cpu_slice{"slice", make_where<SliceRows<false>, can_copy>};
 
 }  // namespace thimble

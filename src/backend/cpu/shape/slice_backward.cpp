@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_slice_backward;
-const CpuKernel cpu_slice_backward{"slice_backward", make_where<SliceRows<true>, can_copy>};
+extern const CpuKernel cpu_slice_backward{"slice_backward", make_where<SliceRows<true>, can_copy>};
 
 }  // namespace thimble

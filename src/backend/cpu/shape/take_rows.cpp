@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CpuKernel cpu_take_rows;
-const CpuKernel cpu_take_rows{"take_rows", make_row_lookup};
+extern const CpuKernel cpu_take_rows{"take_rows", make_row_lookup};
 
 }  // namespace thimble

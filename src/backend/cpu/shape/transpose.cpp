@@ -36,7 +36,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_transpose;
-const CpuKernel cpu_transpose{"transpose", make};
+extern const CpuKernel cpu_transpose{"transpose", make};
 
 }  // namespace thimble

@@ -24,11 +24,8 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
 constexpr PackedLoop wide_loop = nullptr;
 #endif
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, false, loop, wide_loop); }
-
 }  // namespace
 
-extern const CpuKernel cpu_expand;
-const CpuKernel cpu_expand{"expand", make};
+extern const CpuKernel cpu_expand{"expand", by_mask<false, loop, wide_loop>};
 
 }  // namespace thimble

@@ -28,11 +28,8 @@ THIMBLE_AVX512 void wide_loop(float* dense, float* packed, const uint8_t* mask, 
 constexpr PackedLoop wide_loop = nullptr;
 #endif
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_packed(s, true, loop, wide_loop); }
-
 }  // namespace
 
-extern const CpuKernel cpu_gather;
-const CpuKernel cpu_gather{"gather", make};
+extern const CpuKernel cpu_gather{"gather", by_mask<true, loop, wide_loop>};
 
 }  // namespace thimble

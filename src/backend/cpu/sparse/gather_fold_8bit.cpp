@@ -113,7 +113,7 @@ class GatherFold final : public Kernel {
 
 }  // namespace
 
-extern const CpuKernel cpu_gather_fold_8bit;
-const CpuKernel cpu_gather_fold_8bit{"gather_fold_8bit", make_where<GatherFold, fits_blocks>};
+extern const CpuKernel cpu_gather_fold_8bit{"gather_fold_8bit",
+                                            make_where<GatherFold, fits_blocks>};
 
 }  // namespace thimble

@@ -77,12 +77,12 @@ class PackedKernel final : public Kernel {
   const PackedParts parts_;
 };
 
-// Null for other types than f32.
-inline std::unique_ptr<Kernel> make_packed(const Signature& s, bool gathers, PackedLoop plain,
-                                           PackedLoop wide) {
-  const TensorType& dense = gathers ? s.inputs[0] : s.outputs[0];
+// As CpuKernel::make, in f32.
+template <bool kGathers, PackedLoop kPlain, PackedLoop kWide>
+std::unique_ptr<Kernel> by_mask(const Signature& s) {
+  const TensorType& dense = kGathers ? s.inputs[0] : s.outputs[0];
   if (dense.dtype != DType::f32 || dense.elements() == 0) return nullptr;
-  return std::make_unique<PackedKernel>(gathers, dense.elements(), plain, wide);
+  return std::make_unique<PackedKernel>(kGathers, dense.elements(), kPlain, kWide);
 }
 
 }  // namespace thimble

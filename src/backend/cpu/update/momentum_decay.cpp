@@ -12,7 +12,6 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
 
 }  // namespace
 
-extern const CpuKernel cpu_momentum_decay;
-const CpuKernel cpu_momentum_decay{"momentum_decay", elementwise<loop>};
+extern const CpuKernel cpu_momentum_decay{"momentum_decay", elementwise<loop>};
 
 }  // namespace thimble

@@ -31,11 +31,9 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
-std::unique_ptr<Kernel> make(const Signature& s) { return make_state_blocks(s, loop, kOwnInputs); }
-
 }  // namespace
 
-extern const CpuKernel cpu_momentum_decay_8bit;
-const CpuKernel cpu_momentum_decay_8bit{"momentum_decay_8bit", make};
+extern const CpuKernel cpu_momentum_decay_8bit{"momentum_decay_8bit",
+                                               by_state_blocks<loop, kOwnInputs>};
 
 }  // namespace thimble

@@ -83,5 +83,10 @@ inline std::unique_ptr<Kernel> make_state_blocks(const Signature& s, BlockLoop l
   if (!fits_blocks(s)) return nullptr;
   return std::make_unique<StateBlocks>(s.inputs[0].elements(), loop, own_inputs);
 }
+// The same as CpuKernel::make.
+template <BlockLoop kLoop, size_t kOwnInputs>
+std::unique_ptr<Kernel> by_state_blocks(const Signature& s) {
+  return make_state_blocks(s, kLoop, kOwnInputs);
+}
 
 }  // namespace thimble

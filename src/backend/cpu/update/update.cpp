@@ -115,7 +115,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_update;
-const CpuKernel cpu_update{"update", make};
+extern const CpuKernel cpu_update{"update", make};
 
 }  // namespace thimble

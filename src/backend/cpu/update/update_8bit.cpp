@@ -15,7 +15,6 @@ std::unique_ptr<Kernel> make(const Signature& s) {
 
 }  // namespace
 
-extern const CpuKernel cpu_update_8bit;
-const CpuKernel cpu_update_8bit{"update_8bit", make};
+extern const CpuKernel cpu_update_8bit{"update_8bit", make};
 
 }  // namespace thimble

@@ -28,14 +28,9 @@ class VocabularyLoss final : public Kernel {
   int64_t scratch_at_ = 0;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = is_stageable(s.inputs[0].dtype) && s.inputs[0].elements() > 0;
-  return fits ? make_if_supported<VocabularyLoss>(s) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_vocabulary_loss;
-const CpuKernel cpu_vocabulary_loss{"vocabulary_loss", make};
+extern const CpuKernel cpu_vocabulary_loss{
+    "vocabulary_loss", make_if_supported_where<VocabularyLoss, stageable_input>};
 
 }  // namespace thimble

@@ -81,14 +81,9 @@ class VocabularyLossBackward final : public Kernel {
   int64_t d_rows_at_ = 0, d_weight_at_ = 0, scratch_at_ = 0;
 };
 
-std::unique_ptr<Kernel> make(const Signature& s) {
-  const bool fits = is_stageable(s.inputs[0].dtype) && s.inputs[0].elements() > 0;
-  return fits ? make_if_supported<VocabularyLossBackward>(s) : nullptr;
-}
-
 }  // namespace
 
-extern const CpuKernel cpu_vocabulary_loss_backward;
-const CpuKernel cpu_vocabulary_loss_backward{"vocabulary_loss_backward", make};
+extern const CpuKernel cpu_vocabulary_loss_backward{
+    "vocabulary_loss_backward", make_if_supported_where<VocabularyLossBackward, stageable_input>};
 
 }  // namespace thimble

@@ -11,7 +11,6 @@ namespace thimble {
 namespace {
 
 constexpr size_t kMostLine = 1 << 20;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr char32_t kCapitalSigma = 0x3a3, kSigma = 0x3c3, kFinalSigma = 0x3c2;
 constexpr char32_t kDottedCapitalI = 0x130;
 
@@ -36,17 +35,14 @@ size_t decode_at(std::string_view text, size_t at, char32_t& c) {
   return size;
 }
 
-// Whether Unicode's rule of the final sigma holds at `at`: a letter before, none behind. Marks between
-// do not count.
+// Whether Unicode's rule of the final sigma holds at `at`: a letter that has cases before, none behind.
+// Marks between do not count.
 bool ends_a_word(std::u32string_view text, size_t at) {
-  const auto passes = [](char32_t c) {
-    return c == U'\'' || c == 0x2019 || c == 0xad || c == U'.';
-  };
   size_t before = at, behind = at + 1;
-  while (before > 0 && passes(text[before - 1])) --before;
-  while (behind < text.size() && passes(text[behind])) ++behind;
-  return before > 0 && is_alphabetic(text[before - 1]) &&
-         (behind == text.size() || !is_alphabetic(text[behind]));
+  while (before > 0 && is_case_ignorable(text[before - 1])) --before;
+  if (before == 0 || !is_cased(text[before - 1])) return false;
+  while (behind < text.size() && is_case_ignorable(text[behind])) ++behind;
+  return behind == text.size() || !is_cased(text[behind]);
 }
 
 class LineReader {
@@ -65,7 +61,7 @@ class LineReader {
     line = std::string_view(buffer_).substr(begin_, end == std::string::npos ? end : end - begin_);
     begin_ = end == std::string::npos ? buffer_.size() : end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(3);
+    if (number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     check(line);
     return true;
   }

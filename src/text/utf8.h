@@ -10,6 +10,9 @@
 
 namespace thimble {
 
+// What some programs write in front of a text.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // The first byte that is no UTF-8, counted from 0; empty: all are.
 std::optional<size_t> find_malformed(std::string_view text);
 

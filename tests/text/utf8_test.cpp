@@ -31,6 +31,9 @@ TEST(Utf8, TextComesBack) {
 TEST(Utf8, LowerCase) {
   EXPECT_EQ(lower_case("ÄÖÜ ẞ Straße ÇA Ω Я"), "äöü ß straße ça ω я");
   EXPECT_EQ(lower_case("ΣΊΣΥΦΟΣ Σ ΑΣ. ΑΣΒ"), "σίσυφος σ ας. ασβ");
+  // Marks are looked past, and letters without cases end no word: an accent of its own, Chinese.
+  EXPECT_EQ(lower_case("ΟΔΟ\u0301Σ ΑΣ\u0301Α ΑΣ中 中Σ ΑΣ:Β ΑΣ^"),
+            "οδο\u0301ς ασ\u0301α ας中 中σ ασ:β ας^");
   EXPECT_EQ(lower_case("İI"), "i̇i");
   EXPECT_EQ(lower_case("already 123 – lower"), "already 123 – lower");
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr Bytes kMostText(int64_t{1} << 32);
 constexpr std::array<std::string_view, 4> kKinds = {"bytes", "characters", "pieces", "gpt2"};
 
+// Without the mark that says in which order its bytes are.
 std::string checked_text(const std::string& path) {
   std::string text = read_text(path, "a text", kMostText);
   if (const auto bad = find_malformed(text)) {
@@ -27,6 +28,14 @@ std::string checked_text(const std::string& path) {
         "choose --by bytes",
         path, line, *bad + 1);
   }
+  if (const size_t null = text.find('\0'); null != std::string::npos) {
+    const auto line = std::ranges::count(std::string_view(text).substr(0, null), '\n') + 1;
+    user_error(
+        "'{}' has a null character in line {}, byte {} of the file: it is no text file; take it "
+        "out, or choose --by bytes",
+        path, line, null + 1);
+  }
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 
@@ -41,6 +50,7 @@ class Encoder {
   // What has to lie beside the tokens, for text to become such tokens later: names of files and
   // what is in them.
   virtual std::vector<std::pair<std::string, std::string>> files() const { return {}; }
+  virtual bool cuts_words() const { return false; }
 };
 
 class ByBytes final : public Encoder {
@@ -112,6 +122,7 @@ class ByPieces final : public Encoder {
   std::vector<std::pair<std::string, std::string>> files() const override {
     return {{"vocabulary.txt", pieces_->to_text()}, {"codes.bpe", codes_}};
   }
+  bool cuts_words() const override { return !codes_.empty(); }
 
  private:
   std::string pieces_of(std::string_view line) const {
@@ -202,7 +213,9 @@ void make_tokens(const TokenOptions& options) {
     about["language"] = options.preparation.language;
     about["tokenise"] = options.preparation.tokenise;
     about["lower_case"] = options.preparation.lower_case;
+    about["cut"] = encoder->cuts_words();
   }
+  for (const TokenFileWriter* file : {&train, &valid}) file->check();
   train.finish();
   valid.finish();
   for (const auto& [name, text] : encoder->files()) {

@@ -40,6 +40,9 @@ class TokenFileWriter {
   TokenFileWriter(const std::string& path, int64_t vocabulary, bool raw);
 
   void write(std::span<const int32_t> tokens);
+  // UserError where there is nothing to write, or more than the format holds. Nothing is written yet, so
+  // that of several files all are or none is.
+  void check() const;
   void finish();
   int64_t count() const { return count_; }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "data/file_group.h"
 #include "data/token_file.h"
 #include "data/token_set.h"
 #include "text/byte_bpe.h"
@@ -215,13 +216,13 @@ void make_tokens(const TokenOptions& options) {
     about["lower_case"] = options.preparation.lower_case;
     about["cut"] = encoder->cuts_words();
   }
-  for (const TokenFileWriter* file : {&train, &valid}) file->check();
-  train.finish();
-  valid.finish();
+  FileGroup files;
+  for (TokenFileWriter* tokens : {&train, &valid}) tokens->finish(files.add(tokens->path()));
   for (const auto& [name, text] : encoder->files()) {
-    if (!text.empty()) write_file(options.out + "/" + name, text);
+    if (!text.empty()) files.add(options.out + "/" + name, text);
   }
-  write_file(options.out + "/tokens.json", json_text(about, 2) + "\n");
+  files.add(options.out + "/tokens.json", json_text(about, 2) + "\n");
+  files.commit();
   options.say(fmt::format("{}: {} tokens to train on, {} to test with, of a vocabulary of {}",
                           options.out, train.count(), valid.count(), encoder->vocabulary()));
 }

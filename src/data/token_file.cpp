@@ -98,19 +98,14 @@ void TokenFileWriter::flush() {
   buffer_.clear();
 }
 
-void TokenFileWriter::check() const {
+void TokenFileWriter::finish(AtomicFile& file) {
   user_check(count_ > 0, "there is nothing to write to '{}': the text is empty", path_);
   user_check(raw_ || count_ <= INT32_MAX,
              "llm.c's format holds {} tokens at most, not {}; cut the text into several files, or "
              "use --raw",
              INT32_MAX, count_);
-}
-
-void TokenFileWriter::finish() {
-  check();
   flush();
   const ReadFile all = std::move(spool_).finish();
-  AtomicFile file(path_);
   if (!raw_) {
     TokenHeader header{};
     header[0] = token_bytes_ == 2 ? kMagic16 : kMagic32;
@@ -119,7 +114,6 @@ void TokenFileWriter::finish() {
     file.write(std::as_bytes(std::span(header)));
   }
   append_file(all, file);
-  file.commit();
 }
 
 }  // namespace thimble

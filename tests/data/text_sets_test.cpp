@@ -169,7 +169,9 @@ TEST_F(TextSets, HeadedFilesOfLlmC) {
     const std::vector<int32_t> numbers = {
         1, 2, 3, 299, static_cast<int32_t>(vocabulary) - 1, 6, 7, 8, 9, 10, 11, 12};
     writer.write(numbers);
-    writer.finish();
+    AtomicFile file(writer.path());
+    writer.finish(file);
+    file.commit();
     const std::string bytes = slurp(folder_ / "x_train_000001.bin");
     EXPECT_EQ(bytes.size(), 1024u + numbers.size() * (vocabulary > 65536 ? 4 : 2));
     int32_t header[3];

@@ -24,10 +24,8 @@ std::string checked_text(const std::string& path) {
   std::string text = read_text(path, "a text", kMostText);
   if (const auto bad = find_malformed(text)) {
     const auto line = std::ranges::count(std::string_view(text).substr(0, *bad), '\n') + 1;
-    user_error(
-        "'{}' is not UTF-8: line {}, byte {} of the file; convert it (`iconv -t UTF-8`), or "
-        "choose --by bytes",
-        path, line, *bad + 1);
+    user_error("'{}' is not UTF-8: line {}, byte {} of the file; {}, or choose --by bytes", path,
+               line, *bad + 1, how_to_read(text));
   }
   if (const size_t null = text.find('\0'); null != std::string::npos) {
     const auto line = std::ranges::count(std::string_view(text).substr(0, null), '\n') + 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -82,9 +83,12 @@ class LineReader {
   }
 
   void check(std::string_view line) const {
-    const auto bad = find_malformed(line);
-    user_check(!bad, "'{}' is not UTF-8: line {}, byte {}; convert it (`iconv -t UTF-8`)",
-               file_.path(), number_, bad.value_or(0) + 1);
+    if (const auto bad = find_malformed(line)) {
+      std::string begin(static_cast<size_t>(std::min<int64_t>(8, file_.size())), '\0');
+      file_.read_at(0, std::as_writable_bytes(std::span(begin)));
+      user_error("'{}' is not UTF-8: line {}, byte {}; {}", file_.path(), number_, *bad + 1,
+                 how_to_read(begin));
+    }
     user_check(line.find('\0') == std::string_view::npos,
                "'{}' has a null character in line {}: it is no text file", file_.path(), number_);
   }
@@ -106,6 +110,24 @@ std::optional<size_t> find_malformed(std::string_view text) {
     at += size;
   }
   return std::nullopt;
+}
+
+std::string_view how_to_read(std::string_view begin) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"\x1f\x8b", "it is packed: unpack it (`gunzip`)"},
+      {"\xfd"
+       "7zXZ",
+       "it is packed: unpack it (`unxz`)"},
+      {"\x28\xb5\x2f\xfd", "it is packed: unpack it (`unzstd`)"},
+      {"BZh", "it is packed: unpack it (`bunzip2`)"},
+      {"PK\x03\x04", "it is packed: unpack it (`unzip`)"},
+      {"\xff\xfe", "convert it (`iconv -f UTF-16 -t UTF-8`)"},
+      {"\xfe\xff", "convert it (`iconv -f UTF-16 -t UTF-8`)"},
+  };
+  for (const auto& [mark, what] : kKinds) {
+    if (begin.starts_with(mark)) return what;
+  }
+  return "convert it (`iconv -t UTF-8`)";
 }
 
 std::u32string decode_utf8(std::string_view text) {

@@ -78,7 +78,24 @@ TEST_F(Lines, MalformedOnesAreNamed) {
             "good\nb\xff"
             "d\n");
       },
-      "text", "not UTF-8", "line 2", "byte 2"));
+      "text", "not UTF-8", "line 2", "byte 2", "iconv -t UTF-8"));
+  // What people give by mistake: a file as it was fetched, and what another system calls text.
+  EXPECT_TRUE(throws_saying<UserError>([&] { lines("\x1f\x8b\x08\x08 ..."); }, "`gunzip`"));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        lines(
+            "\xfd"
+            "7zXZ");
+      },
+      "`unxz`"));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        lines(
+            std::string_view("\xff\xfe"
+                             "a\0",
+                             4));
+      },
+      "iconv -f UTF-16 -t UTF-8"));
   EXPECT_TRUE(throws_saying<UserError>([&] { lines(std::string_view("a\0b", 3)); },
                                        "null character in line 1"));
   EXPECT_TRUE(

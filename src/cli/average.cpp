@@ -11,7 +11,7 @@ namespace thimble {
 
 std::vector<std::string> last_weights(const std::string& run, int64_t count) {
   const std::vector<std::string> folders = kept_checkpoints(run);
-  user_check(!folders.empty(), "there is no checkpoint in '{}'", run);
+  user_check(!folders.empty(), "there is no checkpoint in '{}'; name the --out of a run", run);
   user_check(
       std::ssize(folders) >= count,
       "'{}' has {} checkpoints, not the {} asked for; train with --keep-checkpoints {} and a "

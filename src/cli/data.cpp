@@ -71,6 +71,10 @@ Action add_bpe(CLI::App& data) {
       }
       user_check(!counts.empty(), "there are no words in '{}'", flags->texts.front());
       const std::vector<Merge> merges = learn_bpe(counts, flags->merges, flags->least);
+      user_check(!merges.empty(),
+                 "no two characters stand beside each other {} times in '{}': there is nothing to "
+                 "merge; give more text, or a smaller --least",
+                 flags->least, flags->texts.front());
       write_file(flags->out, to_text(merges));
       tell(fmt::format("{}: {} merges from {} words", flags->out, merges.size(), counts.size()));
       return kOk;
@@ -152,7 +156,7 @@ Action add_pairs(CLI::App& data) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   pairs->add_option("--ratio", options.ratio, "Most words for one of the other; 0: any (1.5)")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(number_between(0, 1000));
   pairs->add_option("--valid-every", options.valid_every, "Without --valid: every Nth pair (23)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{2}, int64_t{1'000'000}));
@@ -254,10 +258,12 @@ Action add_get(CLI::App& data) {
   CLI::App* get = data.add_subcommand("get", "Fetch a data set from where it is published");
   get->add_option("name", flags->name, "Which; without it, those there are")->type_name("");
   get->add_option("--out", flags->options.out, "Folder to write (data/NAME)")->type_name("FOLDER");
-  get->add_option("--from", flags->options.from, "Take the files from this folder instead")
-      ->type_name("PATH");
+  auto* from =
+      get->add_option("--from", flags->options.from, "Take the files from this folder instead")
+          ->type_name("PATH");
   get->add_option("--url", flags->options.url, "A mirror that has the files, by their names")
-      ->type_name("URL");
+      ->type_name("URL")
+      ->excludes(from);
   return [flags, get]() -> int {
     if (!get->parsed()) return -1;
     if (flags->name.empty()) {

@@ -24,7 +24,8 @@ int run(const ExportFlags& flags) {
   if (flags.weights.empty()) {
     trained.load_checkpoint(checkpoint);
   } else {
-    trained.load_file(flags.weights);
+    const std::string note = trained.load_file(flags.weights);
+    if (!note.empty()) say("{}: {}\n", flags.weights, note);
   }
   const std::optional<ForeignNames>& foreign = trained.model().foreign;
   // A net from outside goes back as it came.

@@ -91,6 +91,15 @@ Settings RecipeFlags::typed() const {
   return settings;
 }
 
+CLI::Validator number_between(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const bool inside = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return inside ? "" : fmt::format("Value {} not in range {} to {}", text, least, most);
+  };
+  return {check, fmt::format("[{} - {}]", least, most), "NUMBER"};
+}
+
 Asked read_recipe(const std::string& model, const Settings& typed) {
   Asked asked = ask(model, typed);
   for (const std::string& sentence : asked.notes) {

@@ -66,6 +66,9 @@ inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
   return resolve(read_recipe(flags.model, flags.typed()), needs_data);
 }
 
+// For flags that are numbers: NaN is between nothing.
+CLI::Validator number_between(double least, double most);
+
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
 // That no plan fits, in the form asked for.

@@ -225,12 +225,12 @@ Command add_plan(CLI::App& app) {
       ->add_option("--jitter", flags->jitter,
                    "Simulated: how much longer kernels take at random, as a share (0.03)")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(number_between(0, 10));
   command
       ->add_option("--slowest", flags->slowest,
                    "Simulated: what one rank's kernels take, of the others' (1)")
       ->type_name("X")
-      ->check(CLI::Range(1.0, 1000.0));
+      ->check(number_between(1, 1000));
   command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
       ->type_name("FILE");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");

@@ -59,6 +59,9 @@ std::vector<int32_t> go_on(Sampler& sampler, const std::vector<int32_t>& prompt,
 int run(const SampleFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   const Recipe recipe = flags.recipe_of(checkpoint);
+  user_check(
+      recipe.data.name != "pairs",
+      "the run was trained on pairs, and translates: `thimble translate`; choose a run of gpt");
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = flags.numbers ? nullptr : TokenText::read(folder);
   if (text != nullptr) check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
@@ -71,7 +74,8 @@ int run(const SampleFlags& flags) {
   if (flags.weights.empty()) {
     trained.load_checkpoint(checkpoint);
   } else {
-    trained.load_file(flags.weights);
+    const std::string note = trained.load_file(flags.weights);
+    if (!note.empty()) say("{}: {}\n", flags.weights, note);
   }
   const std::vector<int32_t> made = go_on(sampler, prompt, flags);
   const std::string said = text == nullptr ? numbers_text(made) : text->decode(made);
@@ -82,7 +86,10 @@ int run(const SampleFlags& flags) {
                 {"arena_bytes", planned->plan().arena.count}});
     return kOk;
   }
-  fmt::print("{}{}{}\n", flags.prompt, text == nullptr ? " " : "", said);
+  const bool apart =
+      !flags.prompt.ends_with('\n') && !flags.prompt.ends_with(' ') && !said.starts_with('\n');
+  const std::string_view gap = text == nullptr ? " " : apart ? text->gap() : "";
+  fmt::print("{}{}{}\n", flags.prompt, gap, said);
   return kOk;
 }
 
@@ -93,8 +100,9 @@ Command add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
   add_argument(*command, "run", flags->run,
                "Folder of the run (--out of `thimble train`), or a checkpoint");
-  command->add_option("--prompt", flags->prompt, "What to go on with (a line break)")
-      ->type_name("TEXT");
+  const CLI::Option* prompt =
+      command->add_option("--prompt", flags->prompt, "What to go on with (a line break)")
+          ->type_name("TEXT");
   command->add_option("--length", flags->length, "Tokens to make (256)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
@@ -102,7 +110,7 @@ Command add_sample(CLI::App& app) {
       ->add_option("--temperature", flags->how.temperature,
                    "What logits are divided by; 0: always the likeliest token (1)")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(number_between(0, 1000));
   command->add_option("--top-k", flags->how.top_k, "Only the likeliest N tokens; 0: all (0)")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
@@ -113,7 +121,12 @@ Command add_sample(CLI::App& app) {
       ->add_option("--weights", flags->weights, "Other weights than the checkpoint's (safetensors)")
       ->type_name("FILE");
   flags->add_to(*command, "Folder of the vocabulary (the run's)");
-  return {command, [flags] { return run(*flags); }};
+  return {command, [flags, prompt] {
+            user_check(!flags->numbers || prompt->count() > 0,
+                       "--numbers wants the tokens to go on with as numbers, too; give them with "
+                       "--prompt '5 17'");
+            return run(*flags);
+          }};
 }
 
 }  // namespace thimble

@@ -67,6 +67,19 @@ std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const Pair
   return sentences;
 }
 
+// What would else come to light when all is translated.
+void check_files(const TranslateFlags& flags, size_t sentences) {
+  for (const std::string& path : flags.references) {
+    const size_t lines = read_lines(path).size();
+    user_check(lines == sentences,
+               "'{}' has {} lines and '{}' has {}: a sentence and its reference stand in the same "
+               "line of each",
+               flags.input, sentences, path, lines);
+  }
+  if (flags.output.empty()) return;
+  const AtomicFile can_be_written(flags.output);  // goes as it came
+}
+
 // Averaged where that was asked for, in a file that goes away.
 void load(const TranslateFlags& flags, const std::string& folder, TrainedModel& trained) {
   if (!flags.weights.empty()) return load_checkpoint_weights(flags.weights, trained.program());
@@ -127,6 +140,7 @@ int run(const TranslateFlags& flags) {
   TrainedModel trained(*planned);
   Translator translator(trained, options);
   const auto sentences = encode(flags, pairs, translator.longest());
+  check_files(flags, sentences.size());
   load(flags, folder, trained);
   const std::string text = translated(flags, pairs, translator, sentences);
   if (!flags.output.empty()) write_file(flags.output, text);
@@ -163,7 +177,7 @@ Command add_translate(CLI::App& app) {
       ->add_option("--length-penalty", flags->length_penalty,
                    "A translation of n tokens counts its score / n^X (1)")
       ->type_name("X")
-      ->check(CLI::Range(-100.0, 100.0));
+      ->check(number_between(-100, 100));
   auto* average =
       command->add_option("--average", flags->average, "The mean of the last N checkpoints (1)")
           ->type_name("N")

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "data/file_group.h"
 #include "data/pair_file.h"
 #include "data/pair_set.h"
 #include "text/utf8.h"
@@ -74,7 +75,8 @@ std::vector<WordPair> read_pairs(const ParallelFiles& files, const PairOptions& 
   };
   if (files.target.empty()) {
     for_each_line(files.source, [&](int64_t number, std::string_view line) {
-      if (line.empty()) return;
+      if (line.empty())
+        return add("", "");  // left out, and counted, with the others that are empty
       add(column(line, files.source_column, files.source, number),
           column(line, files.target_column, files.source, number));
     });
@@ -204,13 +206,14 @@ void make_pairs(const PairOptions& options) {
                                   digest_of(source.to_text(), target.to_text(), codes)};
   ensure_directory(options.out);
   const auto path = [&](const char* name) { return options.out + "/" + name; };
-  write_file(path("source.dict"), source.to_text());
-  write_file(path("target.dict"), target.to_text());
-  if (!merges.empty()) write_file(path("codes.bpe"), codes);
+  FileGroup files;
+  files.add(path("source.dict"), source.to_text());
+  files.add(path("target.dict"), target.to_text());
+  if (!merges.empty()) files.add(path("codes.bpe"), codes);
   const nlohmann::json about = {{"source", preparation_json(options.source)},
                                 {"target", preparation_json(options.target)},
                                 {"pieces", !merges.empty()}};
-  write_file(path("pairs.json"), json_text(about, 2) + "\n");
+  files.add(path("pairs.json"), json_text(about, 2) + "\n");
   const auto write = [&](const char* name, const std::vector<WordPair>& pairs) {
     if (pairs.empty()) return;
     std::vector<TokenPair> numbered;
@@ -222,20 +225,24 @@ void make_pairs(const PairOptions& options) {
         unknown += std::ranges::count(*side, kUnknownToken);
       }
     }
-    write_pairs(path(name), std::move(numbered), sizes);
+    write_pairs(files.add(path(name)), std::move(numbered), sizes);
     options.say(fmt::format("{}: {} pairs, {} tokens, {} of them unknown", path(name), pairs.size(),
                             tokens, unknown));
   };
   write("train.pairs", train);
   write("valid.pairs", valid);
   write("test.pairs", test);
+  files.commit();
   options.say(fmt::format("vocabularies of {} and {} pieces", source.size(), target.size()));
 }
 
 PairSet read_pair_set(const std::string& folder) {
   const std::string path = folder + "/pairs.json";
-  user_check(exists(path), "'{}' is no folder of `thimble data pairs`: it has no pairs.json",
-             folder);
+  user_check(
+      exists(path),
+      "'{}' is no folder of `thimble data pairs`: it has no pairs.json; name the one that the "
+      "run was trained on with --data-dir",
+      folder);
   const nlohmann::json about = read_json(path, "a description of sentence pairs");
   try {
     const bool cut = about.at("pieces").get<bool>();
@@ -249,8 +256,11 @@ PairSet read_pair_set(const std::string& folder) {
     return {Preparation(preparation_from(about.at("source")), bpe),
             Preparation(preparation_from(about.at("target")), bpe), std::move(source),
             std::move(target), fmt::format("{:02x}", fmt::join(digest, ""))};
-  } catch (const nlohmann::json::exception& error) {
-    user_error("'{}' is damaged: {}", path, error.what());
+  } catch (const nlohmann::json::exception&) {
+    user_error(
+        "'{}' is damaged: it should say how sentences become pieces; make the folder again with "
+        "`thimble data pairs`",
+        path);
   }
 }
 

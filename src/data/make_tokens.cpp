@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "data/file_group.h"
 #include "data/token_file.h"
 #include "data/token_set.h"
 #include "text/byte_bpe.h"
@@ -18,15 +19,22 @@ namespace {
 constexpr Bytes kMostText(int64_t{1} << 32);
 constexpr std::array<std::string_view, 4> kKinds = {"bytes", "characters", "pieces", "gpt2"};
 
+// Without the mark that says in which order its bytes are.
 std::string checked_text(const std::string& path) {
   std::string text = read_text(path, "a text", kMostText);
   if (const auto bad = find_malformed(text)) {
     const auto line = std::ranges::count(std::string_view(text).substr(0, *bad), '\n') + 1;
-    user_error(
-        "'{}' is not UTF-8: line {}, byte {} of the file; convert it (`iconv -t UTF-8`), or "
-        "choose --by bytes",
-        path, line, *bad + 1);
+    user_error("'{}' is not UTF-8: line {}, byte {} of the file; {}, or choose --by bytes", path,
+               line, *bad + 1, how_to_read(text));
   }
+  if (const size_t null = text.find('\0'); null != std::string::npos) {
+    const auto line = std::ranges::count(std::string_view(text).substr(0, null), '\n') + 1;
+    user_error(
+        "'{}' has a null character in line {}, byte {} of the file: it is no text file; take it "
+        "out, or choose --by bytes",
+        path, line, null + 1);
+  }
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 
@@ -41,6 +49,7 @@ class Encoder {
   // What has to lie beside the tokens, for text to become such tokens later: names of files and
   // what is in them.
   virtual std::vector<std::pair<std::string, std::string>> files() const { return {}; }
+  virtual bool cuts_words() const { return false; }
 };
 
 class ByBytes final : public Encoder {
@@ -112,6 +121,7 @@ class ByPieces final : public Encoder {
   std::vector<std::pair<std::string, std::string>> files() const override {
     return {{"vocabulary.txt", pieces_->to_text()}, {"codes.bpe", codes_}};
   }
+  bool cuts_words() const override { return !codes_.empty(); }
 
  private:
   std::string pieces_of(std::string_view line) const {
@@ -202,13 +212,15 @@ void make_tokens(const TokenOptions& options) {
     about["language"] = options.preparation.language;
     about["tokenise"] = options.preparation.tokenise;
     about["lower_case"] = options.preparation.lower_case;
+    about["cut"] = encoder->cuts_words();
   }
-  train.finish();
-  valid.finish();
+  FileGroup files;
+  for (TokenFileWriter* tokens : {&train, &valid}) tokens->finish(files.add(tokens->path()));
   for (const auto& [name, text] : encoder->files()) {
-    if (!text.empty()) write_file(options.out + "/" + name, text);
+    if (!text.empty()) files.add(options.out + "/" + name, text);
   }
-  write_file(options.out + "/tokens.json", json_text(about, 2) + "\n");
+  files.add(options.out + "/tokens.json", json_text(about, 2) + "\n");
+  files.commit();
   options.say(fmt::format("{}: {} tokens to train on, {} to test with, of a vocabulary of {}",
                           options.out, train.count(), valid.count(), encoder->vocabulary()));
 }

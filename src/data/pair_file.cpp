@@ -100,9 +100,9 @@ void PairFile::read(int64_t sentence, std::span<int32_t> out) const {
 void PairFile::read_source(int64_t pair, std::span<int32_t> out) const { read(2 * pair, out); }
 void PairFile::read_target(int64_t pair, std::span<int32_t> out) const { read(2 * pair + 1, out); }
 
-void write_pairs(const std::string& path, std::vector<TokenPair> pairs,
+void write_pairs(AtomicFile& file, std::vector<TokenPair> pairs,
                  const PairVocabularies& vocabularies) {
-  user_check(!pairs.empty(), "there is not one pair left to write to '{}'", path);
+  internal_check(!pairs.empty(), "write_pairs: there are none");
   std::ranges::stable_sort(pairs, {}, longer);
   const bool wide = std::max(vocabularies.source, vocabularies.target) > 65536;
   PairHeader header{};
@@ -125,11 +125,9 @@ void write_pairs(const std::string& path, std::vector<TokenPair> pairs,
     }
   }
   header.tokens = index.back();
-  AtomicFile file(path);
   file.write(std::as_bytes(std::span(&header, 1)));
   file.write(std::as_bytes(std::span(index)));
   file.write(tokens);
-  file.commit();
 }
 
 }  // namespace thimble

@@ -63,8 +63,9 @@ class PairFile {
   PairVocabularies vocabularies_;
 };
 
-// Sorted by the longer sentence of each pair; pairs of equal length stay in their order.
-void write_pairs(const std::string& path, std::vector<TokenPair> pairs,
+// Sorted by the longer sentence of each pair; pairs of equal length stay in their order. Leaves it to the
+// caller to commit the file. REQUIRES: there are pairs.
+void write_pairs(AtomicFile& file, std::vector<TokenPair> pairs,
                  const PairVocabularies& vocabularies);
 
 }  // namespace thimble

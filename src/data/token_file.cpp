@@ -29,8 +29,13 @@ void widen(const std::array<std::byte, kConverted>& from, std::span<int32_t> out
 
 TokenFile::TokenFile(const std::string& path) : file_(path) {
   TokenHeader header{};
-  if (file_.size() >= kHeader) file_.read_at(0, std::as_writable_bytes(std::span(header)));
+  const auto there = static_cast<size_t>(std::min(file_.size(), kHeader));
+  file_.read_at(0, std::as_writable_bytes(std::span(header)).first(there));
   const bool headed = header[0] == kMagic16 || header[0] == kMagic32;
+  user_check(!headed || file_.size() >= kHeader,
+             "'{}' is truncated: its header alone should have {} bytes, and it has {}; get a fresh "
+             "copy of it",
+             path, kHeader, file_.size());
   if (!headed) {
     user_check(file_.size() > 0 && file_.size() % 2 == 0,
                "'{}' is truncated or no token file: its {} bytes are not a whole number of 16-bit "
@@ -93,15 +98,14 @@ void TokenFileWriter::flush() {
   buffer_.clear();
 }
 
-void TokenFileWriter::finish() {
-  flush();
+void TokenFileWriter::finish(AtomicFile& file) {
   user_check(count_ > 0, "there is nothing to write to '{}': the text is empty", path_);
   user_check(raw_ || count_ <= INT32_MAX,
              "llm.c's format holds {} tokens at most, not {}; cut the text into several files, or "
              "use --raw",
              INT32_MAX, count_);
+  flush();
   const ReadFile all = std::move(spool_).finish();
-  AtomicFile file(path_);
   if (!raw_) {
     TokenHeader header{};
     header[0] = token_bytes_ == 2 ? kMagic16 : kMagic32;
@@ -110,7 +114,6 @@ void TokenFileWriter::finish() {
     file.write(std::as_bytes(std::span(header)));
   }
   append_file(all, file);
-  file.commit();
 }
 
 }  // namespace thimble

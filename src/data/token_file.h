@@ -33,14 +33,17 @@ class TokenFile {
   int64_t token_bytes_ = 2;
 };
 
-// Tokens as they come, u16 or u32, with llm.c's header or raw; the file is whole when finish() returns.
+// Tokens as they come, u16 or u32, with llm.c's header or raw.
 class TokenFileWriter {
  public:
   // `vocabulary`: all tokens are below. Above 65,536 they take four bytes, which raw files have not.
   TokenFileWriter(const std::string& path, int64_t vocabulary, bool raw);
 
   void write(std::span<const int32_t> tokens);
-  void finish();
+  const std::string& path() const { return path_; }
+  // All of them, in the file that will be at path(); it is left to the caller to commit it. UserError
+  // where there are none, or more than the format holds. REQUIRES: called at most once.
+  void finish(AtomicFile& file);
   int64_t count() const { return count_; }
 
  private:

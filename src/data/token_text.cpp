@@ -14,6 +14,13 @@
 namespace thimble {
 namespace {
 
+constexpr const char* kAbout = "/tokens.json";
+constexpr const char* kCodes = "/codes.bpe";
+
+void check_prompt(std::string_view text) {
+  user_check(!find_malformed(text), "the prompt is not UTF-8; convert it");
+}
+
 class Bytes256 final : public TokenText {
  public:
   std::vector<int32_t> encode(std::string_view text) const override {
@@ -23,7 +30,9 @@ class Bytes256 final : public TokenText {
   }
   std::string decode(std::span<const int32_t> tokens) const override {
     std::string text;
-    for (const int32_t token : tokens) text += static_cast<char>(token);
+    for (const int32_t token : tokens) {
+      if (token < 256) text += static_cast<char>(token);
+    }
     return text;
   }
 };
@@ -33,7 +42,7 @@ class Characters final : public TokenText {
   explicit Characters(const std::string& path) : characters_(CharacterVocabulary::read(path)) {}
 
   std::vector<int32_t> encode(std::string_view text) const override {
-    user_check(!find_malformed(text), "the prompt is not UTF-8; convert it");
+    check_prompt(text);
     std::vector<int32_t> tokens;
     for (const char32_t c : decode_utf8(text)) {
       tokens.push_back(characters_.number_of(c));
@@ -62,7 +71,7 @@ class Gpt2 final : public TokenText {
       : bpe_(ByteBpe::read(folder + "/vocab.json", folder + "/merges.txt")) {}
 
   std::vector<int32_t> encode(std::string_view text) const override {
-    user_check(!find_malformed(text), "the prompt is not UTF-8; convert it");
+    check_prompt(text);
     return bpe_.encode(text);
   }
   std::string decode(std::span<const int32_t> tokens) const override { return bpe_.decode(tokens); }
@@ -73,11 +82,14 @@ class Gpt2 final : public TokenText {
 
 class Pieces final : public TokenText {
  public:
-  Pieces(const std::string& folder, const PreparationOptions& options)
+  Pieces(const std::string& folder, const PreparationOptions& options, bool cut)
       : pieces_(Vocabulary::read(folder + "/vocabulary.txt")),
-        preparation_(options, codes_of(folder + "/codes.bpe")) {}
+        preparation_(options,
+                     cut ? std::make_shared<const Bpe>(read_merges(folder + kCodes)) : nullptr) {}
 
+  std::string_view gap() const override { return " "; }
   std::vector<int32_t> encode(std::string_view text) const override {
+    check_prompt(text);
     std::vector<int32_t> tokens;
     while (!text.empty()) {
       const size_t end = text.find('\n');
@@ -109,15 +121,9 @@ class Pieces final : public TokenText {
   }
 
  private:
-  static std::shared_ptr<const Bpe> codes_of(const std::string& path) {
-    return exists(path) ? std::make_shared<const Bpe>(read_merges(path)) : nullptr;
-  }
-
   const Vocabulary pieces_;
   const Preparation preparation_;
 };
-
-constexpr const char* kAbout = "/tokens.json";
 
 // What tokens are made by; empty where the description does not say.
 std::string kind_in(const nlohmann::json& about) {
@@ -134,6 +140,13 @@ PreparationOptions preparation_in(const nlohmann::json& about) {
     options.language = about["language"].get<std::string>();
   }
   return options;
+}
+
+// Whether words are cut. Merges that lie there may be those of something else; only folders that were made
+// before it was written down have nothing better to go by.
+bool cuts_words(const nlohmann::json& about, const std::string& folder) {
+  const bool says = about.contains("cut") && about["cut"].is_boolean();
+  return says ? about["cut"].get<bool>() : exists(folder + kCodes);
 }
 
 // As transformers leaves them, beside files of tokens that others made.
@@ -160,7 +173,7 @@ std::unique_ptr<TokenText> TokenText::read(const std::string& folder) {
   }
   user_check(by == name_of(TokenKind::pieces),
              "'{}' is damaged: it should say what tokens are made by", path);
-  return std::make_unique<Pieces>(folder, preparation_in(about));
+  return std::make_unique<Pieces>(folder, preparation_in(about), cuts_words(about, folder));
 }
 
 std::string vocabulary_digest(const std::string& folder) {
@@ -180,9 +193,11 @@ std::string vocabulary_digest(const std::string& folder) {
   add(by);
   const PreparationOptions how = preparation_in(about);
   add(fmt::format("{} {} {}", how.tokenise, how.lower_case, how.language));
-  for (const char* name : {"/vocabulary.txt", "/codes.bpe"}) {
-    add(exists(folder + name) ? read_text(folder + name, "a vocabulary", kMost) : "");
-  }
+  const auto add_file = [&](const std::string& file) {
+    add(exists(file) ? read_text(file, "a vocabulary", kMost) : "");
+  };
+  add_file(folder + "/vocabulary.txt");
+  cuts_words(about, folder) ? add_file(folder + kCodes) : add("");
   return hash.hex();
 }
 

@@ -44,6 +44,8 @@ bool is_number(char32_t c) { return is_in(kNumber, c); }
 bool is_alphanumeric(char32_t c) { return is_in(kAlphabetic, c) || is_in(kDecimal, c); }
 bool is_lowercase(char32_t c) { return is_in(kLowercase, c); }
 bool is_currency(char32_t c) { return is_in(kCurrency, c); }
+bool is_cased(char32_t c) { return is_in(kCased, c); }
+bool is_case_ignorable(char32_t c) { return is_in(kCaseIgnorable, c); }
 
 bool is_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -11,7 +12,6 @@ namespace thimble {
 namespace {
 
 constexpr size_t kMostLine = 1 << 20;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr char32_t kCapitalSigma = 0x3a3, kSigma = 0x3c3, kFinalSigma = 0x3c2;
 constexpr char32_t kDottedCapitalI = 0x130;
 
@@ -36,17 +36,14 @@ size_t decode_at(std::string_view text, size_t at, char32_t& c) {
   return size;
 }
 
-// Whether Unicode's rule of the final sigma holds at `at`: a letter before, none behind. Marks between
-// do not count.
+// Whether Unicode's rule of the final sigma holds at `at`: a letter that has cases before, none behind.
+// Marks between do not count.
 bool ends_a_word(std::u32string_view text, size_t at) {
-  const auto passes = [](char32_t c) {
-    return c == U'\'' || c == 0x2019 || c == 0xad || c == U'.';
-  };
   size_t before = at, behind = at + 1;
-  while (before > 0 && passes(text[before - 1])) --before;
-  while (behind < text.size() && passes(text[behind])) ++behind;
-  return before > 0 && is_alphabetic(text[before - 1]) &&
-         (behind == text.size() || !is_alphabetic(text[behind]));
+  while (before > 0 && is_case_ignorable(text[before - 1])) --before;
+  if (before == 0 || !is_cased(text[before - 1])) return false;
+  while (behind < text.size() && is_case_ignorable(text[behind])) ++behind;
+  return behind == text.size() || !is_cased(text[behind]);
 }
 
 class LineReader {
@@ -65,7 +62,7 @@ class LineReader {
     line = std::string_view(buffer_).substr(begin_, end == std::string::npos ? end : end - begin_);
     begin_ = end == std::string::npos ? buffer_.size() : end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(3);
+    if (number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     check(line);
     return true;
   }
@@ -86,9 +83,12 @@ class LineReader {
   }
 
   void check(std::string_view line) const {
-    const auto bad = find_malformed(line);
-    user_check(!bad, "'{}' is not UTF-8: line {}, byte {}; convert it (`iconv -t UTF-8`)",
-               file_.path(), number_, bad.value_or(0) + 1);
+    if (const auto bad = find_malformed(line)) {
+      std::string begin(static_cast<size_t>(std::min<int64_t>(8, file_.size())), '\0');
+      file_.read_at(0, std::as_writable_bytes(std::span(begin)));
+      user_error("'{}' is not UTF-8: line {}, byte {}; {}", file_.path(), number_, *bad + 1,
+                 how_to_read(begin));
+    }
     user_check(line.find('\0') == std::string_view::npos,
                "'{}' has a null character in line {}: it is no text file", file_.path(), number_);
   }
@@ -110,6 +110,24 @@ std::optional<size_t> find_malformed(std::string_view text) {
     at += size;
   }
   return std::nullopt;
+}
+
+std::string_view how_to_read(std::string_view begin) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"\x1f\x8b", "it is packed: unpack it (`gunzip`)"},
+      {"\xfd"
+       "7zXZ",
+       "it is packed: unpack it (`unxz`)"},
+      {"\x28\xb5\x2f\xfd", "it is packed: unpack it (`unzstd`)"},
+      {"BZh", "it is packed: unpack it (`bunzip2`)"},
+      {"PK\x03\x04", "it is packed: unpack it (`unzip`)"},
+      {"\xff\xfe", "convert it (`iconv -f UTF-16 -t UTF-8`)"},
+      {"\xfe\xff", "convert it (`iconv -f UTF-16 -t UTF-8`)"},
+  };
+  for (const auto& [mark, what] : kKinds) {
+    if (begin.starts_with(mark)) return what;
+  }
+  return "convert it (`iconv -t UTF-8`)";
 }
 
 std::u32string decode_utf8(std::string_view text) {

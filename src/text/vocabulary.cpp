@@ -58,7 +58,10 @@ int32_t Vocabulary::number_of(std::string_view piece) const {
 
 std::vector<int32_t> Vocabulary::encode(std::string_view line) const {
   std::vector<int32_t> numbers;
-  for (const std::string_view piece : split_spaces(line)) numbers.push_back(number_of(piece));
+  for (const std::string_view piece : split_spaces(line)) {
+    const int32_t number = number_of(piece);
+    numbers.push_back(number < kSpecialTokens ? kUnknownToken : number);
+  }
   return numbers;
 }
 

@@ -35,7 +35,8 @@ class Vocabulary {
   // REQUIRES: 0 <= number < size().
   const std::string& piece(int64_t number) const { return pieces_[static_cast<size_t>(number)]; }
 
-  // Numbers of the pieces of a line, apart by spaces.
+  // Numbers of the pieces of a line, apart by spaces. "</s>" in a text is a word that nobody knows, not
+  // the end of its sentence; so are the other three.
   std::vector<int32_t> encode(std::string_view line) const;
   // The pieces apart by spaces; padding, beginnings and ends are left out.
   std::string decode(const std::vector<int32_t>& numbers) const;

@@ -18,6 +18,8 @@ namespace thimble {
 namespace {
 
 constexpr int64_t kChunkElements = 8192;
+// Tensors of transformers' GPT-2 that are no weights end so.
+constexpr std::string_view kMasks[] = {".attn.bias", ".attn.masked_bias"};
 
 // The elements of a tensor piece by piece: body(first, count), in order.
 template <class Body>
@@ -119,6 +121,42 @@ std::vector<OutsideTensor> places_in(const SafetensorsFile& file, const Graph& g
   return places;
 }
 
+bool same_numbers(const SafetensorsFile& file, const StoredTensor& a, const StoredTensor& b) {
+  if (a.type != b.type) return false;
+  bool same = true;
+  Piece of_a, of_b;
+  for_each_piece(a.type, [&](int64_t first, int64_t count) {
+    if (!same) return;
+    const DType dtype = a.type.dtype;
+    file.read_part(a, first * size_of(dtype), of_a.bytes(dtype, count));
+    file.read_part(b, first * size_of(dtype), of_b.bytes(dtype, count));
+    same = std::ranges::equal(of_a.bytes(dtype, count), of_b.bytes(dtype, count));
+  });
+  return same;
+}
+
+// In words, how many weights the file has that the model has not: those of more layers, or of a
+// projection that is not tied. A copy of one that was loaded is none; numbers that are not floating
+// are counters.
+std::string left_out(const SafetensorsFile& file, std::span<const OutsideTensor> places) {
+  int64_t count = 0;
+  std::string first;
+  for (const StoredTensor& stored : file.tensors()) {
+    const auto ends = [&](std::string_view end) { return stored.name.ends_with(end); };
+    const auto is_copied = [&](const OutsideTensor& place) {
+      return same_numbers(file, file.at(place.name), stored);
+    };
+    if (std::ranges::find(places, stored.name, &OutsideTensor::name) != places.end()) continue;
+    if (!is_floating(stored.type.dtype) || std::ranges::any_of(kMasks, ends)) continue;
+    if (std::ranges::any_of(places, is_copied)) continue;
+    if (count++ == 0) first = stored.name;
+  }
+  if (count == 0) return "";
+  return fmt::format("{} tensor{} that the model has not, '{}'{}, {} left out", count,
+                     count == 1 ? "" : "s", first, count == 1 ? "" : " the first",
+                     count == 1 ? "was" : "were");
+}
+
 }  // namespace
 
 std::map<std::string, std::string> model_metadata(const Graph& graph) {
@@ -144,7 +182,8 @@ std::string load_weights(const std::string& path, Program& program,
     note += fmt::format("{}{} tensor{} of {} became {}", note.empty() ? "" : ", ", count,
                         count == 1 ? "" : "s", name_of(types.first), name_of(types.second));
   }
-  return note;
+  const std::string others = left_out(file, places);
+  return note.empty() || others.empty() ? note + others : note + "; " + others;
 }
 
 void save_weights(const std::string& path, Program& program,

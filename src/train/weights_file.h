@@ -11,9 +11,9 @@
 namespace thimble {
 
 // Loads weights (and, where present, statistics) from any safetensors file that holds this model's.
-// Sparse weights take what lies at their nonzeros; other tensors are ignored. Numbers of another
-// floating type are rounded to the model's, to nearest. Returns how many tensors were, in words ("6
-// tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
+// Sparse weights take what lies at their nonzeros; other tensors are left out. Numbers of another
+// floating type are rounded to the model's, to nearest. Returns how many tensors were either, in words
+// ("6 tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
 // has a number that the model's type does not reach. A file of the program that `foreign` names is
 // known by its names.
 std::string load_weights(const std::string& path, Program& program,

@@ -37,7 +37,7 @@ TEST_F(BadInput, CommandsBelowOthers) {
   expect_refused({"data", "bpe", "lern", "x"}, "no command 'data bpe lern'", "learn, apply");
   expect_refused({"data", "tokens", "x", "--by", "words", "--out", "y"}, "words not in", "gpt2",
                  "`thimble data tokens --help`");
-  expect_refused({"data", "pairs", "--ratio", "x", "--out", "y"}, "--ratio", "0.0");
+  expect_refused({"data", "pairs", "--ratio", "x", "--out", "y"}, "--ratio", "in range 0 to 1000");
   expect_refused({"data", "bpe", "learn", "x", "--merge", "3"}, "the nearest is --merges",
                  "`thimble data bpe learn --help`");
   expect_refused({"data", "bleu", "x", "y", "--batch", "3"}, "`thimble data bleu` has no --batch");

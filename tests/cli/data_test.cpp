@@ -39,7 +39,7 @@ TEST_F(Get, FetchesChecksAndGoesOn) {
   expect_mistake(thimble_says(get), "cannot fetch", server.url(), "repeat the command", "--from");
   EXPECT_EQ(slurp(file + ".part").size(), 300'000u);
   // It goes on where it was cut off, and what arrives is judged by its sum.
-  expect_mistake(thimble_says(get), "not what is published", "sha256");
+  expect_mistake(thimble_says(get), "not what is wanted", "sha256");
   EXPECT_EQ(server.asked(), (std::vector<size_t>{0, 300'000}));
   EXPECT_FALSE(std::filesystem::exists(file + ".part"));
   EXPECT_FALSE(std::filesystem::exists(file));
@@ -73,7 +73,21 @@ TEST_F(Get, SumsThatNobodyStatesAreRemembered) {
   // A damaged one is fetched again, and has to be the one that was first.
   spill(folder_ / "set/deu-eng.zip", "cut");
   HttpServer other({{"deu-eng.zip", zipped() + "more"}});
-  expect_mistake(thimble_says(words(other.url())), "not what is published");
+  expect_mistake(thimble_says(words(other.url())), "not what is wanted", "published anew",
+                 "set/SHA256SUMS");
+}
+
+TEST_F(Get, APageInItsPlaceIsForgotten) {
+  {
+    HttpServer portal({{"deu-eng.zip", std::string("<html>Please log in</html>")}});
+    expect_mistake(thimble_says(words(portal.url())), "cannot be unpacked");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "set/SHA256SUMS"));
+  HttpServer server({{"deu-eng.zip", zipped()}});
+  const Outcome outcome = thimble_says(words(server.url() + "/"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(slurp(folder_ / "set/deu.txt"), "Hi\tHallo");
+  expect_mistake(thimble_says(words(server.url()) + Words{"--from", folder_ / "set"}), "excludes");
 }
 
 TEST_F(Get, AServerWithoutRangesIsAskedForAll) {
@@ -148,6 +162,52 @@ TEST_F(Made, PiecesLearntAndCut) {
                                folder_ / "a.de", "--out", folder_ / "none"}),
                  "a.de", "no file of BPE merges");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
+}
+
+// What stood there is there still, all of it.
+TEST_F(Made, AFullDiskLosesNothing) {
+  const auto contents = [&](const std::string& set) {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / set)) {
+      files[entry.path().filename()] = slurp(entry.path());
+    }
+    return files;
+  };
+  for (const char* kind : {"pairs", "tokens"}) {
+    const bool pairs = std::string(kind) == "pairs";
+    const Words ask = pairs ? Words{"data",           "pairs", "--train",     folder_ / "a.de",
+                                    folder_ / "a.en", "--out", folder_ / kind}
+                            : Words{"data",   "tokens", folder_ / "a.en", "--by",
+                                    "pieces", "--out",  folder_ / kind};
+    ASSERT_EQ(thimble_says(ask).code, 0);
+    const auto before = contents(kind);
+    const Outcome full = thimble_says(ask + Words{"--merges", "3"}, {.file_limit = 500});
+    EXPECT_EQ(full.code, 2);
+    EXPECT_NE(full.err.find("the file would grow past the size limit"), std::string::npos)
+        << full.err;
+    EXPECT_EQ(contents(kind), before) << kind;
+  }
+}
+
+TEST_F(Made, NothingToMerge) {
+  spill(folder_ / "once", "ab cd\n");
+  expect_mistake(thimble_says({"data", "bpe", "learn", folder_ / "once", "--out", folder_ / "c"}),
+                 "nothing to merge", "--least");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "c"));
+}
+
+TEST_F(Made, PairsOfColumns) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += "ein Hund\ta dog\n\n";
+  spill(folder_ / "tsv", lines);
+  const Words ask = {"data",          "pairs", "--train",
+                     folder_ / "tsv", "--out", folder_ / "columns",
+                     "--valid-every", "5"};
+  const Outcome outcome = thimble_says(ask);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("20 of 40 pairs; left out: 20 with an empty line"), std::string::npos)
+      << outcome.err;
+  expect_mistake(thimble_says(ask + Words{"--ratio", "nan"}), "Value nan not in range 0 to 1000");
 }
 
 TEST_F(Made, Bleu) {

@@ -66,6 +66,8 @@ TEST_F(Sample, SaysInASentenceWhatItCannotGoOnWith) {
   refuses(ask({"--prompt", ""}), "there is nothing to go on with");
   refuses(ask({"--numbers", "--prompt", "1 99"}), "token 99 of the prompt is beyond");
   refuses(ask({"--numbers", "--prompt", "one"}), "is whole numbers");
+  refuses(ask({"--numbers"}), "give them with --prompt");
+  refuses(ask({"--temperature", "nan"}), "--temperature: Value nan not in range 0 to 1000");
   refuses(ask({"--data-dir", path("nowhere")}), "does not say what its tokens are");
   refuses({"sample", path("nowhere")}, "there is no checkpoint");
   // As many characters, one of them another.
@@ -74,6 +76,20 @@ TEST_F(Sample, SaysInASentenceWhatItCannotGoOnWith) {
   spill(path("other") + "/vocabulary.txt", characters.replace(characters.find('b'), 1, "a"));
   refuses(ask({"--prompt", "a", "--data-dir", path("other")}), "not those that");
   refuses({"export", path("run"), path("file"), "--names", "onnx"}, "choose --names thimble or");
+}
+
+TEST_F(Sample, OfWords) {
+  ASSERT_EQ(thimble_says({"data", "tokens", "--by", "pieces", "--tokenise", "--out", path("words"),
+                          path("text")})
+                .code,
+            0);
+  ASSERT_EQ(train("of-words", {"--data-dir", path("words"), "--length", "4"}).code, 0);
+  const Words ask = {"sample", path("of-words"), "--length", "3", "--prompt"};
+  const Outcome said = thimble_says(ask + Words{"über"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  // Words stand apart, of the prompt as well.
+  EXPECT_TRUE(said.out.starts_with("über ") || said.out.starts_with("über\n")) << said.out;
+  expect_mistake(thimble_says(ask + Words{"\xff"}), "the prompt is not UTF-8");
 }
 
 TEST_F(Sample, ExportsByBothNamesAndStartsFromEither) {
@@ -91,6 +107,34 @@ TEST_F(Sample, ExportsByBothNamesAndStartsFromEither) {
         0);
     EXPECT_EQ(slurp(back), slurp(file));
   }
+  // Of a deeper net it takes the layers that it has, but not without a word; a copy of the tied
+  // projection and masks are none.
+  const SafetensorsFile file(path("transformers"));
+  std::vector<std::vector<std::byte>> kept;
+  std::vector<TensorToWrite> tensors;
+  kept.reserve(file.tensors().size() + 2);
+  const auto add = [&](const std::string& name, const std::string& like) {
+    kept.emplace_back(static_cast<size_t>(file.at(like).type.bytes().count));
+    file.read_into(like, kept.back());
+    tensors.push_back({name, file.at(like).type, kept.back(), {}});
+  };
+  for (const StoredTensor& tensor : file.tensors()) add(tensor.name, tensor.name);
+  add("lm_head.weight", "transformer.wte.weight");
+  add("transformer.h.0.attn.bias", "transformer.h.0.ln_1.bias");
+  write_safetensors(path("same"), tensors);
+  const Words sample = ask({"--prompt", "über", "--temperature", "0", "--weights"});
+  const Outcome plain = thimble_says(sample + Words{path("same")});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(plain.err, "");
+  for (std::byte& byte : kept[kept.size() - 2]) byte ^= std::byte{1};
+  tensors.back().name = "transformer.h.1.ln_1.bias";
+  for (std::byte& byte : kept.back()) byte ^= std::byte{1};
+  write_safetensors(path("deeper"), tensors);
+  const Outcome deeper = thimble_says(sample + Words{path("deeper")});
+  EXPECT_EQ(deeper.out, plain.out);
+  EXPECT_NE(deeper.err.find("2 tensors that the model has not, 'lm_head.weight' the first, were"),
+            std::string::npos)
+      << deeper.err;
   const SafetensorsFile theirs(path("transformers"));
   EXPECT_NE(theirs.find("transformer.h.0.mlp.c_fc.weight"), nullptr);
 }

@@ -134,6 +134,22 @@ TEST_F(Translate, OfWhatIsTooLongTheBeginning) {
   EXPECT_TRUE(text.starts_with("a dog\n")) << text;
 }
 
+TEST_F(Translate, WhereItGoesIsKnownBefore) {
+  spill(own_ / "in", "ein Hund\neine Katze\n");
+  const auto refused = [](const Outcome& outcome, const auto&... parts) {
+    expect_mistake(outcome, parts...);
+    EXPECT_EQ(outcome.err.find("sentences,"), std::string::npos) << "translated: " << outcome.err;
+  };
+  const Words ask = {"translate", *folder_ / "run", "--input", own_ / "in", "--output"};
+  refused(thimble_says(ask + Words{own_ / "nowhere/out"}), "cannot create", "nowhere/out");
+  refused(thimble_says(ask + Words{own_.path()}), "it is a folder");
+  spill(own_ / "wanted", "a dog\n");
+  refused(thimble_says(words(own_ / "in") + Words{"--reference", own_ / "wanted"}), "has 2 lines",
+          "has 1", "wanted");
+  refused(thimble_says(words(own_ / "in") + Words{"--reference", own_ / "none"}), "cannot open");
+  EXPECT_EQ(own_.entries(), 2);
+}
+
 TEST_F(Translate, WhatCannotBe) {
   spill(own_ / "in", "ein Hund\nein Hund ein Hund ein Hund ein Hund ein Hund\n");
   expect_mistake(thimble_says(words(own_ / "in")), "in', line 2", "11 tokens", "--cut");
@@ -148,6 +164,10 @@ TEST_F(Translate, WhatCannotBe) {
   expect_mistake(thimble_says({"translate", *folder_ / "run", "--input", own_ / "good",
                                "--reference", own_ / "good"}),
                  "--output");
+  expect_mistake(thimble_says({"sample", *folder_ / "run"}), "`thimble translate`");
+  expect_mistake(thimble_says(words(own_ / "good") + Words{"--length-penalty", "nan"}),
+                 "Value nan not in range -100 to 100");
+  expect_mistake(thimble_says(words(own_ / "good") + Words{"--average", "99"}), "checkpoints");
   // Vocabularies of another run.
   std::filesystem::copy(*folder_ / "set", own_ / "set");
   spill(own_ / "set/source.dict", slurp(own_ / "set/source.dict") + "Maus 1\n");

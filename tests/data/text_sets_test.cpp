@@ -7,6 +7,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "data/dataset.h"
 #include "data/pair_file.h"
 #include "data/pair_set.h"
@@ -168,7 +169,9 @@ TEST_F(TextSets, HeadedFilesOfLlmC) {
     const std::vector<int32_t> numbers = {
         1, 2, 3, 299, static_cast<int32_t>(vocabulary) - 1, 6, 7, 8, 9, 10, 11, 12};
     writer.write(numbers);
-    writer.finish();
+    AtomicFile file(writer.path());
+    writer.finish(file);
+    file.commit();
     const std::string bytes = slurp(folder_ / "x_train_000001.bin");
     EXPECT_EQ(bytes.size(), 1024u + numbers.size() * (vocabulary > 65536 ? 4 : 2));
     int32_t header[3];
@@ -185,6 +188,10 @@ TEST_F(TextSets, HeadedFilesOfLlmC) {
     spill(folder_ / "x_train_000001.bin", std::string_view(bytes).substr(0, bytes.size() - 1));
     EXPECT_TRUE(throws_saying<UserError>([&] { tokens(5); }, "x_train_000001.bin", "truncated",
                                          "12 tokens"));
+    // Cut in its header it is no raw file of whatever the header says.
+    spill(folder_ / "x_train_000001.bin", std::string_view(bytes).substr(0, 500));
+    EXPECT_TRUE(
+        throws_saying<UserError>([&] { tokens(5); }, "x_train_000001.bin", "truncated", "500"));
   }
 }
 
@@ -217,6 +224,54 @@ TEST_F(TextSets, BytesAndPiecesAreTokensToo) {
   EXPECT_EQ(data->info().field("tokens").limit, 4 + 3);
   EXPECT_EQ(read(*data, Split::train, 0)[0], (std::vector<int32_t>{4, 5, 4, 5, 2, 5}));
   EXPECT_EQ(data->info().test_count, 2);
+}
+
+TEST_F(TextSets, WhatIsNoTextIsRefusedAndAMarkOfByteOrderLeftOut) {
+  spill(folder_ / "null", std::string_view("ab\nc\0d", 6));
+  spill(folder_ / "marked",
+        "\xef\xbb\xbf"
+        "abcabcabcabc");
+  for (const TokenKind kind : {TokenKind::characters, TokenKind::gpt2}) {
+    const std::string tokenizer = kind == TokenKind::gpt2 ? THIMBLE_TEST_TOKENIZER : "";
+    EXPECT_TRUE(throws_saying<UserError>(
+        [&] { make({.texts = {folder_ / "null"}, .kind = kind, .tokenizer = tokenizer}); },
+        "null character", "line 2", "byte 5", "--by bytes"));
+  }
+  EXPECT_FALSE(exists(folder_ / "train.bin"));
+  make({.texts = {folder_ / "marked"}, .kind = TokenKind::characters});
+  EXPECT_EQ(slurp(folder_ / "vocabulary.txt"), "a\nb\nc\n");
+}
+
+TEST_F(TextSets, AllFilesAreMadeOrNone) {
+  spill(folder_ / "text", "abcdefghijklmnop");
+  spill(folder_ / "empty", "");
+  spill(folder_ / "train.bin", "what was there");
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] { make({.texts = {folder_ / "text"}, .valid = {folder_ / "empty"}}); }, "val.bin",
+      "empty"));
+  EXPECT_EQ(slurp(folder_ / "train.bin"), "what was there");
+}
+
+TEST_F(TextSets, MergesOfAnotherTimeAreNotUsed) {
+  spill(folder_ / "text", "low lower lowest low lower lowest\n");
+  const auto numbers = [&] { return TokenText::read(folder_.path())->encode("lower").size(); };
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::pieces, .merges = 2});
+  EXPECT_GT(numbers(), 1u);
+  const std::string merges = slurp(folder_ / "codes.bpe");
+  make({.texts = {folder_ / "text"}, .kind = TokenKind::pieces});
+  EXPECT_EQ(numbers(), 1u);
+  EXPECT_EQ(slurp(folder_ / "codes.bpe"), merges);  // it may be somebody's
+  const std::string digest = vocabulary_digest(folder_.path());
+  std::filesystem::remove(folder_ / "codes.bpe");
+  EXPECT_EQ(vocabulary_digest(folder_.path()), digest);
+}
+
+TEST_F(TextSets, TextOfBytes) {
+  spill(folder_ / "text", "abcdefghijklmnop");
+  make({.texts = {folder_ / "text"}});
+  const auto text = TokenText::read(folder_.path());
+  // A model may have more tokens than there are bytes.
+  EXPECT_EQ(text->decode(std::vector<int32_t>{'a', 256 + 'x', 'b'}), "ab");
 }
 
 TEST_F(TextSets, PairsAreRecords) {

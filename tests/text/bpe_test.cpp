@@ -63,6 +63,9 @@ TEST(Vocabulary, TheMostFrequentFirst) {
   EXPECT_EQ(words.piece(4), "c@@");
   EXPECT_EQ(words.piece(5), "a");  // by its text, where counts are equal
   EXPECT_EQ(words.encode("a rare b"), (std::vector<int32_t>{5, kUnknownToken, 6}));
+  // Text cannot say what only the program says.
+  EXPECT_EQ(words.encode("<pad> a </s> <s> <unk>"),
+            (std::vector<int32_t>{kUnknownToken, 5, kUnknownToken, kUnknownToken, kUnknownToken}));
   EXPECT_EQ(words.decode({kBeginToken, 4, 5, kUnknownToken, kEndToken, kPadToken}), "c@@ a <unk>");
 }
 

@@ -31,6 +31,9 @@ TEST(Utf8, TextComesBack) {
 TEST(Utf8, LowerCase) {
   EXPECT_EQ(lower_case("ÄÖÜ ẞ Straße ÇA Ω Я"), "äöü ß straße ça ω я");
   EXPECT_EQ(lower_case("ΣΊΣΥΦΟΣ Σ ΑΣ. ΑΣΒ"), "σίσυφος σ ας. ασβ");
+  // Marks are looked past, and letters without cases end no word: an accent of its own, Chinese.
+  EXPECT_EQ(lower_case("ΟΔΟ\u0301Σ ΑΣ\u0301Α ΑΣ中 中Σ ΑΣ:Β ΑΣ^"),
+            "οδο\u0301ς ασ\u0301α ας中 中σ ασ:β ας^");
   EXPECT_EQ(lower_case("İI"), "i̇i");
   EXPECT_EQ(lower_case("already 123 – lower"), "already 123 – lower");
 }
@@ -75,7 +78,24 @@ TEST_F(Lines, MalformedOnesAreNamed) {
             "good\nb\xff"
             "d\n");
       },
-      "text", "not UTF-8", "line 2", "byte 2"));
+      "text", "not UTF-8", "line 2", "byte 2", "iconv -t UTF-8"));
+  // What people give by mistake: a file as it was fetched, and what another system calls text.
+  EXPECT_TRUE(throws_saying<UserError>([&] { lines("\x1f\x8b\x08\x08 ..."); }, "`gunzip`"));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        lines(
+            "\xfd"
+            "7zXZ");
+      },
+      "`unxz`"));
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        lines(
+            std::string_view("\xff\xfe"
+                             "a\0",
+                             4));
+      },
+      "iconv -f UTF-16 -t UTF-8"));
   EXPECT_TRUE(throws_saying<UserError>([&] { lines(std::string_view("a\0b", 3)); },
                                        "null character in line 1"));
   EXPECT_TRUE(

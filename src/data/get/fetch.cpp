@@ -41,7 +41,7 @@ std::string last_line(std::string text) {
 int run_curl(const RemoteFile& file, const std::string& part, std::string& said,
              const FetchProgress& progress) {
   const auto report = [&] {
-    if (progress) progress(size_of_file(part), file.bytes);
+    if (progress) progress(size_of_file(part), file.wanted.bytes);
   };
   const int status = run_program({"curl", "--fail", "--location", "--silent", "--show-error",
                                   "--connect-timeout", "20", "--speed-time", "60", "--speed-limit",
@@ -92,11 +92,11 @@ int run_program(const std::vector<std::string>& words, std::string& said,
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string check_file(const std::string& path, int64_t bytes, const std::string& sha256) {
+std::string check_file(const std::string& path, const ExpectedFile& wanted) {
   const ReadFile file(path);
-  user_check(bytes == 0 || file.size() == bytes,
-             "'{}' has {} bytes where the published file has {}; get it again", path, file.size(),
-             bytes);
+  user_check(wanted.bytes == 0 || file.size() == wanted.bytes,
+             "'{}' has {} bytes where the published file has {}; {}", path, file.size(),
+             wanted.bytes, wanted.to_try);
   Sha256 hash;
   std::array<std::byte, 65536> block;
   for (int64_t at = 0; at < file.size();) {
@@ -106,11 +106,9 @@ std::string check_file(const std::string& path, int64_t bytes, const std::string
     at += static_cast<int64_t>(size);
   }
   const std::string found = hash.hex();
-  user_check(
-      sha256.empty() || found == sha256,
-      "'{}' is damaged or another version: its sha256 is {} where the published file has {}; "
-      "get it again",
-      path, found, sha256);
+  user_check(wanted.sha256.empty() || found == wanted.sha256,
+             "'{}' is damaged or another version: its sha256 is {} where {} is wanted; {}", path,
+             found, wanted.sha256, wanted.to_try);
   return found;
 }
 
@@ -118,7 +116,7 @@ void fetch(const RemoteFile& file, const FetchProgress& progress) {
   const std::string part = file.path + ".part";
   std::error_code ignored;
   std::string said;
-  const bool all_there = file.bytes > 0 && size_of_file(part) == file.bytes;
+  const bool all_there = file.wanted.bytes > 0 && size_of_file(part) == file.wanted.bytes;
   int status = all_there ? 0 : run_curl(file, part, said, progress);
   const bool stuck = status == kNoResume || (status == kRefused && size_of_file(part) > 0);
   if (stuck) {  // a server that does not go on where it was cut off
@@ -137,10 +135,10 @@ void fetch(const RemoteFile& file, const FetchProgress& progress) {
       "a network, fetch the file elsewhere and name its folder with --from",
       file.url, said.empty() ? fmt::format("curl ended with {}", status) : last_line(said));
   try {
-    check_file(part, file.bytes, file.sha256);
+    check_file(part, file.wanted);
   } catch (const UserError& error) {
     fs::remove(part, ignored);
-    user_error("what '{}' sent is not what is published: {}", file.url, error.what());
+    user_error("what '{}' sent is not what is wanted: {}", file.url, error.what());
   }
   std::error_code error;
   fs::rename(part, file.path, error);

@@ -9,14 +9,19 @@
 
 namespace thimble {
 
-struct RemoteFile {
-  std::string url;
-  std::string path;         // where it goes
-  int64_t bytes = 0;        // 0: not known
-  std::string sha256 = {};  // empty: not known
+struct ExpectedFile {
+  int64_t bytes = 0;   // 0: not known
+  std::string sha256;  // empty: not known
+  std::string to_try;  // where it is another: "get it again"
 };
 
-// Told while it arrives; `bytes` as in RemoteFile.
+struct RemoteFile {
+  std::string url;
+  std::string path;  // where it goes
+  ExpectedFile wanted;
+};
+
+// Told while it arrives; `bytes` as in ExpectedFile.
 using FetchProgress = std::function<void(int64_t arrived, int64_t bytes)>;
 
 // Leaves PATH.part where it is cut off, and goes on from there the next time. UserError, saying what to
@@ -24,7 +29,7 @@ using FetchProgress = std::function<void(int64_t arrived, int64_t bytes)>;
 void fetch(const RemoteFile& file, const FetchProgress& progress);
 
 // UserError unless the file is what it should be. Returns its sha256.
-std::string check_file(const std::string& path, int64_t bytes, const std::string& sha256);
+std::string check_file(const std::string& path, const ExpectedFile& wanted);
 
 // Runs a program of the system and waits; returns its exit status, 127 where there is none of that
 // name. What it says on stderr goes to `said`, the end of it.

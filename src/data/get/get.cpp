@@ -20,6 +20,11 @@ std::string name_of_url(std::string_view url) {
   return std::string(url.substr(url.rfind('/') + 1));
 }
 
+std::string mirrored(std::string_view mirror, const std::string& name) {
+  while (mirror.ends_with('/')) mirror.remove_suffix(1);
+  return std::string(mirror) + "/" + name;
+}
+
 // OUT/SHA256SUMS, as the program of that name has it.
 class Sums {
  public:
@@ -87,6 +92,27 @@ void unpack(const std::string& path, Unpack how, const std::string& folder) {
              status);
 }
 
+// Both say why not.
+bool is_sound(const std::string& path, const ExpectedFile& wanted, const GetOptions& options) {
+  try {
+    check_file(path, wanted);
+    return true;
+  } catch (const UserError& error) {
+    options.say(error.what());
+    return false;
+  }
+}
+
+bool unpacks(const std::string& path, Unpack how, const GetOptions& options) {
+  try {
+    unpack(path, how, options.out);
+    return true;
+  } catch (const UserError& error) {
+    options.say(error.what());
+    return false;
+  }
+}
+
 std::string local_file(const std::string& from, const std::string& name, size_t files) {
   std::error_code ignored;
   if (fs::is_directory(from, ignored)) {
@@ -110,32 +136,33 @@ void get_data(const Place& place, const GetOptions& options) {
   for (const PublishedFile& file : place.files) {
     const std::string name = name_of_url(file.url);
     const std::string path = options.out + "/" + name;
-    const std::string wanted = file.sha256.empty() ? sums.of(name) : std::string(file.sha256);
-    bool there = exists(path);
-    if (there) {
-      try {
-        check_file(path, file.bytes, wanted);
-      } catch (const UserError& error) {
-        options.say(fmt::format("{}", error.what()));
-        there = false;
-      }
-    }
-    if (there) {
+    const bool stated = !file.sha256.empty();
+    const ExpectedFile wanted = {
+        file.bytes, stated ? std::string(file.sha256) : sums.of(name),
+        stated ? "get it again"
+               : fmt::format("get it again, or, where it was published anew, remove its line from "
+                             "'{}/SHA256SUMS'",
+                             options.out)};
+    const bool known = !wanted.sha256.empty();
+    const bool sound = exists(path) && is_sound(path, wanted, options);
+    // Without a sum it may be a page that somebody sent in its place.
+    const bool unpacked = sound && !known && unpacks(path, file.unpack, options);
+    if (known ? sound : unpacked) {
       options.say(fmt::format("{} is there already", path));
     } else if (!options.from.empty()) {
       const std::string local = local_file(options.from, name, place.files.size());
-      check_file(local, file.bytes, wanted);
+      check_file(local, wanted);
       copy_file(ReadFile(local), path);
     } else {
       const std::string url =
-          options.url.empty() ? std::string(file.url) : options.url + "/" + name;
-      fetch({url, path, file.bytes, wanted}, [&](int64_t arrived, int64_t bytes) {
+          options.url.empty() ? std::string(file.url) : mirrored(options.url, name);
+      fetch({url, path, wanted}, [&](int64_t arrived, int64_t bytes) {
         if (options.progress) options.progress(name, arrived, bytes);
       });
     }
-    const std::string found = check_file(path, file.bytes, wanted);
-    if (file.sha256.empty()) sums.set(name, found);
-    unpack(path, file.unpack, options.out);
+    const std::string found = check_file(path, wanted);
+    if (!unpacked) unpack(path, file.unpack, options.out);
+    if (!stated) sums.set(name, found);
   }
 }
 

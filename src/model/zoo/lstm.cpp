@@ -201,7 +201,7 @@ class Network {
  public:
   explicit Network(const ModelOptions& options)
       : options_(options), own_(own_of<Lstm>(options)), net_(options), b_(net_.build()) {
-    user_check(!options.generating, "an lstm does not go on with text; choose --model gpt");
+    user_check(!options.generating, "an lstm does not go on with a text; choose a run of gpt");
   }
 
   Model build() {

@@ -1,6 +1,8 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -27,13 +29,31 @@ int depth_of(std::string_view text) {
   return deepest;
 }
 
+// Told of every key, in its order; UserError where an object has one twice.
+class NoKeyTwice {
+ public:
+  bool operator()(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if (event == Event::object_start) open_.emplace_back();
+    if (event == Event::object_end) open_.pop_back();
+    if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      user_check(open_.back().insert(key).second, "it says '{}' twice", key);
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;  // keys of the objects that it is in
+};
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
   user_check(depth_of(text) <= kDeepestJson, "its lists and objects are nested more than {} deep",
              kDeepestJson);
   try {
-    return nlohmann::json::parse(text);
+    return nlohmann::json::parse(text, NoKeyTwice());
   } catch (const nlohmann::json::parse_error& error) {
     user_error("it is no well-formed JSON near byte {}", error.byte);
   } catch (const nlohmann::json::exception&) {

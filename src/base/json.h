@@ -15,7 +15,8 @@ namespace thimble {
 inline constexpr int kDeepestJson = 100;
 inline constexpr Bytes kLargestJsonFile = Bytes(64 << 20);
 
-// UserError, saying what is wrong with the text and no more, where it is not JSON or too deep.
+// UserError, saying what is wrong with the text and no more, where it is not JSON, too deep, or
+// has a key twice.
 nlohmann::json parse_json(std::string_view text);
 
 // The JSON in a file; UserError naming the file where it cannot be read, has more than `most` bytes or

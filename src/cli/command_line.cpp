@@ -137,6 +137,16 @@ void join_resume_value(std::vector<std::string>& arguments) {
   }
 }
 
+// `--data-dir=` says the empty text, and does not take the word behind it.
+void split_empty_values(std::vector<std::string>& arguments) {
+  for (size_t at = 0; at < arguments.size(); ++at) {
+    const std::string& word = arguments[at];
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    arguments[at].pop_back();
+    arguments.emplace(arguments.begin() + static_cast<ptrdiff_t>(++at));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kWhat);
   app.name("thimble");
@@ -159,6 +169,7 @@ int run(int argc, char** argv) {
   const Named named = named_command(commands, typed);
   const std::string help = help_on(commands, named, typed[0]);
   try {
+    split_empty_values(arguments);
     join_resume_value(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
     app.parse(arguments);

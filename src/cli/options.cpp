@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -66,7 +67,8 @@ void RecipeFlags::add_to(CLI::App& command, bool training,
         option->expected(-1)->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         if (about.placeholder == "GLOB") option->allow_extra_args(false);  // the model may follow
       } else if (about.placeholder == "H,W,C") {
-        option->delimiter(',')->expected(3)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+        option->delimiter(',')->expected(1, 3)->multi_option_policy(
+            CLI::MultiOptionPolicy::TakeAll);
       }
     }
     option->group(std::string(field.group()));
@@ -81,7 +83,9 @@ Settings RecipeFlags::typed() const {
     const std::vector<std::string>& words = option->results();
     const bool toggle = std::ranges::find(toggles_, name) != toggles_.end();
     if (toggle) {
-      settings[name] = words.empty() || words.back() != "false";
+      settings[name] = words.empty() ? "true" : words.back();
+    } else if (option->get_type_name() == "H,W,C") {
+      settings[name] = fmt::format("{}", fmt::join(words, ","));
     } else if (option->get_delimiter() == ',') {
       settings[name] = words;
     } else {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "pipeline/check_plan_file.h"
 #include "survey/report_files.h"
 
 namespace thimble {
@@ -37,6 +38,8 @@ int run(const ReportFlags& flags) {
   std::optional<RunRecord> record;
   if (std::filesystem::is_directory(flags.what, ignored)) record = read_run(flags.what);
   const PlanFile plan = record ? record->plan : load_plan(flags.what);
+  const std::optional<std::string> fault = find_fault_on_any_device(plan);
+  user_check(!fault, "the plan in '{}' is unsound: {}", flags.what, fault.value_or(""));
   const ReportFiles report = make_report(
       {.plan = plan, .run = record ? &*record : nullptr, .frontier = draws_frontier(flags, plan)});
   for (const std::string& note : report.notes) say("thimble: note: {}\n", note);

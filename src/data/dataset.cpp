@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 namespace {
@@ -56,15 +57,20 @@ const DatasetDef* find_dataset(std::string_view named, std::string_view usual) {
   return gives_way ? find(usual) : set;
 }
 
-std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request) {
-  std::vector<std::string_view> names;
+const DatasetDef& dataset_named(std::string_view name) {
+  std::vector<std::string> names;
   for (const DatasetDef* set : all_datasets()) {
-    names.push_back(set->name);
-    if (set->name != name) continue;
-    if (!set->where_to_get.empty()) check_folder(*set, request.folder);
-    return set->open(request);
+    if (set->name == name) return *set;
+    names.emplace_back(set->name);
   }
-  user_error("'{}' is not a data set; known: {}", name, fmt::join(names, ", "));
+  user_error("'{}' is not a data set; known: {}; the nearest is '{}'", name, fmt::join(names, ", "),
+             nearest_name(name, names));
+}
+
+std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request) {
+  const DatasetDef& set = dataset_named(name);
+  if (!set.where_to_get.empty()) check_folder(set, request.folder);
+  return set.open(request);
 }
 
 }  // namespace thimble

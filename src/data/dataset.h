@@ -113,8 +113,10 @@ std::span<const DatasetDef* const> all_datasets();
 // none of that name.
 const DatasetDef* find_dataset(std::string_view named, std::string_view usual);
 
-// Opens a data set by its name. UserError on an unknown one (listing the known ones), or a missing
-// folder (saying where to get the files).
+// UserError on an unknown one, listing the known ones and naming the nearest.
+const DatasetDef& dataset_named(std::string_view name);
+// Opens a data set by its name. UserError on an unknown one, or a missing folder (saying where to get
+// the files).
 std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request = {});
 
 }  // namespace thimble

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 namespace {
@@ -35,6 +38,13 @@ nlohmann::json fingerprint_of(const DatasetInfo& info) {
 }
 
 std::string difference_of_data(const nlohmann::json& before, const nlohmann::json& now) {
+  std::vector<std::string> known;
+  for (const auto& [field, what] : kFields) known.emplace_back(field);
+  for (const auto& [key, value] : before.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    return fmt::format("its record of them has a key '{}' that is none; the nearest is '{}'", key,
+                       nearest_name(key, known));
+  }
   for (const auto& [field, what] : kFields) {
     if (!before.contains(field) || !now.contains(field) || before[field] == now[field]) continue;
     return fmt::format("{} was {} and is {} now", what, json_text(before[field]),

@@ -37,32 +37,61 @@ std::string where_of(const PlanFile& file, size_t at) {
 
 }  // namespace
 
-std::optional<std::string> find_fault(const PlanFile& file) {
-  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
-  const auto backend = make_backend(file.recipe.device, file.recipe.on);
-  const int count = microbatches_of(file.recipe).turns();
+namespace {
+
+// What is wrong with the plans of these graphs, whatever device they are for: `costs_of_graph` says
+// what its kernels take.
+template <class CostsOf>
+std::optional<std::string> find_fault(const PlanFile& file,
+                                      const std::vector<TrainingGraph>& graphs,
+                                      CostsOf&& costs_of_graph) {
   const Plan& first = file.plans.front().plan;
+  const int count = microbatches_of(file.recipe).turns();
   if (first.microbatches != count) {
     return fmt::format("the plan is for {} microbatches, not {}", first.microbatches, count);
   }
-  const std::vector<TrainingGraph> graphs = graphs_of(file);
   if (graphs.empty()) return "a plan too many, or too few, or of another shape";
-  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
-    Recipe measured = file.recipe;
-    measured.costs = kAutomaticCosts;
-    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
-  }
   for (size_t i = 0; i < graphs.size(); ++i) {
     const Graph& graph = graphs[i].model.graph;
     const Plan& plan = file.plans[i].plan;
-    std::optional<std::string> fault = find_fault(graph, gather_costs(graph, *backend), plan);
+    std::optional<std::string> fault = find_fault(graph, costs_of_graph(graph), plan);
     if (!fault && plan.arena > first.arena) fault = "it needs more than the arena";
     if (!fault && i > 0) {
       fault = find_disagreement(graphs.front().model.graph, first, graph, plan);
     }
     if (fault) return where_of(file, i) + *fault;
   }
+  const std::optional<Bytes> budget = file.recipe.memory;
+  if (budget && budget->count > 0 && first.arena > *budget) {
+    return fmt::format("its arena of {} bytes is more than its --memory {}", first.arena.count,
+                       budget->count);
+  }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_fault(const PlanFile& file) {
+  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
+  const auto backend = make_backend(file.recipe.device, file.recipe.on);
+  const std::vector<TrainingGraph> graphs = graphs_of(file);
+  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
+    Recipe measured = file.recipe;
+    measured.costs = kAutomaticCosts;
+    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
+  }
+  return find_fault(file, graphs,
+                    [&](const Graph& graph) { return gather_costs(graph, *backend); });
+}
+
+std::optional<std::string> find_fault_on_any_device(const PlanFile& file) {
+  const auto backend = make_backend("null", file.recipe.on);
+  return find_fault(file, graphs_of(file), [&](const Graph& graph) {
+    Costs costs = gather_costs(graph, *backend);
+    for (NodeCost& cost : costs.nodes) cost.workspace = Bytes();
+    costs.source.clear();
+    return costs;
+  });
 }
 
 void save_plan(const std::string& path, const PlannedTraining& planned) {

@@ -13,6 +13,9 @@ namespace thimble {
 // What is wrong with any of the plans, or with one and the first together; nothing: they are sound.
 std::optional<std::string> find_fault(const PlanFile& file);
 
+// The same where the plan's device may be missing: how much scratch its kernels want is not known.
+std::optional<std::string> find_fault_on_any_device(const PlanFile& file);
+
 // Saves what was planned, for find_fault().
 void save_plan(const std::string& path, const PlannedTraining& planned);
 

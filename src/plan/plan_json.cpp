@@ -1,8 +1,10 @@
 #include "plan/plan_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_object.h"
 
 namespace thimble {
 namespace {
@@ -13,10 +15,28 @@ std::vector<int64_t> counts(const std::vector<Bytes>& bytes) {
   return result;
 }
 
-std::vector<Bytes> bytes_from(const nlohmann::json& json) {
+std::vector<Bytes> bytes_in(const JsonObject& object, const char* key) {
   std::vector<Bytes> result;
-  for (const int64_t count : json.get<std::vector<int64_t>>()) result.emplace_back(count);
+  for (const int64_t count : object.wholes(key)) result.emplace_back(count);
   return result;
+}
+
+PlannedCall call_from(const nlohmann::json& record) {
+  static const std::vector<std::string> kKeys = {"node", "in", "out", "recompute", "scratch"};
+  const JsonObject entry(record, "a call of its plan", kKeys);
+  PlannedCall call;
+  call.node = NodeId{static_cast<int32_t>(entry.whole("node", {.least = 0, .most = INT32_MAX}))};
+  call.inputs = bytes_in(entry, "in");
+  call.outputs = bytes_in(entry, "out");
+  call.recompute = entry.has("recompute") && entry.toggle("recompute");
+  if (entry.has("scratch")) {
+    const std::vector<Bytes> scratch = bytes_in(entry, "scratch");
+    user_check(scratch.size() == 2, "'scratch' of a call of its plan is a place and a size, not {}",
+               record["scratch"].dump());
+    call.workspace_at = scratch[0];
+    call.workspace_size = scratch[1];
+  }
+  return call;
 }
 
 }  // namespace
@@ -50,38 +70,30 @@ nlohmann::json to_json(const Plan& plan) {
 }
 
 Plan plan_from_json(const nlohmann::json& json) {
-  try {
-    Plan plan;
-    plan.policy = json.at("policy").get<std::string>();
-    plan.packer = json.at("packer").get<std::string>();
-    plan.microbatches = json.at("microbatches").get<int>();
-    plan.arena = Bytes(json.at("arena_bytes").get<int64_t>());
-    plan.peak_live = Bytes(json.at("peak_live_bytes").get<int64_t>());
-    plan.peak_call = json.at("peak_call").get<int>();
-    const auto roles = json.at("peak_by_role").get<std::array<int64_t, kRoles>>();
-    for (size_t r = 0; r < roles.size(); ++r) plan.peak_by_role[r] = Bytes(roles[r]);
-    plan.costs = json.at("costs").get<std::string>();
-    plan.predicted_seconds = json.at("predicted_seconds").get<double>();
-    plan.flops = json.at("flops").get<double>();
-    plan.extra_flops = json.at("extra_flops").get<double>();
-    plan.sources = bytes_from(json.at("sources"));
-    for (const nlohmann::json& entry : json.at("calls")) {
-      PlannedCall call;
-      call.node = NodeId{entry.at("node").get<int32_t>()};
-      call.inputs = bytes_from(entry.at("in"));
-      call.outputs = bytes_from(entry.at("out"));
-      call.recompute = entry.value("recompute", false);
-      if (entry.contains("scratch")) {
-        const auto scratch = entry.at("scratch").get<std::array<int64_t, 2>>();
-        call.workspace_at = Bytes(scratch[0]);
-        call.workspace_size = Bytes(scratch[1]);
-      }
-      plan.calls.push_back(std::move(call));
-    }
-    return plan;
-  } catch (const nlohmann::json::exception& error) {
-    user_error("this is not a plan: {}", error.what());
-  }
+  static const std::vector<std::string> kKeys = {
+      "policy",      "packer",       "microbatches", "arena_bytes",       "peak_live_bytes",
+      "peak_call",   "peak_by_role", "costs",        "predicted_seconds", "flops",
+      "extra_flops", "sources",      "calls"};
+  constexpr WholeLimits kInt = {.least = INT32_MIN, .most = INT32_MAX};
+  const JsonObject record(json, "its plan", kKeys);
+  Plan plan;
+  plan.policy = record.text("policy");
+  plan.packer = record.text("packer");
+  plan.microbatches = static_cast<int>(record.whole("microbatches", kInt));
+  plan.arena = Bytes(record.whole("arena_bytes"));
+  plan.peak_live = Bytes(record.whole("peak_live_bytes"));
+  plan.peak_call = static_cast<int>(record.whole("peak_call", kInt));
+  const std::vector<Bytes> roles = bytes_in(record, "peak_by_role");
+  user_check(roles.size() == kRoles, "'peak_by_role' of its plan has {} numbers, not {}",
+             roles.size(), kRoles);
+  std::ranges::copy(roles, plan.peak_by_role.begin());
+  plan.costs = record.text("costs");
+  plan.predicted_seconds = record.real("predicted_seconds");
+  plan.flops = record.real("flops");
+  plan.extra_flops = record.real("extra_flops");
+  plan.sources = bytes_in(record, "sources");
+  for (const nlohmann::json& call : record.list("calls")) plan.calls.push_back(call_from(call));
+  return plan;
 }
 
 }  // namespace thimble

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_object.h"
+
 namespace thimble {
 
 nlohmann::json to_json(const TechniqueShare& share) {
@@ -20,15 +22,20 @@ nlohmann::json to_json(const BudgetChoices& choices) {
           {"choices", shares}};
 }
 
-BudgetChoices budget_choices_from(const nlohmann::json& record) {
-  BudgetChoices choices = {.plain_arena = Bytes(record.at("plain_arena_bytes").get<int64_t>()),
-                           .plain_ms = record.at("plain_step_ms").get<double>()};
-  for (const nlohmann::json& share : record.at("choices")) {
-    choices.shares.push_back({.what = share.at("what").get<std::string>(),
-                              .flags = share.at("flags").get<std::string>(),
-                              .tier = share.at("tier").get<std::string>(),
-                              .saved = Bytes(share.at("saved_bytes").get<int64_t>()),
-                              .ms_paid = share.at("paid_ms").get<double>()});
+BudgetChoices budget_choices_from(const nlohmann::json& choices_record) {
+  static const std::vector<std::string> kKeys = {"plain_arena_bytes", "plain_step_ms", "choices"};
+  static const std::vector<std::string> kShareKeys = {"what", "flags", "tier", "saved_bytes",
+                                                      "paid_ms"};
+  const JsonObject record(choices_record, "what its budget chose", kKeys);
+  BudgetChoices choices = {.plain_arena = Bytes(record.whole("plain_arena_bytes")),
+                           .plain_ms = record.real("plain_step_ms")};
+  for (const nlohmann::json& entry : record.list("choices")) {
+    const JsonObject share(entry, "a choice of its budget", kShareKeys);
+    choices.shares.push_back({.what = share.text("what"),
+                              .flags = share.text("flags"),
+                              .tier = share.text("tier"),
+                              .saved = Bytes(share.whole("saved_bytes")),
+                              .ms_paid = share.real("paid_ms")});
   }
   return choices;
 }

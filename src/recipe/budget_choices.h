@@ -27,7 +27,7 @@ struct BudgetChoices {
 
 nlohmann::json to_json(const TechniqueShare& share);
 nlohmann::json to_json(const BudgetChoices& choices);
-// nlohmann::json::exception where it is none.
+// UserError where it is none.
 BudgetChoices budget_choices_from(const nlohmann::json& json);
 
 }  // namespace thimble

@@ -95,7 +95,8 @@ void check(const Recipe& recipe) {
   user_check(recipe.model.norm != Norm::synced || recipe.ranks.several(),
              "--norm synced is batch norm over the rows of several ranks; choose --norm batch, or "
              "--ranks");
-  check_loss_scaling(optimizer.scaling);
+  if (optimizer.scaling.kind == LossScaling::Kind::dynamic) check_loss_scaling(optimizer.scaling);
+  if (!recipe.data.name.empty()) dataset_named(recipe.data.name);
   check_optimizer(optimizer, microbatches_of(recipe).turns() > 1);
   if (recipe.sparsity.enabled()) check_sparsity(recipe.sparsity);
 }

@@ -9,19 +9,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace thimble {
 namespace {
 
 using nlohmann::json;
 
-// As a sentence quotes it: numbers as they are, text in quotes, nothing too long.
-std::string quoted(const json& value) {
-  constexpr size_t kMost = 60;
-  std::string text = value.is_string() ? fmt::format("'{}'", value.get_ref<const std::string&>())
-                                       : value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
-  return text;
+// As a person writes it; JSON has no name for what is not finite.
+std::string written(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const double number = value.is_number_float() ? value.get<double>() : 0;
+  return std::isfinite(number) ? json_text(value) : fmt::format("{}", number);
 }
 
 template <class Number>
@@ -34,6 +33,24 @@ bool parses_whole(std::string_view text, Number& number) {
 bool is_plain(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return text.size() < 2 || text[0] != '0' || text[1] == '.' || text[1] == 'e' || text[1] == 'E';
+}
+
+bool is_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return is_plain(text) && error == std::errc() && end == text.data() + text.size();
+}
+
+// As a sentence quotes it: numbers as they are, however they came; text in quotes; nothing too long.
+std::string quoted(const json& value) {
+  constexpr size_t kMost = 60;
+  std::string text = written(value);
+  if (value.is_string() && !is_number(text)) text = fmt::format("'{}'", text);
+  if (text.size() <= kMost) return text;
+  const auto inside_character = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };  // of UTF-8
+  size_t end = kMost;
+  while (end > 0 && inside_character(end)) --end;
+  return text.substr(0, end) + "...";
 }
 
 std::string range_of(const WholeRange& range) {
@@ -369,9 +386,8 @@ void Fields::budget(std::string_view name, std::optional<Bytes>& member, NamedSi
            if (value == word) member = size;
          }
          if (member) return;
-         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
          try {
-           member = parse_bytes(text);
+           member = parse_bytes(written(value));
          } catch (const UserError& error) {
            user_error("{}: {}", who, error.what());
          }
@@ -387,7 +403,7 @@ void Fields::choice(std::string_view name, std::string_view noun, std::vector<st
        [get = std::move(get)] { return json(get()); },
        [set = std::move(set), names = std::move(names), noun = std::string(noun),
         who = who_of(name)](const json& value) {
-         const std::string chosen = value.is_string() ? value.get<std::string>() : value.dump();
+         const std::string chosen = written(value);
          user_check(std::ranges::find(names, chosen) != names.end(),
                     "{}: there is no {} '{}'; known: {}; the nearest is '{}'", who, noun, chosen,
                     fmt::join(names, ", "), nearest_name(chosen, names));
@@ -404,7 +420,7 @@ void Fields::spelt(std::string_view name, std::function<std::string()> get,
        [set = std::move(set), who = who_of(name)](const json& value) {
          user_check(value.is_primitive() && !value.is_null(), "{} wants a name or a number, not {}",
                     who, quoted(value));
-         set(value.is_string() ? value.get<std::string>() : value.dump());
+         set(written(value));
        },
        std::move(about)});
 }
@@ -414,32 +430,6 @@ const Field* find_field(std::span<const Field> fields, std::string_view name) {
   std::ranges::replace(wanted, '_', '-');
   const auto at = std::ranges::find(fields, wanted, &Field::name);
   return at == fields.end() ? nullptr : &*at;
-}
-
-std::string nearest_name(std::string_view wrong, std::span<const std::string> names) {
-  const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      size_t corner = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= b.size(); ++j) {
-        const size_t change = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-        corner = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-      }
-    }
-    return row[b.size()];
-  };
-  constexpr size_t kLongest = 64;  // of anything that was meant to be a name
-  wrong = wrong.substr(0, kLongest);
-  std::string best;
-  size_t least = std::numeric_limits<size_t>::max();
-  for (const std::string& name : names) {
-    const size_t apart = distance(wrong, name);
-    if (apart < least) least = apart, best = name;
-  }
-  return best;
 }
 
 std::string no_such_setting(std::string_view typed, std::span<const std::string> names) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/nearest_name.h"
 #include "base/shape.h"
 
 namespace thimble {
@@ -163,8 +164,6 @@ class Fields {
 // Null: there is none of that name. In files, '_' may stand for '-'.
 const Field* find_field(std::span<const Field> fields, std::string_view name);
 
-// The one of `names` that `wrong` is the fewest letters away from.
-std::string nearest_name(std::string_view wrong, std::span<const std::string> names);
 // What is said of a setting, spelt `typed` ("--bacth"), that none of `names` is.
 std::string no_such_setting(std::string_view typed, std::span<const std::string> names);
 

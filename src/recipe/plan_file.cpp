@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_object.h"
 #include "plan/plan_json.h"
 #include "recipe/settings.h"
 
@@ -19,10 +20,25 @@ nlohmann::json shaped_json(const ShapedPlan& shaped) {
       {"rows", shaped.shape.rows}, {"length", shaped.shape.length}, {"plan", to_json(shaped.plan)}};
 }
 
-ShapedPlan shaped_from(const nlohmann::json& record) {
-  const VariantShape shape = {.rows = record.at("rows").get<int64_t>(),
-                              .length = record.at("length").get<int64_t>()};
+ShapedPlan shaped_from(const JsonObject& record) {
+  const VariantShape shape = {.rows = record.whole("rows"), .length = record.whole("length")};
   return {shape, plan_from_json(record.at("plan"))};
+}
+
+PlanFile plan_file_from(const nlohmann::json& whole) {
+  static const std::vector<std::string> kKeys = {"format", "recipe", "rows", "length",
+                                                 "plan",   "others", "fit"};
+  static const std::vector<std::string> kShapedKeys = {"rows", "length", "plan"};
+  const JsonObject file(whole, "it", kKeys);
+  PlanFile read = {recipe_from_json(file.at("recipe")), {shaped_from(file)}};
+  check(read.recipe);
+  if (file.has("others")) {
+    for (const nlohmann::json& other : file.list("others")) {
+      read.plans.push_back(shaped_from(JsonObject(other, "one of the others", kShapedKeys)));
+    }
+  }
+  if (file.has("fit")) read.choices = budget_choices_from(file.at("fit"));
+  return read;
 }
 
 }  // namespace
@@ -46,15 +62,9 @@ PlanFile load_plan(const std::string& path) {
              "--save`",
              path, format, kFormat);
   try {
-    PlanFile read = {recipe_from_json(file.at("recipe"), "'" + path + "'"), {shaped_from(file)}};
-    if (file.contains("others")) {
-      for (const nlohmann::json& other : file.at("others"))
-        read.plans.push_back(shaped_from(other));
-    }
-    if (file.contains("fit")) read.choices = budget_choices_from(file.at("fit"));
-    return read;
-  } catch (const nlohmann::json::exception& error) {
-    user_error("'{}' is damaged: {}", path, error.what());
+    return plan_file_from(file);
+  } catch (const UserError& error) {
+    user_error("'{}': {}", path, error.what());
   }
 }
 

@@ -24,6 +24,7 @@ json value_of(const toml::node& node, std::string_view key, const std::string& p
     for (const toml::node& entry : *list) values.push_back(value_of(entry, key, path));
     return values;
   }
+  if (node.is_table()) return json::object();
   user_error("recipe '{}': '{}' is neither text, number, list nor true/false", path, key);
 }
 
@@ -46,10 +47,18 @@ std::string field_name(std::string_view key) {
   return name;
 }
 
+void add(Settings& settings, std::string_view key, json value, const std::string& path) {
+  user_check(!value.is_object(),
+             "recipe '{}': '{}' is a table, and settings stand in none; write them at the top",
+             path, key);
+  const bool fresh = settings.try_emplace(field_name(key), std::move(value)).second;
+  user_check(fresh, "recipe '{}' says '{}' twice, with '_' and with '-'", path, key);
+}
+
 Settings settings_in(const toml::table& table, const std::string& path) {
   Settings settings;
   for (const auto& [key, node] : table) {
-    settings[field_name(key.str())] = value_of(node, key.str(), path);
+    add(settings, key.str(), value_of(node, key.str(), path), path);
   }
   return settings;
 }
@@ -69,9 +78,8 @@ Settings parse_settings(const std::string& text) {
     return settings_in(parse_toml(text, "given as text", "recipe"), "given as text");
   }
   const json record = parse_json(text);
-  user_check(record.is_object(), "a recipe is a table of settings");
   Settings settings;
-  for (const auto& [key, value] : record.items()) settings[field_name(key)] = value;
+  for (const auto& [key, value] : record.items()) add(settings, key, value, "given as text");
   return settings;
 }
 

@@ -42,6 +42,16 @@ std::string file_key(std::string_view name) {
   return key;
 }
 
+// A record has keys of this recipe alone, each in one spelling.
+void check_keys(const json& record, const Recipe& recipe, std::span<const Field> fields) {
+  for (const auto& [key, value] : record.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '_', '-');
+    if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
+    user_check(key == file_key(name), "its recipe has a key '{}'; write '{}'", key, file_key(name));
+  }
+}
+
 }  // namespace
 
 void configure(Recipe& recipe, const Settings& said) {
@@ -100,28 +110,43 @@ json to_json(const Recipe& recipe) {
   return record;
 }
 
-Recipe recipe_from_json(const json& record, std::string_view where) {
-  user_check(record.is_object(), "{}: its recipe is no table", where);
+Recipe recipe_from_json(const json& record) {
+  user_check(record.is_object(), "its recipe is no table");
+  user_check(record.contains("model"), "its recipe names no model");
   Recipe recipe;
+  find_field(fields_of(recipe), "model")->set(record["model"]);
+  const std::vector<Field> fields = fields_of(recipe);
+  check_keys(record, recipe, fields);
+  for (const Field& field : fields) {
+    if (!field.about().recorded) continue;
+    const std::string key = file_key(field.name());
+    user_check(record.contains(key), "its recipe does not say '{}'", key);
+    if (key != "model") field.set(record[key]);
+  }
+  return recipe;
+}
+
+Recipe recipe_from_json(const json& record, std::string_view where) {
   try {
-    user_check(record.contains("model"), "its recipe names no model");
-    find_field(fields_of(recipe), "model")->set(record["model"]);
-    const std::vector<Field> fields = fields_of(recipe);
-    for (const auto& [key, value] : record.items()) {
-      std::string name = key;
-      std::ranges::replace(name, '_', '-');
-      if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
-    }
+    return recipe_from_json(record);
+  } catch (const UserError& error) {
+    user_error("{}: {}", where, error.what());
+  }
+}
+
+void check_record(const json& record, const Recipe& recipe, std::string_view where) {
+  Recipe read = recipe;
+  if (record.value("model", json()) != json(recipe.model.name)) return;
+  const std::vector<Field> fields = fields_of(read);
+  try {
+    check_keys(record, recipe, fields);
     for (const Field& field : fields) {
-      if (!field.about().recorded) continue;
       const std::string key = file_key(field.name());
-      user_check(record.contains(key), "its recipe does not say '{}'", key);
-      if (key != "model") field.set(record[key]);
+      if (record.contains(key)) field.set(record[key]);
     }
   } catch (const UserError& error) {
     user_error("{}: {}", where, error.what());
   }
-  return recipe;
 }
 
 json bits_of(const json& record) {
@@ -141,16 +166,6 @@ json bits_of(const Recipe& recipe, const json& begun) {
     return !begun.contains(field.first) && !chosen.contains(field.first);
   });
   return bits;
-}
-
-void check_keys(const json& record, std::string_view where) {
-  std::vector<std::string> names;
-  for (const ListedField& listed : listed_fields()) names.push_back(file_key(listed.field.name()));
-  for (const auto& [key, value] : record.items()) {
-    user_check(std::ranges::find(names, key) != names.end(),
-               "{}: its recipe has a key '{}' that is none; the nearest is '{}'", where, key,
-               nearest_name(key, names));
-  }
 }
 
 }  // namespace thimble

@@ -37,15 +37,18 @@ std::string to_toml(const Settings& settings);
 
 // All fields, as plan files and checkpoints record them.
 nlohmann::json to_json(const Recipe& recipe);
-// UserError, beginning with `where`, for a key too many, naming the nearest, or one too few.
+// UserError, beginning with `where`, for a key too many, naming the nearest, or one too few, and for a
+// value that is none.
+Recipe recipe_from_json(const nlohmann::json& json);
 Recipe recipe_from_json(const nlohmann::json& json, std::string_view where);
+// The same of a record of how a run of this recipe began, but that it may lack keys: it may be of a
+// version that had no such field. One of another model is let pass: whoever compares them says so.
+void check_record(const nlohmann::json& json, const Recipe& recipe, std::string_view where);
 
 // What a run that goes on must have in common with how it began: the fields that matter for bits.
 nlohmann::json bits_of(const nlohmann::json& recipe);
 // The same of a recipe, less what is as usual and what the record of how the run began does not know:
 // it was made by a version that had no such field, and did what is usual now.
 nlohmann::json bits_of(const Recipe& recipe, const nlohmann::json& begun);
-// UserError for a key that no recipe has, naming the nearest.
-void check_keys(const nlohmann::json& recipe, std::string_view where);
 
 }  // namespace thimble

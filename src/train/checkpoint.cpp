@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/file_digest.h"
 #include "base/json.h"
+#include "base/json_object.h"
 #include "base/sha256.h"
 #include "comm/agreement.h"
 #include "data/fingerprint.h"
@@ -86,8 +87,9 @@ bool is_checkpoint_name(std::string_view name) {
   name.remove_prefix(kStep.size());
   const size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
   const std::string_view again = name.substr(digits);  // "-2"
-  return digits >= 8 && (again.empty() || (again.size() > 1 && again[0] == '-' &&
-                                           again.find_first_not_of(kDigits, 1) == again.npos));
+  return digits >= 8 && digits <= 18 &&
+         (again.empty() || (again.size() > 1 && again[0] == '-' &&
+                            again.find_first_not_of(kDigits, 1) == again.npos));
 }
 
 // The step of a whole checkpoint's name; -1: of a part of one.
@@ -143,16 +145,27 @@ nlohmann::json read_state(const fs::path& path) {
         "'{}' has the format {}, and this version reads {} to {}; go on with the version that "
         "wrote it",
         path.string(), json_text(state["format"]), kOldestFormat, kFormat);
+    static const std::vector<std::string> kKeys = {"format",   "step", "recipe",
+                                                   "progress", "data", "sha256"};
+    const std::string what = fmt::format("'{}'", path.string());
+    JsonObject(state, what, kKeys);  // and no others
   }
   const bool whole = state.is_object() && has("format", whole_number) &&
                      has("step",
                          [](const nlohmann::json& value) {
-                           return value.is_number_integer() && value.get<int64_t>() >= 0;
+                           return value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX;
                          }) &&
                      has("recipe", object) && has("progress", object) && has("sha256", object) &&
                      (!state.contains("data") || state["data"].is_object());
   user_check(whole, "'{}' is damaged or not a checkpoint of this version; get a fresh copy of it",
              path.string());
+  // `latest` is a link to a folder that has the step in its name.
+  const std::string folder = path.parent_path().filename().string();
+  user_check(
+      !is_checkpoint_name(folder) || step_in(folder) == state["step"].get<int64_t>(),
+      "'{}' says step {}, and its folder is '{}': it is damaged or not of this folder; get a "
+      "fresh copy of it",
+      path.string(), state["step"].get<int64_t>(), folder);
   return state;
 }
 

@@ -36,8 +36,10 @@ nlohmann::json LossScaler::to_json() const {
 }
 
 bool LossScaler::from_json(const nlohmann::json& json) {
-  for (const char* name : {"scale", "clean", "skipped"}) {
-    if (!json.is_object() || !json.contains(name) || !json[name].is_number()) return false;
+  if (!json.is_object() || !json.contains("scale") || !json["scale"].is_number()) return false;
+  for (const char* name : {"clean", "skipped"}) {  // counts
+    if (!json.contains(name) || !json[name].is_number_unsigned()) return false;
+    if (json[name].get<uint64_t>() > INT64_MAX) return false;
   }
   scale_ = json["scale"].get<double>();
   clean_ = json["clean"].get<int64_t>();

@@ -12,6 +12,10 @@ bool has_number(const nlohmann::json& json, const std::string& key) {
   return json.is_object() && json.contains(key) && json[key].is_number();
 }
 
+bool has_count(const nlohmann::json& json) {
+  return has_number(json, "count") && json["count"].get<double>() >= 0;
+}
+
 double number(Program& program, ValueId value) {
   return static_cast<double>(program.view<float>(value)[0]);
 }
@@ -73,7 +77,7 @@ nlohmann::json Tally::to_json() const {
 }
 
 bool Tally::from_json(const nlohmann::json& json) {
-  if (!has_number(json, "loss_sum") || !has_number(json, "count")) return false;
+  if (!has_number(json, "loss_sum") || !has_count(json)) return false;
   loss_ = json["loss_sum"].get<double>();
   weight_ = json["count"].get<double>();
   if (!json.contains("metrics")) return true;
@@ -81,7 +85,7 @@ bool Tally::from_json(const nlohmann::json& json) {
     const nlohmann::json sum = json["metrics"].is_object()
                                    ? json["metrics"].value(metrics_[m].name, nlohmann::json())
                                    : nlohmann::json();
-    if (!has_number(sum, "sum") || !has_number(sum, "count")) return false;
+    if (!has_number(sum, "sum") || !has_count(sum)) return false;
     sums_[m] = {sum["sum"].get<double>(), sum["count"].get<double>()};
   }
   return true;

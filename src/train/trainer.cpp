@@ -95,7 +95,7 @@ void Trainer::start() {
     const std::optional<std::string> folder = latest_checkpoint(options_.out);
     user_check(folder.has_value(), "there is no checkpoint in '{}' to resume from", options_.out);
     const nlohmann::json begun = recipe_of_checkpoint(*folder);
-    check_keys(begun, fmt::format("the checkpoint in '{}'", *folder));
+    check_record(begun, recipe(), fmt::format("the checkpoint in '{}'", *folder));
     nlohmann::json bits = bits_of(recipe(), begun);
     if (begun.value("ranks", nlohmann::json(1)) != recipe().ranks.count) {
       for (const char* key : {"microbatch", "microbatch_tokens"}) bits.erase(key);

@@ -299,7 +299,7 @@ std::vector<Encoded> find_encoded(const Graph& graph) {
 
 ValueId encode_activations(Graph& graph, const CodecSpec& spec, ValueId rng) {
   user_check(spec.codec != nullptr || spec.only.empty(),
-             "--codec-only says where to encode: give --codec as well");
+             "--codec-only says nothing without --codec; leave --codec-only out");
   if (spec.codec == nullptr || (spec.automatic && !spec.chosen)) return rng;
   Patterns patterns(spec);
   const ValueId used = Encoder(graph, spec, rng).run(patterns);

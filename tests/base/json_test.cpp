@@ -30,6 +30,13 @@ TEST(Json, DepthIsBoundedBeforeAnythingIsBuilt) {
   }
 }
 
+TEST(Json, AKeyStandsOnce) {
+  EXPECT_NO_THROW(parse_json(R"([{"a":{"a":1},"b":[{"a":1},{"a":2}]},{"a":3}])"));
+  for (const char* text : {R"({"a":1,"a":1})", R"([{"b":{},"a":[{"a":1}],"a":2}])"}) {
+    EXPECT_TRUE(throws_saying<UserError>([&] { parse_json(text); }, "it says 'a' twice"));
+  }
+}
+
 TEST(Json, FaultsAreSentences) {
   for (const char* text : {"", "{", "[1,]", "{\"a\":1e999}", "\"\xff\"", "nul"}) {
     EXPECT_THROW(parse_json(text), UserError) << text;

@@ -18,7 +18,7 @@ void list_fields(Recipe& recipe, Fields& fields, const ReadByModel& reads,
               },
               [&recipe](const nlohmann::json& value) {
                 const std::string name = read_text(value, "the model");
-                if (name == recipe.model.name) return;
+                if (!name.empty() && name == recipe.model.name) return;
                 recipe.model.name = name;
                 recipe.model.own.reset();
                 split_name(recipe.model);

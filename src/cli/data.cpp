@@ -29,6 +29,14 @@ void add_preparation(CLI::App& command, PreparationOptions& options) {
   command.add_flag("--lower", options.lower_case, "In lower case");
 }
 
+void note_language(const PreparationOptions& options, const char* flag) {
+  if (!options.tokenise || !options.language.empty()) return;
+  say("thimble: note: --tokenise puts apostrophes and abbreviations apart by the rules of a "
+      "language; "
+      "name it with {}\n",
+      flag);
+}
+
 // Learns or applies: one file of codes, any number of texts.
 Action add_bpe(CLI::App& data) {
   struct Flags {
@@ -62,6 +70,7 @@ Action add_bpe(CLI::App& data) {
       ->required();
   return [flags, bpe, learn]() -> int {
     if (!bpe->parsed()) return -1;
+    note_language(flags->preparation, "--language");
     if (learn->parsed()) {
       const Preparation plain(flags->preparation);
       WordCounts counts;
@@ -172,6 +181,8 @@ Action add_pairs(CLI::App& data) {
       side->tokenise = flags->preparation.tokenise;
       side->lower_case = flags->preparation.lower_case;
     }
+    note_language(chosen.source, "--from");
+    note_language(chosen.target, "--to");
     chosen.say = tell;
     make_pairs(chosen);
     return kOk;
@@ -218,6 +229,7 @@ Action add_tokens(CLI::App& data) {
     user_check((options->kind == TokenKind::gpt2) == !options->tokenizer.empty(),
                "--by gpt2 and --tokenizer FOLDER, where its vocab.json and merges.txt are, go "
                "together");
+    note_language(options->preparation, "--language");
     options->say = tell;
     make_tokens(*options);
     return kOk;

@@ -35,13 +35,16 @@ std::vector<std::string> sentences_of(const std::string& path) {
   const bool xml = path.ends_with(".xml");
   const bool tagged = path.find("train.tags") != std::string::npos;
   std::vector<std::string> sentences;
-  for_each_line(path, [&](int64_t, std::string_view line) {
+  for_each_line(path, [&](int64_t number, std::string_view line) {
     if (xml) {
-      const size_t begin = line.find("<seg id"), end = line.rfind("</seg>");
-      const size_t text = line.find('>', begin);
-      if (begin == std::string_view::npos || text == std::string_view::npos) return;
-      sentences.emplace_back(
-          line.substr(text + 1, end == std::string_view::npos ? end : end - text - 1));
+      const size_t begin = line.find("<seg id");
+      if (begin == std::string_view::npos) return;
+      const size_t text = line.find('>', begin), end = line.rfind("</seg>");
+      user_check(text < end && end != std::string_view::npos,
+                 "'{}', line {}: a sentence, from <seg id=...> to </seg>, should be one line; join "
+                 "its lines",
+                 path, number);
+      sentences.emplace_back(line.substr(text + 1, end - text - 1));
       return;
     }
     if (tagged && is_about(line)) return;

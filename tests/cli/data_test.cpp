@@ -189,6 +189,17 @@ TEST_F(Made, AFullDiskLosesNothing) {
   }
 }
 
+TEST_F(Made, WordsOfNoLanguage) {
+  const std::string note = "by the rules of a language; name it with --to";
+  const Words ask = {"data",   "pairs", "--train",    folder_ / "a.de", folder_ / "a.en",
+                     "--from", "de",    "--tokenise", "--out",          folder_ / "set"};
+  const Outcome without = thimble_says(ask);
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_NE(without.err.find(note), std::string::npos) << without.err;
+  EXPECT_EQ(without.err.find("--from"), std::string::npos) << without.err;
+  EXPECT_EQ(thimble_says(ask + Words{"--to", "en"}).err.find(note), std::string::npos);
+}
+
 TEST_F(Made, NothingToMerge) {
   spill(folder_ / "once", "ab cd\n");
   expect_mistake(thimble_says({"data", "bpe", "learn", folder_ / "once", "--out", folder_ / "c"}),

@@ -215,6 +215,9 @@ TEST_F(TextSets, BytesAndPiecesAreTokensToo) {
   make({.texts = {folder_ / "text"}, .raw = true});
   EXPECT_EQ(slurp(folder_ / "train.bin").size(), 2u * 28);
   EXPECT_EQ(tokens(2)->info().field("tokens").limit, 256);
+  // A model may have more tokens than there are bytes.
+  const auto text = TokenText::read(folder_.path());
+  EXPECT_EQ(text->decode(std::vector<int32_t>{'a', 256 + 'x', 'b'}), "ab");
   EXPECT_TRUE(throws_saying<UserError>(
       [&] { make({.texts = {folder_ / "text"}, .kind = TokenKind::characters}); }, "not UTF-8",
       "line 1"));
@@ -264,14 +267,6 @@ TEST_F(TextSets, MergesOfAnotherTimeAreNotUsed) {
   const std::string digest = vocabulary_digest(folder_.path());
   std::filesystem::remove(folder_ / "codes.bpe");
   EXPECT_EQ(vocabulary_digest(folder_.path()), digest);
-}
-
-TEST_F(TextSets, TextOfBytes) {
-  spill(folder_ / "text", "abcdefghijklmnop");
-  make({.texts = {folder_ / "text"}});
-  const auto text = TokenText::read(folder_.path());
-  // A model may have more tokens than there are bytes.
-  EXPECT_EQ(text->decode(std::vector<int32_t>{'a', 256 + 'x', 'b'}), "ab");
 }
 
 TEST_F(TextSets, PairsAreRecords) {
@@ -386,6 +381,15 @@ TEST_F(TextSets, TagsOfTalksAreLeftOut) {
                 PairFile(options.out + "/valid.pairs").count(),
             3);
   EXPECT_EQ(read_pair_set(options.out).source_pieces.number_of("<title>One"), kUnknownToken);
+  // Of XML, what is in segments; half of one would be lost without a word.
+  const std::string xml = "<doc>\n<seg id=\"1\"> one two </seg>\n<seg id=\"2\">three four</seg>\n";
+  spill(folder_ / "a.xml", xml + "</doc>\n");
+  options.train = {folder_ / "a.xml", folder_ / "a.xml"};
+  make_pairs(options);
+  EXPECT_NE(read_pair_set(options.out).source_pieces.number_of("two"), kUnknownToken);
+  spill(folder_ / "a.xml", xml + "<seg id=\"3\">five\nsix</seg>\n");
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { make_pairs(options); }, "a.xml", "line 4", "one line"));
 }
 
 }  // namespace

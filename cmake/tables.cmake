@@ -15,6 +15,12 @@ function(thimble_generate_table out prefix type header function)
       string(APPEND rows "    &${prefix}${stem},\n")
       math(EXPR count "${count} + 1")
     endif()
+    # A record of another name would be in no table, and nobody would know why.
+    file(STRINGS ${file} others REGEX "(const|constexpr) ${type} ${prefix}[a-z0-9_]+[{ =]")
+    if(others AND NOT defines)
+      message(FATAL_ERROR "${file} says '${others}': the file's name is the registration, so it is "
+                          "`const ${type} ${prefix}${stem}` at the beginning of a line")
+    endif()
   endforeach()
   file(CONFIGURE OUTPUT ${out} CONTENT
 "// Generated from the file list by cmake/tables.cmake.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import warnings
 from dataclasses import dataclass
@@ -33,11 +34,30 @@ def _setting(value: Any, name: str) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, tuple)):
         return [_setting(entry, name) for entry in value]
-    if isinstance(value, (str, int, float, bool)):
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+            raise UserError(f"{name} is {value!r}, which is no text")
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no name for it
+    if isinstance(value, (int, float, bool)):
         return value
     if hasattr(value, "item"):  # a number of NumPy's
-        return value.item()
+        return _setting(value.item(), name)
     raise UserError(f"{name} is {value!r}; a setting is text, a number, true or false, or a list")
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those that were given, by the names of fields: `lambda_` is `lambda`."""
+    said: dict[str, Any] = {}
+    for spelt, value in settings.items():
+        name = spelt.rstrip("_")
+        if value is None:
+            continue
+        if name in said:
+            raise UserError(f"{name} is given twice, as {name} and {spelt}")
+        said[name] = _setting(value, spelt)
+    return said
 
 
 class Plan:
@@ -49,8 +69,7 @@ class Plan:
         recipe = ctypes.c_void_p()
         check(c.recipe_new(os.fspath(model).encode(), ctypes.byref(recipe)))
         try:
-            said = {name.rstrip("_"): _setting(value, name) for name, value in settings.items()
-                    if value is not None}
+            said = _settings(settings)
             check(c.recipe_read(recipe, json.dumps(said).encode()))
             if goes_on is not None:
                 check(c.recipe_resume(recipe, os.fspath(goes_on).encode()))

@@ -64,7 +64,7 @@ void RecipeFlags::add_to(CLI::App& command, bool training,
       option = command.add_option(flag, later, help_of(listed))->type_name(about.placeholder);
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       if (field.kind() == Field::Kind::list) {
-        option->expected(-1)->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        option->expected(-1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         if (about.placeholder == "GLOB") option->allow_extra_args(false);  // the model may follow
       } else if (about.placeholder == "H,W,C") {
         option->delimiter(',')->expected(1, 3)->multi_option_policy(
@@ -84,10 +84,8 @@ Settings RecipeFlags::typed() const {
     const bool toggle = std::ranges::find(toggles_, name) != toggles_.end();
     if (toggle) {
       settings[name] = words.empty() ? "true" : words.back();
-    } else if (option->get_type_name() == "H,W,C") {
+    } else if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll) {
       settings[name] = fmt::format("{}", fmt::join(words, ","));
-    } else if (option->get_delimiter() == ',') {
-      settings[name] = words;
     } else {
       settings[name] = words.empty() ? "" : words.back();
     }

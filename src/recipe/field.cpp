@@ -79,6 +79,19 @@ std::string range_of(const RealRange& range) {
   return text;
 }
 
+// Of a list, or of text as it is typed: entries with commas between them.
+json entries_of(const json& value) {
+  if (value.is_array()) return value;
+  if (!value.is_string()) return json::array({value});
+  json entries = json::array();
+  std::string_view rest = value.get_ref<const std::string&>();
+  for (size_t comma; (comma = rest.find(',')) != rest.npos; rest.remove_prefix(comma + 1)) {
+    entries.push_back(rest.substr(0, comma));
+  }
+  entries.push_back(rest);
+  return entries;
+}
+
 std::string who_of(std::string_view name) { return fmt::format("--{}", name); }
 
 }  // namespace
@@ -250,7 +263,7 @@ void Fields::wholes(std::string_view name, std::vector<int64_t>& member, WholeRa
        [&member] { return member.empty() ? json() : json(member); },
        [&member, range, who = who_of(name)](const json& value) {
          std::vector<int64_t> read;
-         for (const json& entry : value.is_array() ? value : json::array({value})) {
+         for (const json& entry : entries_of(value)) {
            if (!entry.is_null()) read.push_back(read_whole(entry, range, who));
          }
          member = std::move(read);
@@ -302,7 +315,7 @@ void Fields::spans(std::string_view name, std::vector<Span>& member, About about
        },
        [&member, who = who_of(name)](const json& value) {
          std::vector<Span> read;
-         for (const json& entry : value.is_array() ? value : json::array({value})) {
+         for (const json& entry : entries_of(value)) {
            read.push_back(read_span(entry, who));
          }
          member = std::move(read);
@@ -326,7 +339,7 @@ void Fields::texts(std::string_view name, std::vector<std::string>& member, Abou
   add({std::string(name), Field::Kind::list, group_, [&member] { return json(member); },
        [&member, who = who_of(name)](const json& value) {
          std::vector<std::string> read;
-         for (const json& entry : value.is_array() ? value : json::array({value})) {
+         for (const json& entry : entries_of(value)) {
            read.push_back(read_text(entry, who));
            user_check(!read.back().empty(), "{} wants names or patterns, not ''", who);
          }

@@ -32,6 +32,25 @@ TEST(Doors, AnEmptyValueTakesNoOtherWord) {
                  "not ''");
 }
 
+TEST(Doors, ListsAreRepeatedOrJoinedByCommas) {
+  const TemporaryFolder folder;
+  const auto lengths = [&](const Words& more) {
+    const Words words = {"plan", "lstm",     "--tokens", "64",     "--hidden",
+                         "4",    "--device", "null",     "--save", folder / "plan"};
+    EXPECT_EQ(thimble_says(words + more).code, 0);
+    return json::parse(slurp(folder / "plan"))["recipe"]["lengths"];
+  };
+  const json both = {4, 8};
+  EXPECT_EQ(lengths({"--lengths", "4,8"}), both);
+  EXPECT_EQ(lengths({"--lengths", "4", "8"}), both);
+  EXPECT_EQ(lengths({"--lengths", "4", "--lengths", "8"}), both);
+  for (const Words& keep : {Words{"--keep", "x", "--keep", "*"}, {"--keep", "x,*"}}) {
+    expect_mistake(thimble_says(Words{"plan", "mlp"} + keep), "--keep 'x' matches no node");
+  }
+  expect_mistake(thimble_says({"plan", "mlp", "--keep", "a,,b"}),
+                 "--keep wants names or patterns, not ''");
+}
+
 TEST(Doors, AnImageOfAnotherFormIsRefusedAsInAFile) {
   const char* const kSentence = "--image wants three whole numbers H,W,C, not ";
   for (const char* image : {"8", "8,8", "8,8,1,1"}) {

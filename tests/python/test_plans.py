@@ -20,6 +20,25 @@ class Plans(Case):
         self.assertEqual(planned.summary["calls"], expected["calls"])
         self.assertAlmostEqual(planned.step_ms, expected["predicted_step_ms"])
 
+    def test_refuses_by_the_sentences_of_the_command_line(self):
+        for name, value, typed in (("lr", float("nan"), "nan"), ("lr", float("-inf"), "-inf"),
+                                   ("batch", 1.5, "1.5"), ("batch", -1, "-1"),
+                                   ("memory", float("nan"), "nan"), ("precision", "fp23", "fp23"),
+                                   ("lr", "x", "x"), ("bacth", 3, "3"), ("keep", "a,,b", "a,,b")):
+            with self.assertRaises(thimble.UserError) as said:
+                thimble.plan("mlp", **{name: value})
+            words = ["train" if name == "lr" else "plan", "mlp", f"--{name}={typed}"]
+            typed = subprocess.run([sys.executable, "-m", "thimble", *words], capture_output=True,
+                                   text=True)
+            self.assertIn(str(said.exception), typed.stderr)
+
+    def test_refuses_what_is_said_twice_or_is_no_text(self):
+        with self.assertSays(thimble.UserError, "lr is given twice, as lr and lr_"):
+            thimble.plan("mlp", lr=0.1, lr_=0.2)
+        for text in ("\ud800", "a\0b"):
+            with self.assertSays(thimble.UserError, "data_dir is ", "which is no text"):
+                thimble.plan("mlp", data_dir=text)
+
     def test_says_what_the_model_reads(self):
         pixels, label = plan().fields
         self.assertEqual((pixels.name, pixels.dtype, pixels.shape), ("pixels", "uint8", (16, 8, 8, 1)))

@@ -101,6 +101,24 @@ TEST(Doors, RefuseWhatIsNoValueByTheSameSentence) {
   }
 }
 
+TEST(Doors, ListsMayBeJoinedByCommas) {
+  const auto same = [](const std::string& name, const std::string& text, const json& list) {
+    const auto said = [&](const json& value) {
+      return to_json(recipe_of({{"model", "lstm"}, {name, value}}));
+    };
+    EXPECT_EQ(said(text), said(list)) << name;
+  };
+  same("keep", "*relu*,*conv*", {"*relu*", "*conv*"});
+  same("lengths", "16,32", {16, 32});
+  same("milestones", "1.5,30 steps", {1.5, "30 steps"});
+  same("milestones", "3", json::array({3}));
+  const auto keep = [](const json& value) {
+    return refusal([&] { recipe_of({{"model", "mlp"}, {"keep", value}}); });
+  };
+  EXPECT_EQ(keep("a,,b"), "--keep wants names or patterns, not ''");
+  EXPECT_EQ(keep(json::array()), "");
+}
+
 TEST(Doors, QuoteWhatTheyRefuse) {
   const auto said = [](const std::string& name, const json& value) {
     return refusal([&] { recipe_of({{"model", "mlp"}, {name, value}}); });

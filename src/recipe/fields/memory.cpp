@@ -135,8 +135,8 @@ void list_memory(Recipe& recipe, Fields& fields) {
               {.help = "Kernel times: auto (of `thimble calibrate`, where it measured), modelled, "
                        "or a file of it",
                .more = "kernel times to predict with: `auto`, those of "
-                       "[`thimble calibrate`](#thimble-calibrate) where it measured; `modelled`, "
-                       "none of them; or a file that it wrote",
+                       "[`thimble calibrate`](#thimble-calibrate-model) where it measured; "
+                       "`modelled`, none of them; or a file that it wrote",
                .usual = "auto",
                .placeholder = "FILE"});
 }

@@ -250,7 +250,7 @@ PairSet read_pair_set(const std::string& folder) {
             Preparation(preparation_from(about.at("target")), bpe), std::move(source),
             std::move(target), fmt::format("{:02x}", fmt::join(digest, ""))};
   } catch (const nlohmann::json::exception& error) {
-    user_error("'{}' is damaged: {}", path, error.what());
+    user_error("'{}' is damaged: {}", path, why_refused(error));
   }
 }
 

@@ -35,11 +35,7 @@ std::string where_of(const PlanFile& file, size_t at) {
   return fmt::format("records of length {}: ", shape.length);
 }
 
-}  // namespace
-
-std::optional<std::string> find_fault(const PlanFile& file) {
-  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
-  const auto backend = make_backend(file.recipe.device, file.recipe.on);
+std::optional<std::string> find_fault(const PlanFile& file, Backend& backend) {
   const int count = microbatches_of(file.recipe).turns();
   const Plan& first = file.plans.front().plan;
   if (first.microbatches != count) {
@@ -47,15 +43,15 @@ std::optional<std::string> find_fault(const PlanFile& file) {
   }
   const std::vector<TrainingGraph> graphs = graphs_of(file);
   if (graphs.empty()) return "a plan too many, or too few, or of another shape";
-  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
+  if (backend.remote()) {  // measured times may have chosen other kernels than a guess would
     Recipe measured = file.recipe;
     measured.costs = kAutomaticCosts;
-    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
+    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, backend);
   }
   for (size_t i = 0; i < graphs.size(); ++i) {
     const Graph& graph = graphs[i].model.graph;
     const Plan& plan = file.plans[i].plan;
-    std::optional<std::string> fault = find_fault(graph, gather_costs(graph, *backend), plan);
+    std::optional<std::string> fault = find_fault(graph, gather_costs(graph, backend), plan);
     if (!fault && plan.arena > first.arena) fault = "it needs more than the arena";
     if (!fault && i > 0) {
       fault = find_disagreement(graphs.front().model.graph, first, graph, plan);
@@ -63,6 +59,20 @@ std::optional<std::string> find_fault(const PlanFile& file) {
     if (fault) return where_of(file, i) + *fault;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_fault(const PlanFile& file) {
+  // Threads change kernels' scratch, so a file's own count is used, not this machine's.
+  return find_fault(file, *make_backend(file.recipe.device, file.recipe.on));
+}
+
+void check_legible(const PlanFile& file) {
+  const auto fault = find_fault(file, *make_backend("null", {}));
+  user_check(!fault,
+             "the plan is not one of {}'s step: {}; make it again with `thimble plan --save`",
+             file.recipe.model.name, fault.value_or(""));
 }
 
 void save_plan(const std::string& path, const PlannedTraining& planned) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace thimble {
 namespace {
@@ -80,7 +81,7 @@ Plan plan_from_json(const nlohmann::json& json) {
     }
     return plan;
   } catch (const nlohmann::json::exception& error) {
-    user_error("this is not a plan: {}", error.what());
+    user_error("it is not a plan: {}", why_refused(error));
   }
 }
 

@@ -19,10 +19,21 @@ nlohmann::json shaped_json(const ShapedPlan& shaped) {
       {"rows", shaped.shape.rows}, {"length", shaped.shape.length}, {"plan", to_json(shaped.plan)}};
 }
 
-ShapedPlan shaped_from(const nlohmann::json& record) {
+[[noreturn]] void refuse(const std::string& path, std::string_view why) {
+  user_error(
+      "'{}' is damaged: {}; make it again with `thimble plan --save`, or get a fresh copy of "
+      "it",
+      path, why);
+}
+
+ShapedPlan shaped_from(const nlohmann::json& record, const std::string& path) {
   const VariantShape shape = {.rows = record.at("rows").get<int64_t>(),
                               .length = record.at("length").get<int64_t>()};
-  return {shape, plan_from_json(record.at("plan"))};
+  try {
+    return {shape, plan_from_json(record.at("plan"))};
+  } catch (const UserError& error) {
+    refuse(path, error.what());
+  }
 }
 
 }  // namespace
@@ -40,21 +51,23 @@ PlanFile load_plan(const std::string& path) {
   const nlohmann::json file = read_json(path, "a plan file");
   const bool named = file.is_object() && file.contains("format") && file["format"].is_string();
   const std::string format = named ? file["format"].get<std::string>() : "";
-  user_check(format.starts_with(kFamily), "'{}' is not a plan file", path);
+  user_check(format.starts_with(kFamily),
+             "'{}' is not a plan file; name one that `thimble plan --save` wrote", path);
   user_check(format == kFormat,
              "'{}' is a plan of another version ({}, not {}); make it again with `thimble plan "
              "--save`",
              path, format, kFormat);
   try {
-    PlanFile read = {recipe_from_json(file.at("recipe"), "'" + path + "'"), {shaped_from(file)}};
+    PlanFile read = {recipe_from_json(file.at("recipe"), "'" + path + "'"), {}};
+    read.plans.push_back(shaped_from(file, path));
     if (file.contains("others")) {
       for (const nlohmann::json& other : file.at("others"))
-        read.plans.push_back(shaped_from(other));
+        read.plans.push_back(shaped_from(other, path));
     }
     if (file.contains("fit")) read.choices = budget_choices_from(file.at("fit"));
     return read;
   } catch (const nlohmann::json::exception& error) {
-    user_error("'{}' is damaged: {}", path, error.what());
+    refuse(path, why_refused(error));
   }
 }
 

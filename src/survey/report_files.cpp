@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "execute/costs.h"
+#include "pipeline/check_plan_file.h"
 #include "recipe/settings.h"
 #include "report/curves_svg.h"
 #include "report/page.h"
@@ -197,20 +198,12 @@ std::vector<Picture> pictures_of(const ReportData& data) {
 }  // namespace
 
 ReportFiles make_report(const ReportRequest& request) {
+  check_legible(request.plan);
   const Recipe& recipe = request.plan.recipe;
   const ShapedPlan& shaped = request.plan.plans.front();
   const TrainingGraph training = make_graph(recipe, shaped.shape);
   const Graph& graph = training.model.graph;
   const Plan& plan = shaped.plan;
-  const auto known = [&](const PlannedCall& call) {
-    return call.node.valid() && call.node.at() < graph.nodes.size() &&
-           call.inputs.size() == graph[call.node].inputs.size() &&
-           call.outputs.size() == graph[call.node].outputs.size();
-  };
-  user_check(!plan.calls.empty() && plan.sources.size() == graph.values.size() &&
-                 std::ranges::all_of(plan.calls, known),
-             "the plan is not one of {}'s step: `thimble verify` says more", recipe.model.name);
-
   ReportFiles report;
   const std::unique_ptr<Backend> backend = backend_of(recipe, report.notes);
   const Costs costs = node_costs(request, graph, backend.get());

@@ -71,6 +71,12 @@ nlohmann::json read_json(const std::string& path, std::string_view what, Bytes m
   }
 }
 
+std::string why_refused(const nlohmann::json::exception& error) {
+  const std::string_view said = error.what();  // "[json.exception.type_error.302] type must be ..."
+  const size_t end = said.starts_with('[') ? said.find("] ") : std::string_view::npos;
+  return std::string(end == std::string_view::npos ? said : said.substr(end + 2));
+}
+
 std::string json_text(const nlohmann::json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -24,6 +24,9 @@ nlohmann::json parse_json(std::string_view text);
 nlohmann::json read_json(const std::string& path, std::string_view what,
                          Bytes most = kLargestJsonFile);
 
+// What a value lacks or has of another kind, in words: without the name that the library gives the fault.
+std::string why_refused(const nlohmann::json::exception& error);
+
 // `json` as text, on one line or indented. Never throws for what it holds: bytes that are no UTF-8 (a
 // path or a pattern that was typed) are replaced.
 std::string json_text(const nlohmann::json& json, int indent = -1);

@@ -28,7 +28,7 @@ struct PlanFlags {
   bool verbose = false;
   bool sweep = false;
   bool explain = false;
-  std::string largest;
+  std::optional<std::string> largest;
   bool simulate = false;
   double jitter = ClusterModel().jitter;
   double slowest = ClusterModel().slowest;
@@ -147,14 +147,15 @@ void take_largest(const std::string& what, Resolved& resolved) {
   resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe));
   const Largest largest =
       find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory);
-  say("largest {}: {} (--{} {})\n", what, largest.value, largest.field, largest.value);
+  say("largest {}: {} (--{} {}){}\n", what, largest.value, largest.field, largest.value,
+      largest.by_memory ? "" : "; memory would do for more, and there is none");
   resolved.recipe = largest.recipe;
   resolved.said = largest.said;
 }
 
 int run(const PlanFlags& flags) {
   Resolved resolved = resolve(flags.recipe, false);
-  if (!flags.largest.empty()) take_largest(flags.largest, resolved);
+  if (flags.largest) take_largest(*flags.largest, resolved);
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,

@@ -38,8 +38,7 @@ int run(const ReportFlags& flags) {
   std::optional<RunRecord> record;
   if (std::filesystem::is_directory(flags.what, ignored)) record = read_run(flags.what);
   const PlanFile plan = record ? record->plan : load_plan(flags.what);
-  const std::optional<std::string> fault = find_fault_on_any_device(plan);
-  user_check(!fault, "the plan in '{}' is unsound: {}", flags.what, fault.value_or(""));
+  check_on_any_device(plan, flags.what);
   const ReportFiles report = make_report(
       {.plan = plan, .run = record ? &*record : nullptr, .frontier = draws_frontier(flags, plan)});
   for (const std::string& note : report.notes) say("thimble: note: {}\n", note);

@@ -85,7 +85,7 @@ CostFile read_costs(const std::string& path) {
   try {
     return costs_from(parse_json(text));
   } catch (const nlohmann::json::exception& error) {
-    fault = error.what();
+    fault = why_refused(error);
   } catch (const UserError& error) {
     fault = error.what();
   }

@@ -81,7 +81,7 @@ void add_frontier(const PlannedTraining& training, Explanation& why) {
 
 // What the price of a MiB says of a tensor whose own is `own`.
 std::string reason(const PlannedTraining& training, const ForwardPass& pass, ValueId value,
-                   bool recomputed, double own, double next) {
+                   bool recomputed, int readers_again, double own, double next) {
   const Node& maker = training.graph()[pass.maker(value)];
   if (maker.mark == Mark::keep) return "--keep says so";
   if (maker.mark == Mark::recompute) return "--recompute says so";
@@ -90,6 +90,11 @@ std::string reason(const PlannedTraining& training, const ForwardPass& pass, Val
   }
   const std::string price = fmt::format("its op alone takes {:.3g} ms per MiB", own);
   if (recomputed) return price + ", and its bytes serve others meanwhile";
+  if (readers_again > 0) {
+    return fmt::format(
+        "{} computed again from it",
+        readers_again == 1 ? "another is" : fmt::format("{} others are", readers_again));
+  }
   if (next <= 0) return price + " again, and there is room for it";
   return fmt::format("{} again, what it reads apart; the next MiB of the arena costs {:.3g}", price,
                      next);
@@ -99,6 +104,7 @@ void add_tensors(const PlannedTraining& training, Explanation& why) {
   const Graph& graph = training.graph();
   const ForwardPass pass(graph);
   const std::vector<Fate> fates = fates_of(graph, training.plan());
+  const std::vector<int> readers = readers_again(graph, training.plan());
   const auto again_ms = [&](ValueId value) {
     const NodeId maker = graph[value].producer;
     return training.full().costs.nodes[maker.at()].seconds * training.plan().microbatches * 1e3;
@@ -110,8 +116,8 @@ void add_tensors(const PlannedTraining& training, Explanation& why) {
                        .bytes = graph[value].type.bytes(),
                        .kept = recomputed ? Bytes() : bytes,
                        .again_ms = again_ms(value)};
-    fate.why =
-        reason(training, pass, value, recomputed, fate.again_ms / mib(fate.bytes), why.next_mib_ms);
+    fate.why = reason(training, pass, value, recomputed, readers[value.at()],
+                      fate.again_ms / mib(fate.bytes), why.next_mib_ms);
     why.tensors.push_back(std::move(fate));
   };
   std::vector<bool> is_code(graph.values.size(), false);

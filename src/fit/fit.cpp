@@ -26,6 +26,18 @@ Recipe recipe_of(const FitSearch::Pick& pick, Bytes budget) {
   return recipe;
 }
 
+// With all variants of the step. Where the first keeps everything and others have no room for that, these
+// compute things again.
+std::variant<PlannedTraining, Infeasible> plan_variants(const FitSearch::Pick& pick,
+                                                        Recipe& recipe) {
+  const Schedule first = pick.step->schedule_of(pick);
+  auto planned = plan_training(recipe, &first);
+  const bool fits = std::holds_alternative<PlannedTraining>(planned);
+  if (fits || !pick.step->is_optimal() || recipe.planner == "optimal") return planned;
+  recipe.planner = "optimal";
+  return plan_training(recipe, &first);
+}
+
 Settings all_changes(const Candidate& candidate) {
   Settings settings;
   for (const Change& change : candidate.changes) {
@@ -69,23 +81,49 @@ FitSearch& Fit::search(Tier tier) {
   return *search;
 }
 
+FitSearch::Pick Fit::smallest(Tier tier) {
+  FitSearch& steps = search(tier);
+  while (true) {
+    const FitSearch::Pick pick = steps.smallest();
+    Recipe recipe = recipe_of(pick, pick.arena);
+    if (step_shapes(recipe).size() == 1) return pick;
+    try {
+      const auto planned = plan_variants(pick, recipe);
+      const auto* const infeasible = std::get_if<Infeasible>(&planned);
+      if (infeasible == nullptr || infeasible->min_bytes <= pick.arena) return pick;
+      steps.raise_floor(*pick.step, infeasible->min_bytes);
+    } catch (const UserError&) {  // a smaller last microbatch; who chooses finds another
+      return pick;
+    }
+  }
+}
+
 std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
   const auto start = std::chrono::steady_clock::now();
   FitSearch& steps = search(allow_);
   const Bytes asked = budget;
   if (budget == kLeastMemory) budget = steps.smallest().arena;
   while (const auto pick = steps.within(budget)) {
-    const Recipe recipe = recipe_of(*pick, budget);
-    const Schedule schedule = pick->step->schedule_of(*pick);
+    Recipe recipe = recipe_of(*pick, budget);
     std::optional<PlannedTraining> training;
+    std::optional<Infeasible> infeasible;  // records of another length
     try {
-      auto planned = plan_training(recipe, &schedule);
-      if (auto* const ready = std::get_if<PlannedTraining>(&planned)) training = std::move(*ready);
+      auto planned = plan_variants(*pick, recipe);
+      if (auto* const ready = std::get_if<PlannedTraining>(&planned)) {
+        training = std::move(*ready);
+      } else {
+        infeasible = std::get<Infeasible>(std::move(planned));
+      }
     } catch (const UserError&) {  // a smaller last microbatch that does not fit
+      if (steps.left() == 1) throw;
     }
     if (!training) {
-      if (steps.steps().size() == 1) break;
-      steps.leave_out(*pick->step);
+      if (infeasible && infeasible->min_bytes > budget) {
+        steps.raise_floor(*pick->step, infeasible->min_bytes);
+      } else {
+        internal_check(steps.left() > 1, "a plan that fits its budget does not");
+        steps.leave_out(*pick->step);
+      }
       if (asked == kLeastMemory) budget = steps.smallest().arena;
       continue;
     }

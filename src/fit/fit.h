@@ -60,8 +60,8 @@ class Fit {
   std::optional<FitSearch::Pick> choose(Bytes budget) { return search(allow_).within(budget); }
   // Whether anything fits at all.
   bool has_room(Bytes budget) { return search(allow_).has_room(budget); }
-  // The least of a tier.
-  FitSearch::Pick smallest(Tier tier) { return search(tier).smallest(); }
+  // The least of a tier, with room for all variants of the step.
+  FitSearch::Pick smallest(Tier tier);
   // As typed, everything computed once.
   const FitStep& plain() { return *search(allow_).steps().front(); }
   FitSearch& search(Tier tier);

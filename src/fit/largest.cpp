@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMost = 1 << 24;
 
-std::string field_for(const Recipe& typed, const std::string& what) {
+std::string field_for(const Recipe& typed, const Settings& said, const std::string& what) {
   user_check(what == "batch" || what == "length" || what == "layers" || what == "width",
              "--largest is batch, length, layers or width, not '{}'", what);
   Recipe copy = typed;
@@ -21,6 +21,10 @@ std::string field_for(const Recipe& typed, const std::string& what) {
              "{} has no --{} to make larger; choose --largest batch", typed.model.name, what);
   user_check(typed.tokens == 0 || what != "batch",
              "--tokens says how much a batch is; leave it out for --largest batch");
+  user_check(
+      what != "batch" || !said.contains("microbatch"),
+      "every batch fits that is computed --microbatch rows at a time; leave --microbatch out "
+      "for --largest batch");
   return name;
 }
 
@@ -63,6 +67,10 @@ class Search {
     }
     return at->second;
   }
+  // What was asked did not always fit.
+  bool met_the_budget() const {
+    return std::ranges::any_of(known_, [](const auto& entry) { return !entry.second; });
+  }
 
  private:
   const Recipe& typed_;
@@ -76,7 +84,7 @@ class Search {
 
 Largest find_largest(const Recipe& typed, const Settings& said, const std::string& what,
                      Bytes budget) {
-  const std::string field = field_for(typed, what);
+  const std::string field = field_for(typed, said, what);
   Search search(typed, said, field, budget);
   // The smallest that there is: from 1 up, by doubling.
   int64_t low = 0;
@@ -112,7 +120,9 @@ Largest find_largest(const Recipe& typed, const Settings& said, const std::strin
       high = middle;
     }
   }
-  return search.with(low);
+  Largest largest = search.with(low);
+  largest.by_memory = search.met_the_budget();
+  return largest;
 }
 
 }  // namespace thimble

@@ -10,6 +10,8 @@ struct Largest {
   int64_t value = 0;
   Recipe recipe;  // with it
   Settings said;  // likewise
+  // Whether it is memory that says so: false where the model has no larger one, or nobody would look for it.
+  bool by_memory = true;
 };
 
 // `what` is batch, length, layers or width (of models that call it hidden: that). What fits, at the

@@ -45,6 +45,12 @@ void FitSearch::leave_out(const FitStep& step) {
   stands_.clear();
 }
 
+void FitSearch::raise_floor(FitStep& step, Bytes least) {
+  step.raise_floor(least);
+  known_.clear();
+  stands_.clear();
+}
+
 std::vector<FitStep*> FitSearch::of(Tier tier) const {
   std::vector<FitStep*> steps;
   std::ranges::copy_if(chosen_from_, std::back_inserter(steps),

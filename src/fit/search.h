@@ -30,6 +30,10 @@ class FitSearch {
   Pick smallest();
   // Chooses without it from now on. REQUIRES: there are others.
   void leave_out(const FitStep& step);
+  // Chooses it only within that much, from now on: FitStep::raise_floor().
+  void raise_floor(FitStep& step, Bytes least);
+  // That are chosen from.
+  size_t left() const { return chosen_from_.size(); }
 
   const std::vector<std::unique_ptr<FitStep>>& steps() const { return steps_; }
 

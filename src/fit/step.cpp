@@ -139,7 +139,7 @@ void FitStep::find_bounds() {
 }
 
 double FitStep::least_seconds(Bytes budget) const {
-  if (budget >= once_peak()) return once_seconds();
+  if (budget >= std::max(once_peak(), floor_)) return once_seconds();
   if (budget < least_arena() || !candidate_.recomputes) return kNever;
   Bytes all = persistent_ + carried_ + kept_always_;
   for (const Kept& kept : kept_) all += kept.bytes;
@@ -179,7 +179,12 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
 }
 
 FitStep::Pick FitStep::smallest() {
-  if (smallest_) return *smallest_;
+  if (!smallest_) find_smallest();
+  if (smallest_->arena >= floor_) return *smallest_;
+  return {within(floor_)->seconds, floor_};
+}
+
+void FitStep::find_smallest() {
   if (!candidate_.recomputes) {
     smallest_ = once();
   } else if (is_optimal_) {
@@ -191,7 +196,6 @@ FitStep::Pick FitStep::smallest() {
     const Plan plan = std::get<Plan>(make_plan(asked));
     smallest_ = {plan.predicted_seconds, plan.arena};
   }
-  return *smallest_;
 }
 
 Schedule FitStep::schedule_of(const Pick& pick) {

@@ -3,6 +3,7 @@
 // candidates take little memory.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -44,11 +45,15 @@ class FitStep {
   double once_seconds() const { return once_cost_.seconds; }
   Bytes once_peak() const { return once_cost_.live_peak; }
   const Pick& once() const;
-  bool keeps_within(Bytes budget) const { return once_peak() <= budget && once().arena <= budget; }
+  bool keeps_within(Bytes budget) const {
+    return std::max(once_peak(), floor_) <= budget && once().arena <= budget;
+  }
   Bytes persistent() const { return persistent_; }
   Bytes carried() const { return carried_; }  // from microbatch to microbatch, beside those
   // No plan is smaller, and none within the budget is faster.
-  Bytes least_arena() const { return candidate_.recomputes ? largest_call_ : once_peak(); }
+  Bytes least_arena() const {
+    return std::max(floor_, candidate_.recomputes ? largest_call_ : once_peak());
+  }
   // With what stays, the call that needs most: no plan is smaller that computes things again.
   Bytes largest_call() const { return largest_call_; }
   void let_recompute() { candidate_.recomputes = true; }
@@ -58,6 +63,8 @@ class FitStep {
   std::optional<Pick> within(Bytes budget);
   // Its smallest.
   Pick smallest();
+  // From here on nothing of it is within less: records of other lengths need that much.
+  void raise_floor(Bytes least) { floor_ = std::max(floor_, least); }
   // How the plan within that arena, its own, goes.
   Schedule schedule_of(const Pick& pick);
   // Whether it may be planned in any way; else by the policy that was typed.
@@ -83,6 +90,7 @@ class FitStep {
 
   const Built& built() const;
   void find_bounds();
+  void find_smallest();
   OptimalPlanner& planner();
 
   Candidate candidate_;
@@ -97,7 +105,8 @@ class FitStep {
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first
   std::unique_ptr<OptimalPlanner> planner_;
-  std::optional<Pick> smallest_;
+  std::optional<Pick> smallest_;  // whatever the floor
+  Bytes floor_;
 };
 
 }  // namespace thimble

@@ -35,10 +35,6 @@ std::string where_of(const PlanFile& file, size_t at) {
   return fmt::format("records of length {}: ", shape.length);
 }
 
-}  // namespace
-
-namespace {
-
 // What is wrong with the plans of these graphs, whatever device they are for: `costs_of_graph` says
 // what its kernels take.
 template <class CostsOf>
@@ -92,6 +88,11 @@ std::optional<std::string> find_fault_on_any_device(const PlanFile& file) {
     costs.source.clear();
     return costs;
   });
+}
+
+void check_on_any_device(const PlanFile& file, const std::string& where) {
+  const std::optional<std::string> fault = find_fault_on_any_device(file);
+  user_check(!fault, "the plan in '{}' is unsound: {}", where, fault.value_or(""));
 }
 
 void save_plan(const std::string& path, const PlannedTraining& planned) {

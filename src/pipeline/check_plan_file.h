@@ -13,8 +13,10 @@ namespace thimble {
 // What is wrong with any of the plans, or with one and the first together; nothing: they are sound.
 std::optional<std::string> find_fault(const PlanFile& file);
 
-// The same where the plan's device may be missing: how much scratch its kernels want is not known.
+// The same where the plan's device may be missing: how much scratch its kernels want is taken on trust.
 std::optional<std::string> find_fault_on_any_device(const PlanFile& file);
+// UserError where that finds one; `where` is what was named: a plan file or a run.
+void check_on_any_device(const PlanFile& file, const std::string& where);
 
 // Saves what was planned, for find_fault().
 void save_plan(const std::string& path, const PlannedTraining& planned);

@@ -56,7 +56,8 @@ PlanFile load_plan(const std::string& path) {
   const nlohmann::json file = read_json(path, "a plan file");
   const bool named = file.is_object() && file.contains("format") && file["format"].is_string();
   const std::string format = named ? file["format"].get<std::string>() : "";
-  user_check(format.starts_with(kFamily), "'{}' is not a plan file", path);
+  user_check(format.starts_with(kFamily),
+             "'{}' is not a plan file; name one that `thimble plan --save` wrote", path);
   user_check(format == kFormat,
              "'{}' is a plan of another version ({}, not {}); make it again with `thimble plan "
              "--save`",

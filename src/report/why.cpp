@@ -22,6 +22,7 @@ class Explainer {
         graph_(request.graph),
         plan_(request.plan),
         fates_(fates_of(graph_, plan_)),
+        readers_again_(readers_again(graph_, plan_)),
         again_(graph_.nodes.size(), 0),
         at_peak_(graph_.values.size(), false) {
     for (const PlannedCall& call : plan_.calls) {
@@ -124,6 +125,9 @@ class Explainer {
                     to_string(graph_[id].type.bytes()), milliseconds(price));
     if (request_.price > 0 && price > request_.price) {
       text += fmt::format(", above the {} that a MiB costs here", milliseconds(request_.price));
+    } else if (const int readers = readers_again_[id.at()]; readers > 0) {
+      text += fmt::format(", and {} computed again from it",
+                          readers == 1 ? "another is" : fmt::format("{} others are", readers));
     } else if (!at_peak_[id.at()]) {
       text += ", and it is not there when the arena is fullest";
     }
@@ -158,8 +162,9 @@ class Explainer {
   const Graph& graph_;
   const Plan& plan_;
   const std::vector<Fate> fates_;
-  std::vector<int> again_;     // by node: repetitions
-  std::vector<bool> at_peak_;  // by value
+  const std::vector<int> readers_again_;  // by value
+  std::vector<int> again_;                // by node: repetitions
+  std::vector<bool> at_peak_;             // by value
   bool recomputes_ = false;
   std::map<size_t, const KeptAs*> encoded_;  // by value
   std::map<size_t, const KeptAs*> code_of_;  // by part of a code

@@ -26,7 +26,7 @@ struct ReportRequest {
   const RunRecord* run = nullptr;  // null: nothing was run
   bool frontier = true;            // plan with every policy and many budgets, too
 };
-// UserError where the plan is not of its recipe's step.
+// REQUIRES: a sound plan (check_on_any_device).
 ReportFiles make_report(const ReportRequest& request);
 
 }  // namespace thimble

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "pipeline/check_plan_file.h"
 #include "pipeline/training_graph.h"
 #include "recipe/settings.h"
 #include "report/page.h"
@@ -41,20 +42,27 @@ std::map<std::string, std::string> fields_by_name(Recipe recipe) {
   return texts;
 }
 
-// Where not all are the same, in the order of the first run's list.
+// Where not all are the same, in the order of the first run's list. What only some models have, and has its
+// usual value in those, goes without saying: their names differ.
 std::vector<std::string> differing(const std::vector<RunRecord>& runs,
                                    const std::vector<std::map<std::string, std::string>>& texts) {
+  std::vector<Settings> unusual;
+  for (const RunRecord& run : runs) unusual.push_back(settings_of(run.plan.recipe));
   std::vector<std::string> names;
   const auto add = [&](const Field& field) {
-    const auto value = [&](const auto& of_run) {
-      const auto found = of_run.find(field.name());
-      return found == of_run.end() ? std::string() : found->second;
-    };
-    const bool same = std::ranges::all_of(
-        texts, [&](const auto& of_run) { return value(of_run) == value(texts.front()); });
-    if (!same && std::ranges::find(names, field.name()) == names.end()) {
-      names.push_back(field.name());
+    const std::string& name = field.name();
+    std::optional<std::string> first;
+    bool same = true, everywhere = true, said = false;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const auto found = texts[i].find(name);
+      everywhere = everywhere && found != texts[i].end();
+      if (found == texts[i].end()) continue;
+      same = same && found->second == first.value_or(found->second);
+      first = found->second;
+      said = said || unusual[i].contains(name);
     }
+    const bool differs = !same || (!everywhere && said);
+    if (differs && std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
   for (const RunRecord& run : runs) {
     Recipe recipe = run.plan.recipe;
@@ -108,6 +116,7 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs) {
   const std::vector<std::string> names = names_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunRecord& run = runs[i];
+    check_on_any_device(run.plan, run.folder);
     const ShapedPlan& shaped = run.plan.plans.front();
     const Recipe& recipe = run.plan.recipe;
     const TrainingGraph training = make_graph(recipe, shaped.shape);

@@ -78,23 +78,36 @@ std::vector<double> in_seconds(const nlohmann::json& milliseconds) {
 
 // Of the variant that `of` is the plan of; none: the step that was timed had no such microbatch.
 std::optional<TraceRecord> read_trace(const std::string& path, const ShapedPlan& of) {
-  const nlohmann::json json = read_json(path, "the trace of a run");
+  std::string fault;
   try {
-    user_check(json.at("format") == kTraceFormat, "'{}' is a trace of another version; remove it",
-               path);
+    const nlohmann::json json = parse_json(read_text(path, "the trace of a run", kLargestJsonFile));
+    user_check(json.at("format") == kTraceFormat, "it is of another version");
     for (const nlohmann::json& part : json.at("parts")) {
       if (part.at("rows") != of.shape.rows || part.at("length") != of.shape.length) continue;
       TraceRecord trace = {json.at("step").get<int64_t>(), json.at("costs").get<std::string>(),
                            in_seconds(part.at("planned_ms")), in_seconds(part.at("measured_ms"))};
       const size_t calls = of.plan.calls.size();
       user_check(trace.measured_seconds.size() == calls && trace.planned_seconds.size() == calls,
-                 "'{}' is of another plan than the run's; remove it to report on the rest", path);
+                 "it is of another plan than the run's");
       return trace;
     }
     return std::nullopt;
   } catch (const nlohmann::json::exception& error) {
-    user_error("'{}' is damaged: {}; remove it to report on the rest", path, error.what());
+    fault = why_refused(error);
+  } catch (const UserError& error) {
+    fault = error.what();
   }
+  user_error("'{}' is no trace of the run's plan: {}; remove it to report on the rest", path,
+             fault);
+}
+
+// Whoever names a checkpoint of a run means the run.
+void check_is_no_checkpoint(const std::string& folder) {
+  std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string run = path.parent_path().string();
+  user_check(run.empty() || !exists(run + kPlan) || exists(folder + kPlan),
+             "'{}' is a checkpoint, and not the folder of a run; choose '{}'", folder, run);
 }
 
 }  // namespace
@@ -149,6 +162,7 @@ void record_trace(const std::string& folder, TrainingStep& step, int64_t number)
 RunRecord read_run(const std::string& folder) {
   std::error_code ignored;
   user_check(std::filesystem::is_directory(folder, ignored), "'{}' is no folder of a run", folder);
+  check_is_no_checkpoint(folder);
   user_check(exists(folder + kPlan),
              "'{}' holds no {}: it is no folder of a run, or its run had not begun, or was of a "
              "version that wrote none; start it again with `thimble train --resume --out {}`",

@@ -114,6 +114,26 @@ COLOURS = """
   return seen.size;"""
 
 
+# Of the lowest tenth of the address chart, at the middle of the step, what is as blue as weights are and not as
+# grey as the thousands of running statistics that lie between them.
+BLUE = """
+  const c = document.querySelector("#address-chart canvas"), ratio = devicePixelRatio;
+  const ink = (name) => {
+    const one = document.createElement("canvas").getContext("2d");
+    one.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+    one.fillRect(0, 0, 1, 1);
+    return one.getImageData(0, 0, 1, 1).data;
+  };
+  const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+  const bottom = c.height - 42 * ratio, height = Math.round(0.1 * bottom);
+  const d = c.getContext("2d").getImageData(c.width / 2, bottom - height, 1, height).data;
+  let blue = 0;
+  for (let i = 0; i < d.length; i += 4) {
+    if (far(d.slice(i, i + 3), ink("--weight")) < far(d.slice(i, i + 3), ink("--statistic"))) ++blue;
+  }
+  return blue / height;"""
+
+
 def check_common(browser, check, where):
     log = [entry for entry in browser.driver.get_log("browser")]
     check(not log, f"{where}: an empty console, not {log}")
@@ -258,6 +278,8 @@ def main():
             calls = browser.js("""const d = JSON.parse(document.getElementById('data').textContent);
                                   return atob(d.calls.node.data).length / 4;""")
             check(calls >= 10000, f"a step of 10,000 calls at least, not {calls}")
+            blue = browser.js(BLUE)
+            check(blue > 0.9, f"weights are seen where they lie, between small tensors, not in {blue:.0%}")
             for chart in ["memory", "address"]:
                 work = work_per_frame(browser, f"#{chart}-chart")
                 print(f"{calls:.0f} calls, {chart}: {work:.1f} ms of processor time a frame")

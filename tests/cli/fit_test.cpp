@@ -173,6 +173,20 @@ TEST(LargestCommand, SaysWhatItCannotFind) {
   expect_sentence({"plan", "wrn-10-1", "--largest", "layers", "--memory", "9MiB"}, 2,
                   "has no --layers");
   expect_sentence({"plan", "mlp", "--largest", "batch", "--memory", "1kB"}, 2, "no room even for");
+  expect_sentence({"plan", "mlp", "--largest", "", "--memory", "1MiB"}, 2, "not ''");
+  expect_sentence({"plan", "mlp", "--largest", "batch", "--microbatch", "10", "--memory", "4MiB"},
+                  2, "leave --microbatch out");
+}
+
+// An image of 8 pixels can be halved only so often, whatever the budget.
+TEST(LargestCommand, SaysWhereItIsNotMemoryThatEnds) {
+  const Words net = {"plan", "unet", "--device", "null", "--image", "8,8,3", "--batch", "2"};
+  const Outcome bounded = thimble_says(net + Words{"--largest", "layers", "--memory", "1GiB"});
+  ASSERT_EQ(bounded.code, 0) << bounded.err;
+  EXPECT_NE(bounded.err.find("memory would do for more"), std::string::npos) << bounded.err;
+  const Outcome full = thimble_says(net + Words{"--largest", "batch", "--memory", "9MiB"});
+  ASSERT_EQ(full.code, 0) << full.err;
+  EXPECT_EQ(full.err.find("memory would do for more"), std::string::npos) << full.err;
 }
 
 // Where nothing was measured, the first seconds go into that, once.

@@ -7,6 +7,7 @@ namespace thimble {
 namespace {
 
 namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
 
 Outcome train_digits(const std::string& out, std::vector<std::string> more = {}) {
   std::vector<std::string> words = {"train",        "mlp",    "--data",  "digits", "--hidden", "16",
@@ -123,6 +124,45 @@ TEST(Report, OfAHalfWrittenRunGoesAsFarAsItDoes) {
   EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1);
 }
 
+// Each a sentence in words, that says what to do: never a bug of ours.
+TEST(Report, OfADamagedRunSaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  ASSERT_EQ(train_digits(run).code, 0);
+  const auto expect_refusal = [&](const std::string& what, const std::string& part) {
+    for (const Words& words : {Words{"report", what, "--frontier", "off", "-o", folder / "x.html"},
+                               Words{"compare", what}}) {
+      const Outcome refused = thimble_says(words);
+      EXPECT_EQ(refused.code, 2) << refused.err;
+      EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+      EXPECT_EQ(refused.err.find("exception"), std::string::npos) << refused.err;
+      EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    }
+  };
+  const std::string plan = slurp(run + "/plan.json"), trace = slurp(run + "/trace.json");
+  const auto with_plan = [&](const auto& change) {
+    nlohmann::json json = nlohmann::json::parse(plan);
+    change(json["plan"]);
+    spill(run + "/plan.json", json.dump());
+  };
+  with_plan([](auto& of) { of["arena_bytes"] = "many"; });
+  expect_refusal(run, "'arena_bytes' of its plan cannot be");
+  with_plan([](auto& of) { of["calls"][0]["out"][0] = int64_t{1} << 60; });
+  expect_refusal(run, "is unsound: ");
+  with_plan([](auto& of) { of["calls"].erase(0); });
+  expect_refusal(run, "is unsound: ");
+  with_plan([](auto& of) { std::swap(of["calls"][0], of["calls"].back()); });
+  expect_refusal(run, "is unsound: ");
+  spill(run + "/plan.json", plan);
+  for (const std::string& text : {std::string(), trace.substr(0, trace.size() / 2),
+                                  std::string("{\"hello\": 1}"), std::string("[]")}) {
+    spill(run + "/trace.json", text);
+    expect_refusal(run, "remove it to report on the rest");
+  }
+  spill(run + "/trace.json", trace);
+  expect_refusal(run + "/latest", "choose '" + run + "'");
+}
+
 TEST(Report, SaysWhatItWants) {
   const TemporaryFolder folder;
   EXPECT_EQ(thimble_says({"report", folder / "none", "-o", folder / "x.html"}).code, 2);
@@ -149,6 +189,19 @@ TEST(Compare, ShowsResultsAndOnlyTheFieldsThatDiffer) {
   EXPECT_EQ(json["differing"], (std::vector<std::string>{"microbatch", "lr"}));
   EXPECT_EQ(json["runs"][1]["fields"]["microbatch"], "16");
   EXPECT_EQ(thimble_says({"compare", folder / "none"}).code, 2);
+}
+
+TEST(Compare, WhatOnlyOneModelHasIsShownWhereItIsUnusual) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(train_digits(folder / "mlp").code, 0);
+  const Words other = {"train", "wrn-10-1", "--steps",      "2",         "--batch", "8", "--norm",
+                       "group", "--out",    folder / "wrn", "--threads", "1"};
+  ASSERT_EQ(thimble_says(other).code, 0);
+  const auto json = thimble_says({"compare", folder / "mlp", folder / "wrn", "--json"}).json();
+  const std::vector<std::string> fields = json["differing"];
+  EXPECT_EQ(std::ranges::count(fields, "model"), 1);
+  EXPECT_EQ(std::ranges::count(fields, "norm"), 1);
+  EXPECT_EQ(std::ranges::count(fields, "norm-epsilon"), 0);
 }
 
 TEST(TensorBoard, FilesAreWhereTheyWereAskedFor) {

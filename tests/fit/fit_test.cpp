@@ -227,12 +227,61 @@ TEST(Fit, WhatDoesNotFitNamesTheLeastOfEveryTier) {
   EXPECT_FALSE(fault.why.empty());
 }
 
+// Records of other lengths may need a little more than the one that a step is planned for first.
+TEST(Fit, TheLeastHasRoomForEveryLength) {
+  if (kSanitized) GTEST_SKIP() << "takes too long";
+  Recipe typed = recipe_of({{"model", "dynamicconv"},
+                            {"width", 32},
+                            {"heads", 2},
+                            {"encoder", 1},
+                            {"decoder", 1},
+                            {"kernel", 7},
+                            {"source-vocabulary", 300},
+                            {"target-vocabulary", 200},
+                            {"tokens", 300},
+                            {"lengths", {10, 30, 50}},
+                            {"optimizer", "adam"},
+                            {"allow", "exact"}});
+  typed.memory = kLeastMemory;
+  Fit fit(typed);
+  const auto least = fit.within(kLeastMemory);
+  ASSERT_TRUE(std::holds_alternative<Fitted>(least));
+  const Bytes arena = std::get<Fitted>(least).training.plan().arena;
+  EXPECT_EQ(fit.smallest(Tier::exact).arena, arena);
+  const auto below = fit.within(arena - Bytes(1));
+  ASSERT_TRUE(std::holds_alternative<DoesNotFit>(below));
+  EXPECT_EQ(std::get<DoesNotFit>(below).min_bytes, arena);
+}
+
 TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {
   EXPECT_EQ(rows_to_try(100, 1), (std::vector<int64_t>{50, 25, 20, 10, 5, 4, 2, 1}));
   EXPECT_EQ(rows_to_try(100, 4), (std::vector<int64_t>{50, 25, 20, 10, 5, 4}));
   EXPECT_EQ(rows_to_try(64, 1), (std::vector<int64_t>{32, 16, 8, 4, 2, 1}));
   EXPECT_EQ(rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
   EXPECT_TRUE(rows_to_try(1, 1).empty());
+}
+
+TEST(Candidates, OfASmallStepThereAreRowsBetween) {
+  EXPECT_EQ(more_rows_to_try(64, 1),
+            (std::vector<int64_t>{32, 22, 16, 13, 11, 8, 6, 5, 4, 3, 2, 1}));
+  EXPECT_EQ(more_rows_to_try(64, 4), (std::vector<int64_t>{32, 22, 16, 13, 11, 8, 6, 5, 4}));
+  EXPECT_EQ(more_rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
+  EXPECT_TRUE(more_rows_to_try(1, 1).empty());
+}
+
+// A tenth of a batch that ten does not divide, where a quarter more does not fit.
+TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
+  Recipe typed = recipe_of({{"model", "mlp"}, {"batch", 64}});
+  Recipe by_hand = typed;
+  by_hand.microbatch = 6;
+  const PlannedTraining tenth = std::get<PlannedTraining>(plan_training(by_hand));
+  typed.memory = tenth.plan().arena;
+  Fit fit(typed);
+  const auto fitted = fit.within(tenth.plan().arena);
+  ASSERT_TRUE(std::holds_alternative<Fitted>(fitted));
+  const PlannedTraining& chosen = std::get<Fitted>(fitted).training;
+  EXPECT_LE(priced_as_a_whole(chosen).predicted_seconds,
+            kNearTie * priced_as_a_whole(tenth).predicted_seconds);
 }
 
 std::vector<Change> approximate_of(std::vector<Change> changes) {

@@ -63,6 +63,20 @@ TEST(Why, WhatIsComputedAgainCarriesItsPrice) {
   EXPECT_EQ(count(whys(step), "computed again", "that a MiB costs here"), 0);  // no price, no word
 }
 
+// Else it would seem that what is cheap to compute again is kept for nothing.
+TEST(Why, WhatOthersAreComputedAgainFromSaysSo) {
+  const PlannedTraining step = planned("sqrt_segments");
+  const std::vector<Why> all = whys(step, 1e9);
+  EXPECT_GT(count(all, "kept", "computed again from it"), 0);
+  for (size_t v = 0; v < all.size(); ++v) {
+    if (all[v].reason.find("computed again from it") == std::string::npos) continue;
+    EXPECT_TRUE(std::ranges::any_of(step.plan().calls, [&](const PlannedCall& call) {
+      const auto& inputs = step.graph()[call.node].inputs;
+      return call.recompute && std::ranges::find(inputs, make_id<ValueId>(v)) != inputs.end();
+    }));
+  }
+}
+
 TEST(Why, CodesSayWhatTheyStandFor) {
   const std::vector<Why> all = whys(planned("keep_all", "int8"));
   EXPECT_GT(count(all, "kept encoded", "the backward pass reads it from int8"), 3);

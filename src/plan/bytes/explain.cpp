@@ -79,4 +79,17 @@ std::vector<Fate> fates_of(const Graph& graph, const Plan& plan) {
   return fates;
 }
 
+std::vector<int> readers_again(const Graph& graph, const Plan& plan) {
+  std::vector<bool> again(graph.nodes.size(), false);
+  for (const PlannedCall& call : plan.calls) {
+    if (call.recompute) again[call.node.at()] = true;
+  }
+  std::vector<int> readers(graph.values.size(), 0);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!again[n]) continue;
+    for (const ValueId input : graph.nodes[n].inputs) ++readers[input.at()];
+  }
+  return readers;
+}
+
 }  // namespace thimble

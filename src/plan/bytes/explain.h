@@ -28,5 +28,7 @@ enum class Fate : uint8_t {
 };
 // By value.
 std::vector<Fate> fates_of(const Graph& graph, const Plan& plan);
+// By value: how many nodes that are computed again read it.
+std::vector<int> readers_again(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

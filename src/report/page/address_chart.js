@@ -1,8 +1,13 @@
-// The arena's addresses over the step: one rectangle per stay.
+// The arena's addresses over the step: one rectangle per stay. What is thinner than THINNEST is drawn as
+// thick as that, the largest last: else thousands of small ones would hide what lies between them.
+const THINNEST = 0.35;
+
 class AddressChart extends StepChart {
   constructor(step, view) {
     super("address-chart", step, view, {});
     this.yName = "address";
+    const { size } = step.stays;
+    this.smallestFirst = Array.from(size.keys()).sort((a, b) => size[a] - size[b]);
   }
 
   yRange() { return [0, this.step.data.arena]; }
@@ -12,19 +17,29 @@ class AddressChart extends StepChart {
     const { at, size, first, last } = this.step.stays;
     const left = frame.x(first[stay]), right = frame.x(last[stay] + 1);
     const top = frame.y((at[stay] + size[stay]) * this.step.unit), bottom = frame.y(at[stay] * this.step.unit);
-    return { left, top, width: Math.max(0.5, right - left), height: Math.max(0.35, bottom - top) };
+    return { left, top, width: Math.max(0.5, right - left), height: Math.max(THINNEST, bottom - top) };
   }
 
   drawBody(context, frame) {
     const { first, last } = this.step.stays;
     const [low, high] = frame.xRange;
+    const isSeen = (stay) => first[stay] <= high && last[stay] + 1 >= low;
     const tone = colour("tone");
-    STACK.forEach((name, number) => {
+    const inks = STACK.map((name) => colour(name));
+    for (const stay of this.smallestFirst) {
+      const box = this.boxOf(stay, frame);
+      if (box.height > THINNEST) break;
+      if (!isSeen(stay)) continue;
+      context.fillStyle = inks[this.step.kind[stay]];
+      context.fillRect(box.left, box.top, box.width, box.height);
+    }
+    STACK.forEach((_, number) => {
       const tones = [];
-      context.fillStyle = colour(name);
+      context.fillStyle = inks[number];
       for (let stay = 0; stay < first.length; ++stay) {
-        if (this.step.kind[stay] !== number || first[stay] > high || last[stay] + 1 < low) continue;
+        if (this.step.kind[stay] !== number || !isSeen(stay)) continue;
         const box = this.boxOf(stay, frame);
+        if (box.height <= THINNEST) continue;
         const framed = box.height > 3 && box.width > 3;
         context.fillRect(box.left, box.top, framed ? box.width - 0.6 : box.width, framed ? box.height - 0.6 : box.height);
         if (stay % 2 === 1 && box.height > 1.2) tones.push(box);

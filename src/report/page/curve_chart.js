@@ -25,7 +25,7 @@ class CurveChart {
     for (const { steps, values, mean } of this.curves) {
       last = Math.max(last, steps[steps.length - 1]);
       for (const value of robust(values)) { low = Math.min(low, value); high = Math.max(high, value); }
-      if (mean) for (const value of mean) { low = Math.min(low, value); high = Math.max(high, value); }
+      if (mean) for (const value of robust(mean)) { low = Math.min(low, value); high = Math.max(high, value); }
     }
     if (!(high > low)) { low -= Math.abs(low) / 10 || 0.5; high += Math.abs(high) / 10 || 0.5; }
     const distance = roundDistance(high - low, 5);
@@ -36,7 +36,7 @@ class CurveChart {
     this.frame.drawGrid(context, yTicks);
     context.save();
     context.beginPath();
-    context.rect(this.frame.left, this.frame.top - 2, this.frame.width, this.frame.height + 4);
+    context.rect(this.frame.left - 4, this.frame.top - 4, this.frame.width + 8, this.frame.height + 8);
     context.clip();
     for (const curve of this.curves) this.drawCurve(context, curve);
     context.restore();
@@ -133,7 +133,10 @@ function runningMean(values) {
 function robust(values) {
   const sorted = Float64Array.from(values).filter(Number.isFinite).sort();
   if (sorted.length < 50) return sorted;
-  return [sorted[Math.floor(sorted.length * 0.005)], sorted[Math.ceil(sorted.length * 0.995) - 1]];
+  const at = (share) => sorted[Math.ceil(sorted.length * share) - 1];
+  const low = sorted[Math.floor(sorted.length * 0.005)];
+  const high = at(0.995) > 3 * at(0.98) && low >= 0 ? at(0.98) : at(0.995);  // the first steps' times, while all is cold
+  return [low, high];
 }
 
 function nearestIndex(sorted, value) {

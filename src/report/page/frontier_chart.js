@@ -54,24 +54,49 @@ class FrontierChart {
     for (const p of this.line) dot(context, ...this.place(p), 2.5);
   }
 
-  // Names stand where no other does.
+  // Names stand where neither another does nor a point, within the frame, and off the line where they can.
   drawOthers(context, taken) {
     context.font = font(11.5);
     context.textBaseline = "middle";
+    context.textAlign = "left";
+    const halfHeight = 7;
     for (const p of this.others) {
       const [x, y] = this.place(p);
       context.fillStyle = colour("gradient");
       dot(context, x, y, 4.5);
-      const width = context.measureText(p.planner).width;
-      const spots = [[x + 9, y - 9], [x - 9 - width, y - 9], [x + 9, y + 11], [x - 9 - width, y + 11]];
-      const free = spots.find(([left, top]) => left > this.frame.left && left + width < this.frame.right &&
-        taken.every((t) => Math.abs(t.top - top) > 13 || left > t.right || left + width < t.left));
-      if (!free) continue;
-      taken.push({ left: free[0], right: free[0] + width, top: free[1] });
-      context.textAlign = "left";
-      context.fillStyle = colour("quiet");
-      context.fillText(p.planner, ...free);
+      taken.push({ left: x - 5, right: x + 5, top: y });
     }
+    for (const p of this.others) {
+      const [x, y] = this.place(p);
+      const width = context.measureText(p.planner).width;
+      const isFree = ([left, top]) => left > this.frame.left && left + width < this.frame.right &&
+        top - halfHeight > this.frame.top - 8 && top + halfHeight < this.frame.bottom &&
+        taken.every((t) => Math.abs(t.top - top) > 12 || left > t.right || left + width < t.left);
+      const isOffLine = ([left, top]) => !this.crosses(left - 2, left + width + 2, top - halfHeight, top + halfHeight);
+      const spots = [[x + 9, y - 9], [x - 9 - width, y - 9], [x + 9, y + 11], [x - 9 - width, y + 11],
+        [x + 11, y], [x - 11 - width, y], [x - width / 2, y - 17], [x - width / 2, y + 18]].filter(isFree);
+      const spot = spots.find(isOffLine) || spots[0];
+      if (!spot) continue;
+      taken.push({ left: spot[0], right: spot[0] + width, top: spot[1] });
+      context.strokeStyle = colour("paper");  // what lies below stays legible, and so does the name
+      context.lineWidth = 4;
+      context.strokeText(p.planner, ...spot);
+      context.fillStyle = colour("quiet");
+      context.fillText(p.planner, ...spot);
+    }
+  }
+
+  // Whether the line goes through that box.
+  crosses(left, right, top, bottom) {
+    const parts = 24;
+    for (let i = 0; i + 1 < this.line.length; ++i) {
+      const [x0, y0] = this.place(this.line[i]), [x1, y1] = this.place(this.line[i + 1]);
+      for (let k = 0; k <= parts; ++k) {
+        const x = x0 + (x1 - x0) * k / parts, y = y0 + (y1 - y0) * k / parts;
+        if (x >= left && x <= right && y >= top && y <= bottom) return true;
+      }
+    }
+    return false;
   }
 
   drawChosen(context) {

@@ -25,7 +25,8 @@ PlannedCall call_from(const nlohmann::json& record) {
   static const std::vector<std::string> kKeys = {"node", "in", "out", "recompute", "scratch"};
   const JsonObject entry(record, "a call of its plan", kKeys);
   PlannedCall call;
-  call.node = NodeId{static_cast<int32_t>(entry.whole("node", {.least = 0, .most = INT32_MAX}))};
+  call.node =
+      NodeId{static_cast<int32_t>(entry.whole("node", {.least = INT32_MIN, .most = INT32_MAX}))};
   call.inputs = bytes_in(entry, "in");
   call.outputs = bytes_in(entry, "out");
   call.recompute = entry.has("recompute") && entry.toggle("recompute");

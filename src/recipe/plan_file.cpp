@@ -25,13 +25,14 @@ ShapedPlan shaped_from(const JsonObject& record) {
   return {shape, plan_from_json(record.at("plan"))};
 }
 
-PlanFile plan_file_from(const nlohmann::json& whole) {
+// All but the recipe.
+PlanFile plans_from(const nlohmann::json& whole) {
   static const std::vector<std::string> kKeys = {"format", "recipe", "rows", "length",
                                                  "plan",   "others", "fit"};
   static const std::vector<std::string> kShapedKeys = {"rows", "length", "plan"};
   const JsonObject file(whole, "it", kKeys);
-  PlanFile read = {recipe_from_json(file.at("recipe")), {shaped_from(file)}};
-  check(read.recipe);
+  file.at("recipe");
+  PlanFile read = {{}, {shaped_from(file)}};
   if (file.has("others")) {
     for (const nlohmann::json& other : file.list("others")) {
       read.plans.push_back(shaped_from(JsonObject(other, "one of the others", kShapedKeys)));
@@ -39,6 +40,22 @@ PlanFile plan_file_from(const nlohmann::json& whole) {
   }
   if (file.has("fit")) read.choices = budget_choices_from(file.at("fit"));
   return read;
+}
+
+Recipe recipe_from(const nlohmann::json& record) {
+  Recipe recipe = recipe_from_json(record);
+  check(recipe);
+  return recipe;
+}
+
+// What `read` makes of `record`; a fault begins with `where`.
+template <class Read>
+auto told_of(const std::string& where, Read&& read, const nlohmann::json& record) {
+  try {
+    return read(record);
+  } catch (const UserError& error) {
+    user_error("{}: {}", where, error.what());
+  }
 }
 
 }  // namespace
@@ -62,11 +79,9 @@ PlanFile load_plan(const std::string& path) {
              "'{}' is a plan of another version ({}, not {}); make it again with `thimble plan "
              "--save`",
              path, format, kFormat);
-  try {
-    return plan_file_from(file);
-  } catch (const UserError& error) {
-    user_error("'{}': {}", path, error.what());
-  }
+  PlanFile read = told_of("'" + path + "' is damaged", plans_from, file);
+  read.recipe = told_of("'" + path + "'", recipe_from, file["recipe"]);
+  return read;
 }
 
 }  // namespace thimble

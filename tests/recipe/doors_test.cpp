@@ -203,24 +203,26 @@ class PlanFiles : public testing::Test {
 
 TEST_F(PlanFiles, NameWhatIsWrongWithThem) {
   const std::string where = "'" + folder_ / "other" + "': ";
+  const std::string damaged = "'" + folder_ / "other" + "' is damaged: ";
   EXPECT_EQ(said("/rows", 3), "");
   EXPECT_EQ(said("/othres", json::array()),
-            where + "it has a key 'othres' that is none; the nearest is 'others'");
-  EXPECT_EQ(said("/plan/arnea_bytes", 3),
-            where + "its plan has a key 'arnea_bytes' that is none; the nearest is 'arena_bytes'");
+            damaged + "it has a key 'othres' that is none; the nearest is 'others'");
+  EXPECT_EQ(
+      said("/plan/arnea_bytes", 3),
+      damaged + "its plan has a key 'arnea_bytes' that is none; the nearest is 'arena_bytes'");
   EXPECT_EQ(said("/plan/calls/0/recomptue", true),
-            where +
+            damaged +
                 "a call of its plan has a key 'recomptue' that is none; the nearest is "
                 "'recompute'");
-  EXPECT_EQ(said("/others/0/extra", 1).find(where + "one of the others has a key 'extra'"), 0U);
-  EXPECT_EQ(said("/plan/arena_bytes", 1.5), where + "'arena_bytes' of its plan cannot be 1.5");
+  EXPECT_EQ(said("/others/0/extra", 1).find(damaged + "one of the others has a key 'extra'"), 0U);
+  EXPECT_EQ(said("/plan/arena_bytes", 1.5), damaged + "'arena_bytes' of its plan cannot be 1.5");
   EXPECT_EQ(said("/plan/arena_bytes", UINT64_MAX),
-            where + "'arena_bytes' of its plan cannot be 18446744073709551615");
-  EXPECT_EQ(said("/plan/calls", json::object()), where + "'calls' of its plan cannot be {}");
+            damaged + "'arena_bytes' of its plan cannot be 18446744073709551615");
+  EXPECT_EQ(said("/plan/calls", json::object()), damaged + "'calls' of its plan cannot be {}");
   // What would be node 3, were its upper half lost.
   EXPECT_EQ(said("/plan/calls/3/node", (int64_t{1} << 32) + 3),
-            where + "'node' of a call of its plan cannot be 4294967299");
-  EXPECT_EQ(said("/plan/calls/3/scratch", {1, 2, 3}).find(where + "'scratch' of a call"), 0U);
+            damaged + "'node' of a call of its plan cannot be 4294967299");
+  EXPECT_EQ(said("/plan/calls/3/scratch", {1, 2, 3}).find(damaged + "'scratch' of a call"), 0U);
   EXPECT_EQ(said("/recipe/master", true),
             where + "fp32 weights are their own masters; leave --master out");
   EXPECT_EQ(said("/recipe/interconnect", "string").find(where + "--interconnect is nvlink"), 0U);

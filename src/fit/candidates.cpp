@@ -18,12 +18,10 @@ bool mixes_rows(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
 }
 
-constexpr size_t kSmallStep = 200;  // nodes: there is time to try more of it
-
 // Batch statistics of fewer rows than this are hardly those of a batch.
 constexpr int64_t kLeastStatistics = 4;
 
-std::vector<Change> microbatches(const Recipe& typed, bool mixes, bool small) {
+std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
   std::vector<Change> all;
   const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
     const bool few = amount * 8 < of;
@@ -48,8 +46,7 @@ std::vector<Change> microbatches(const Recipe& typed, bool mixes, bool small) {
     return all;
   }
   const Microbatches whole = microbatches_of(typed);
-  for (const int64_t rows :
-       small ? more_rows_to_try(whole.batch, least) : rows_to_try(whole.batch, least)) {
+  for (const int64_t rows : rows_to_try(whole.batch, least)) {
     add("microbatch", rows, whole.batch, rows == 1 ? "row" : "rows");
   }
   return all;
@@ -141,24 +138,6 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
   return rows;
 }
 
-std::vector<int64_t> more_rows_to_try(int64_t batch, int64_t least) {
-  constexpr double kNear = 1.05;       // ratio of neighbours
-  constexpr int64_t kLastIsFull = 20;  // the last lacks that part of the batch at most
-  std::vector<int64_t> rows = rows_to_try(batch, least);
-  int64_t last = batch;
-  for (int64_t count = 2; count <= batch; ++count) {
-    const int64_t next = (batch + count - 1) / count;
-    const int64_t lacks = next * ((batch + next - 1) / next) - batch;
-    const bool near = static_cast<double>(last) < kNear * static_cast<double>(next);
-    if (next < least || near || lacks * kLastIsFull > batch) continue;
-    rows.push_back(last = next);
-  }
-  std::ranges::sort(rows, std::greater());
-  const auto twice = std::ranges::unique(rows);
-  rows.erase(twice.begin(), twice.end());
-  return rows;
-}
-
 Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph) {
   Recipe copy = typed;
   std::set<std::string_view> pinned;
@@ -173,8 +152,7 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
     if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
   };
   offer("codec", codecs(graph, allow));
-  if (!optimizer.clip_two_pass)
-    offer("microbatch", microbatches(typed, mixes_rows(graph), graph.nodes.size() < kSmallStep));
+  if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
   // Behind microbatches: it is their sums that it does away with.
   if (rule.folds && optimizer.momentum > 0 && !optimizer.fold) {
     offer("fold",

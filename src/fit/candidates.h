@@ -46,8 +46,5 @@ Candidate changed(const Recipe& typed, std::vector<Change> changes);
 // Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
 // wide. The whole batch is not among them.
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
-// Those, and between them the fewest rows for so many microbatches, where these are about alike: of a small
-// step, every microbatch less is time saved.
-std::vector<int64_t> more_rows_to_try(int64_t batch, int64_t least);
 
 }  // namespace thimble

@@ -261,29 +261,6 @@ TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {
   EXPECT_TRUE(rows_to_try(1, 1).empty());
 }
 
-TEST(Candidates, OfASmallStepThereAreRowsBetween) {
-  EXPECT_EQ(more_rows_to_try(64, 1),
-            (std::vector<int64_t>{32, 22, 16, 13, 11, 8, 6, 5, 4, 3, 2, 1}));
-  EXPECT_EQ(more_rows_to_try(64, 4), (std::vector<int64_t>{32, 22, 16, 13, 11, 8, 6, 5, 4}));
-  EXPECT_EQ(more_rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
-  EXPECT_TRUE(more_rows_to_try(1, 1).empty());
-}
-
-// A tenth of a batch that ten does not divide, where a quarter more does not fit.
-TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
-  Recipe typed = recipe_of({{"model", "mlp"}, {"batch", 64}});
-  Recipe by_hand = typed;
-  by_hand.microbatch = 6;
-  const PlannedTraining tenth = std::get<PlannedTraining>(plan_training(by_hand));
-  typed.memory = tenth.plan().arena;
-  Fit fit(typed);
-  const auto fitted = fit.within(tenth.plan().arena);
-  ASSERT_TRUE(std::holds_alternative<Fitted>(fitted));
-  const PlannedTraining& chosen = std::get<Fitted>(fitted).training;
-  EXPECT_LE(priced_as_a_whole(chosen).predicted_seconds,
-            kNearTie * priced_as_a_whole(tenth).predicted_seconds);
-}
-
 std::vector<Change> approximate_of(std::vector<Change> changes) {
   std::erase_if(changes, [](const Change& change) { return change.tier != Tier::approximate; });
   return changes;

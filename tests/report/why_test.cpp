@@ -65,7 +65,7 @@ TEST(Why, WhatIsComputedAgainCarriesItsPrice) {
 
 // Else it would seem that what is cheap to compute again is kept for nothing.
 TEST(Why, WhatOthersAreComputedAgainFromSaysSo) {
-  const PlannedTraining step = planned("sqrt_segments");
+  const PlannedTraining step = planned("drop_cheap");
   const std::vector<Why> all = whys(step, 1e9);
   EXPECT_GT(count(all, "kept", "computed again from it"), 0);
   for (size_t v = 0; v < all.size(); ++v) {

@@ -106,7 +106,8 @@ TEST(Codecs, GoWhereThePatternsSay) {
   run.codec.only = {"nothing*"};
   EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "--codec-only"));
   run.codec = {nullptr, {"*"}};
-  EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); }, "says nothing without --codec"));
+  EXPECT_TRUE(throws_saying<UserError>([&] { TrainingRun(run, {.steps = 1}); },
+                                       "says nothing without --codec"));
 }
 
 // A budget chooses; what it chose is the plan's, holds for every planner, and survives being written down.

@@ -218,7 +218,7 @@ def main():
                    "--no-eval", "--save-every", "0", "--losses", "--json", "--device",
                    arguments.device, "--out", f"{folder}/out"]
         if arguments.device == "cuda":
-            command.append("--no-tf32")
+            command += ["--tf32", "off"]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode != 0:
             sys.exit(result.stderr)

@@ -52,6 +52,8 @@ def main(names, usage):
     parser.add_argument("--share", type=one_of_many, metavar="I/N",
                         help="of trainings, the I-th of N parts: N sittings at once fill the same "
                              "folders")
+    parser.add_argument("--shared", action="store_true",
+                        help="others are at work on the card: records say so, pages leave times out")
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
     parser.add_argument("--quick", action="store_true", help="small nets, minutes on a CPU")
     parser.add_argument("--work", help="folder of unfinished runs; build/papers")
@@ -105,6 +107,7 @@ def main(names, usage):
                       args.minutes, {"cifar10": args.data_dir, "multi30k": args.pairs_dir},
                       args.calibrate, lambda text: print(text, flush=True), save)
     sitting.again = args.again
+    sitting.shared = args.shared or bool(args.share)
     try:
         done = all([sitting.run([cell for cell in wanted if cell.experiment == name])
                     for name in dict.fromkeys(cell.experiment for cell in wanted)])

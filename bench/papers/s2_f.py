@@ -147,11 +147,11 @@ def listing(book, net, quick):
 
 
 def headline(book, net):
-    """Runs of the full schedule (S2-g): bytes, mean score, what it is."""
+    """Runs of longer schedules (S2-g): bytes, mean score, what it is."""
     if net.metric != "test_accuracy":
         return []
     found = []
-    for cell in ("dense", "combined", "small"):
+    for cell in ("dense", "combined", "dense, 100 epochs", "small, 100 epochs"):
         scores, figures = book.scores("S2-g", cell), book.figures("S2-g", cell)
         if scores and "arena_bytes" in figures:
             command = book.command("S2-g", cell).strip("`")
@@ -161,7 +161,7 @@ def headline(book, net):
 
 
 def picture(net, points, dense, full):
-    """Above, FLOPs; below, accuracy. Hollow: not trained yet. `full`: runs of the full schedule."""
+    """Above, FLOPs; below, accuracy. Hollow: not trained yet. `full`: runs of longer schedules."""
     plot = Plot(f"All combinations, {net.title}", Axis("arena, bytes", log=True))
     flops = plot.panel(Axis("extra FLOPs, %"))
     colour = {"fp16": "#1f6feb", "fp32": "#d1242f"}
@@ -183,7 +183,8 @@ def picture(net, points, dense, full):
         lowest = min([scale * p.score for p in trained] + [score for _, score, _ in full])
         scores = plot.panel(Axis("test accuracy, %" if scale == 100 else "BLEU",
                                  low=min(90, lowest - 0.5) if scale == 100 else None))
-        scores.add("200 epochs (S2-g)", full, marker="diamond", colour="#8250df")
+        if full:
+            scores.add("100 or 200 epochs (S2-g)", full, line=False, marker="diamond", colour="#8250df")
         for how, shape in zip(RECOMPUTED, ("circle", "diamond", "triangle")) if trained else ():
             scores.add(how, [(p.bytes, scale * p.score, tip(p)) for p in trained if p.how == how],
                        line=False, marker=shape)

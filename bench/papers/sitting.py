@@ -61,6 +61,7 @@ class Sitting:
         self.after = after  # every training that was finished
         self.deadline = time.monotonic() + 60 * minutes - SAVING if minutes else None
         self.again = False  # plan once more what has a record, and replace what is other now
+        self.shared = False  # others are at work on the card: times are not those of a card alone
         self.stopped = False
         self.child = None
         self.not_run = []  # (cell, seed, why)
@@ -145,6 +146,7 @@ class Sitting:
         return {
             "experiment": cell.experiment, "cell": cell.name, "command": text, "seed": seed,
             "date": today(), "machine": self.thimble.machine(), "version": self.thimble.version(),
+            **({"shared": True} if self.shared and cell.verb == "train" else {}),
             "figures": {name: answer[name] for name in
                         [*FIGURES, "seconds", "sittings", "failed"] if name in answer}}
 

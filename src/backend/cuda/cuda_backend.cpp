@@ -140,7 +140,9 @@ class CudaBackend final : public Backend {
     int cards = 0;
     check(cudaGetDeviceCount(&cards), "looking for GPUs");
     const int number = card_of_rank(cards);
-    check(cudaSetDevice(number), "choosing the GPU");
+    const cudaError_t chosen = cudaSetDevice(number);
+    if (chosen == cudaErrorMemoryAllocation) fail_for_room("CUDA's own context", kContext);
+    check(chosen, "choosing the GPU");
     cudaDeviceProp card{};
     check(cudaGetDeviceProperties(&card, number), "asking what GPU this is");
     user_check(10 * card.major + card.minor >= kOldest,
@@ -272,6 +274,7 @@ class CudaBackend final : public Backend {
 
  private:
   static constexpr int kOldest = 75;
+  static constexpr Bytes kContext{int64_t{500} << 20};  // CUDA's own, about
   // How much faster products are on tensor cores, of TF32 or 16-bit numbers, in kernels as they
   // are.
   static constexpr double kTensorCores = 4;

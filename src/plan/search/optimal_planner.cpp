@@ -7,6 +7,7 @@
 #include "plan/schedule/halving.h"
 #include "plan/search/always_kept.h"
 #include "plan/search/eviction_search.h"
+#include "plan/search/squeeze.h"
 
 namespace thimble {
 namespace {
@@ -73,7 +74,29 @@ SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
     if (anchors_[a + 1].cost.live_peak < pool_.smallest().arena) look_between(a);
   }
-  return pool_.smallest();
+  squeeze();
+  if (squeezed_->empty()) return pool_.smallest();
+  return squeezed_->fastest_within(budget).value_or(squeezed_->smallest());
+}
+
+// Only what is smaller than all else, and slower than the fastest of that size.
+void OptimalPlanner::squeeze() {
+  if (squeezed_) return;
+  squeezed_.emplace(request_, SchedulePool::SpareRoom::left);
+  const SchedulePool::Pick smallest = pool_.smallest();
+  const double seconds = pool_.fastest_within(smallest.arena)->seconds;
+  constexpr size_t kStarts = 8;
+  // A try takes time that grows with the graph, and a large one wants more of them than it could have.
+  constexpr int64_t kMost = 1500, kWork = 200'000'000;
+  const auto nodes = static_cast<int64_t>(request_.graph.nodes.size());
+  int tries = static_cast<int>(std::min(kMost, kWork / (nodes * nodes)));
+  for (const Schedule* start : pool_.leanest(kStarts)) {
+    for (Squeezed& found : thimble::squeezed(pass_, request_, *start, tries)) {
+      if (found.cost.live_peak >= smallest.arena || found.cost.seconds <= seconds) continue;
+      if (arena_of(request_, found.schedule) >= smallest.arena) continue;
+      squeezed_->add(std::move(found.schedule), found.cost);
+    }
+  }
 }
 
 // How many schedules of this graph are worth looking at, if `most` are for a small one.

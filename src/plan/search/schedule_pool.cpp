@@ -127,6 +127,19 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
   return pick(*best);
 }
 
+std::vector<const Schedule*> SchedulePool::leanest(size_t count) const {
+  std::vector<const Plain*> leanest_first;
+  for (const Plain& plain : plain_) leanest_first.push_back(&plain);
+  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
+    return std::pair(a->cost.live_peak, a->cost.seconds) <
+           std::pair(b->cost.live_peak, b->cost.seconds);
+  });
+  leanest_first.resize(std::min(count, leanest_first.size()));
+  std::vector<const Schedule*> found;
+  for (const Plain* plain : leanest_first) found.push_back(&plain->schedule);
+  return found;
+}
+
 SchedulePool::Pick SchedulePool::smallest() {
   std::vector<Plain*> leanest_first;
   for (Plain& plain : plain_) leanest_first.push_back(&plain);

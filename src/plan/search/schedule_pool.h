@@ -47,6 +47,9 @@ class SchedulePool {
   std::optional<Pick> fastest_within(Bytes budget);
   // The one of least arena (then of least time). REQUIRES: there is one.
   Pick smallest();
+  // As they were added, those of the lowest live peaks; so many at most. Good until one is added.
+  std::vector<const Schedule*> leanest(size_t count) const;
+  bool empty() const { return plain_.empty(); }
 
  private:
   struct Entry {

@@ -25,6 +25,16 @@ PlanRequest without_budget(PlanRequest request) {
   return request;
 }
 
+// What records of all lengths take in one arena, everything computed once; 0 where the step's own are known
+// to take most. Of batches by tokens any may.
+Bytes arena_of_lengths(Recipe recipe) {
+  if (recipe.tokens == 0 || step_shapes(recipe).size() == 1) return {};
+  recipe.planner = "keep_all";
+  recipe.memory.reset();
+  recipe.allow = Tier::approximate;  // whose choice it is, is not asked here
+  return std::get<PlannedTraining>(plan_training(recipe)).plan().arena;
+}
+
 // By value: the one whose bytes it lies in, through views and next versions.
 std::vector<ValueId> bytes_owners(const Graph& graph) {
   const std::vector<ValueId> previous = previous_versions(graph);
@@ -69,12 +79,20 @@ void FitStep::let_go() const {
   if (!planner_) built_.reset();
 }
 
-const FitStep::Pick& FitStep::once() const {
-  if (!once_) {
+const FitStep::Pick& FitStep::first_once() const {
+  if (!first_once_) {
     const bool was_there = built_ != nullptr;
     const Plan plan = lay_out(request(), schedule_once(request()));
-    once_ = {plan.predicted_seconds, plan.arena};
+    first_once_ = {plan.predicted_seconds, plan.arena};
     if (!was_there) let_go();
+  }
+  return *first_once_;
+}
+
+const FitStep::Pick& FitStep::once() const {
+  if (!once_) {
+    const Bytes all = arena_of_lengths(candidate_.recipe);
+    once_ = {first_once().seconds, std::max(first_once().arena, all)};
   }
   return *once_;
 }
@@ -162,6 +180,9 @@ OptimalPlanner& FitStep::planner() {
 
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
   if (is_optimal_ && keeps_within(budget)) return once();
+  if (is_optimal_ && budget >= std::max(once_peak(), floor_) && budget >= first_once().arena) {
+    return Pick{first_once().seconds, std::max(first_once().arena, floor_)};
+  }
   if (budget < least_arena() || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
   if (!is_optimal_) {
@@ -186,7 +207,7 @@ FitStep::Pick FitStep::smallest() {
 
 void FitStep::find_smallest() {
   if (!candidate_.recomputes) {
-    smallest_ = once();
+    smallest_ = first_once();
   } else if (is_optimal_) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
     smallest_ = {pick.seconds, pick.arena};
@@ -204,7 +225,8 @@ Schedule FitStep::schedule_of(const Pick& pick) {
     asked.budget = pick.arena;
     return thimble::schedule_of(std::get<Plan>(make_plan(asked)));
   }
-  if (pick.arena >= once_peak() && pick.arena >= once().arena) return schedule_once(request());
+  if (pick.arena >= once_peak() && pick.arena >= first_once().arena)
+    return schedule_once(request());
   return *planner().choose(pick.arena).schedule;
 }
 

@@ -41,7 +41,7 @@ class FitStep {
     Bytes arena;
   };
   // Everything computed once: its time, what is live at its fullest, which its arena is not below,
-  // and, laid out, the plan.
+  // and, laid out, the plan. Its arena has room for records of every length, all computed so.
   double once_seconds() const { return once_cost_.seconds; }
   Bytes once_peak() const { return once_cost_.live_peak; }
   const Pick& once() const;
@@ -89,6 +89,9 @@ class FitStep {
   };
 
   const Built& built() const;
+  // Everything computed once of the records that the step is planned for first; in as little, those of
+  // other lengths may have to compute things again.
+  const Pick& first_once() const;
   void find_bounds();
   void find_smallest();
   OptimalPlanner& planner();
@@ -100,7 +103,7 @@ class FitStep {
   const size_t nodes_;
   const bool is_optimal_;
   const ScheduleCost once_cost_;
-  mutable std::optional<Pick> once_;  // when it was asked for
+  mutable std::optional<Pick> first_once_, once_;  // when they were asked for
   Bytes persistent_, carried_, largest_call_;
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first

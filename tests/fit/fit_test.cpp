@@ -227,21 +227,26 @@ TEST(Fit, WhatDoesNotFitNamesTheLeastOfEveryTier) {
   EXPECT_FALSE(fault.why.empty());
 }
 
+// Batches of about as many tokens, whatever the length of their records.
+Settings several_lengths(std::string_view tier) {
+  return with_tier({{"model", "dynamicconv"},
+                    {"width", 32},
+                    {"heads", 2},
+                    {"encoder", 1},
+                    {"decoder", 1},
+                    {"kernel", 7},
+                    {"source-vocabulary", 300},
+                    {"target-vocabulary", 200},
+                    {"tokens", 300},
+                    {"lengths", {10, 30, 50}},
+                    {"optimizer", "adam"}},
+                   tier);
+}
+
 // Records of other lengths may need a little more than the one that a step is planned for first.
 TEST(Fit, TheLeastHasRoomForEveryLength) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
-  Recipe typed = recipe_of({{"model", "dynamicconv"},
-                            {"width", 32},
-                            {"heads", 2},
-                            {"encoder", 1},
-                            {"decoder", 1},
-                            {"kernel", 7},
-                            {"source-vocabulary", 300},
-                            {"target-vocabulary", 200},
-                            {"tokens", 300},
-                            {"lengths", {10, 30, 50}},
-                            {"optimizer", "adam"},
-                            {"allow", "exact"}});
+  Recipe typed = recipe_of(several_lengths("exact"));
   typed.memory = kLeastMemory;
   Fit fit(typed);
   const auto least = fit.within(kLeastMemory);
@@ -251,6 +256,58 @@ TEST(Fit, TheLeastHasRoomForEveryLength) {
   const auto below = fit.within(arena - Bytes(1));
   ASSERT_TRUE(std::holds_alternative<DoesNotFit>(below));
   EXPECT_EQ(std::get<DoesNotFit>(below).min_bytes, arena);
+}
+
+// What is set aside is compared by the memory of all lengths, and times are those of the same one.
+TEST(FitStep, KeepsEverythingOfEveryLength) {
+  const auto backend = make_backend("null", 1);
+  int others = 0;  // where another length than the first takes most
+  for (const char* codec : {"none", "int2"}) {
+    Settings said = several_lengths("approximate");
+    said["codec"] = codec;
+    said["precision"] = "bf16";
+    said["planner"] = "optimal";
+    Recipe recipe = recipe_of(said);
+    const FitStep step({.recipe = recipe}, *backend, 1);
+    recipe.planner = "keep_all";
+    const auto planned = plan_training(recipe);
+    const PlannedTraining& all = std::get<PlannedTraining>(planned);
+    EXPECT_EQ(step.once().arena, all.plan().arena) << codec;
+    EXPECT_TRUE(step.keeps_within(all.plan().arena));
+    EXPECT_FALSE(step.keeps_within(all.plan().arena - Bytes(1)));
+    EXPECT_DOUBLE_EQ(step.once().seconds, priced_as_a_whole(all).predicted_seconds) << codec;
+    others += all.full().shape == step_shapes(recipe).front() ? 0 : 1;
+  }
+  EXPECT_GT(others, 0);
+}
+
+TEST(Fit, OfSeveralLengthsMoreMemoryIsNotSlower) {
+  if (kSanitized) GTEST_SKIP() << "takes too long";
+  const Settings said = several_lengths("approximate");
+  Recipe typed = recipe_of(said);
+  typed.device = "cpu";
+  typed.on.threads = 1;
+  typed.costs = "modelled";
+  Fit fit(typed, said);
+  double seconds = kNever;
+  Bytes arena;
+  for (const int kilobytes : {342, 500, 600, 700, 800}) {
+    const auto result = fit.within(Bytes(kilobytes * 1000));
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << kilobytes;
+    const PlannedTraining& training = std::get<Fitted>(result).training;
+    const double takes = priced_as_a_whole(training).predicted_seconds;
+    EXPECT_LE(takes, seconds) << kilobytes;
+    EXPECT_GE(training.plan().arena, arena) << kilobytes;
+    if (training.recipe.planner == "keep_all") {
+      EXPECT_EQ(fit.choose(Bytes(kilobytes * 1000))->arena, training.plan().arena) << kilobytes;
+    }
+    Bytes saved;
+    for (const TechniqueShare& share : std::get<Fitted>(result).report.shares) saved += share.saved;
+    EXPECT_EQ(std::get<Fitted>(result).report.plain_arena - saved, training.plan().arena);
+    seconds = takes;
+    arena = training.plan().arena;
+    expect_the_same_typed_out(training);
+  }
 }
 
 TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {

@@ -35,6 +35,15 @@ Bytes arena_of_lengths(Recipe recipe) {
   return std::get<PlannedTraining>(plan_training(recipe)).plan().arena;
 }
 
+// Of a microbatch, everything computed once.
+double each_seconds(const Graph& graph, const Costs& costs) {
+  double seconds = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].phase == Phase::each) seconds += costs.nodes[n].seconds;
+  }
+  return seconds;
+}
+
 // By value: the one whose bytes it lies in, through views and next versions.
 std::vector<ValueId> bytes_owners(const Graph& graph) {
   const std::vector<ValueId> previous = previous_versions(graph);
@@ -65,9 +74,21 @@ FitStep::FitStep(Candidate candidate, Backend& backend, double share)
       share_(share),
       nodes_(graph().nodes.size()),
       is_optimal_(request().policy == "optimal"),
-      once_cost_(cost_of(request(), schedule_once(request()))) {
+      once_cost_(cost_of(request(), schedule_once(request()))),
+      last_saves_(find_last_saves()) {
   if (!is_optimal_) let_recompute();  // a policy by name does as it does
   find_bounds();
+}
+
+double FitStep::find_last_saves() const {
+  const Recipe& recipe = candidate_.recipe;
+  const int64_t rest = microbatches_of(recipe).rest;
+  if (recipe.tokens > 0 || rest == 0) return 0;
+  VariantShape shape = step_shapes(recipe).front();
+  shape.rows = rest;
+  const TrainingGraph last = make_graph(recipe, shape);
+  const Costs its = scaled_costs(recipe, last.model.graph, backend_, share_);
+  return each_seconds(graph(), costs()) - each_seconds(last.model.graph, its);
 }
 
 const FitStep::Built& FitStep::built() const {
@@ -83,7 +104,7 @@ const FitStep::Pick& FitStep::first_once() const {
   if (!first_once_) {
     const bool was_there = built_ != nullptr;
     const Plan plan = lay_out(request(), schedule_once(request()));
-    first_once_ = {plan.predicted_seconds, plan.arena};
+    first_once_ = {plan.predicted_seconds - last_saves_, plan.arena};
     if (!was_there) let_go();
   }
   return *first_once_;
@@ -191,11 +212,11 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
     const PlanResult result = make_plan(asked);
     const auto* const plan = std::get_if<Plan>(&result);
     if (plan == nullptr) return std::nullopt;
-    return Pick{plan->predicted_seconds, plan->arena};
+    return Pick{plan->predicted_seconds - last_saves_, plan->arena};
   }
   const SchedulePool::Pick pick = planner().choose(budget);
-  if (pick.arena <= budget) return Pick{pick.seconds, pick.arena};
-  smallest_ = {pick.seconds, pick.arena};
+  if (pick.arena <= budget) return Pick{pick.seconds - last_saves_, pick.arena};
+  smallest_ = {pick.seconds - last_saves_, pick.arena};
   return std::nullopt;
 }
 
@@ -210,12 +231,12 @@ void FitStep::find_smallest() {
     smallest_ = first_once();
   } else if (is_optimal_) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
-    smallest_ = {pick.seconds, pick.arena};
+    smallest_ = {pick.seconds - last_saves_, pick.arena};
   } else {
     PlanRequest asked = request();
     asked.budget = kLeastMemory;
     const Plan plan = std::get<Plan>(make_plan(asked));
-    smallest_ = {plan.predicted_seconds, plan.arena};
+    smallest_ = {plan.predicted_seconds - last_saves_, plan.arena};
   }
 }
 

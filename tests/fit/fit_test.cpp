@@ -83,7 +83,8 @@ void expect_shares_add_up(const Fitted& fitted) {
     EXPECT_FALSE(share.flags.empty());
   }
   EXPECT_EQ(fitted.report.plain_arena - saved, fitted.training.plan().arena);
-  EXPECT_NEAR(fitted.report.plain_ms + paid, fitted.training.plan().predicted_seconds * 1e3, 1e-6);
+  EXPECT_NEAR(fitted.report.plain_ms + paid,
+              priced_as_a_whole(fitted.training).predicted_seconds * 1e3, 1e-6);
 }
 
 // Typed out it is the same plan.
@@ -316,6 +317,46 @@ TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {
   EXPECT_EQ(rows_to_try(64, 1), (std::vector<int64_t>{32, 16, 8, 4, 2, 1}));
   EXPECT_EQ(rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
   EXPECT_TRUE(rows_to_try(1, 1).empty());
+}
+
+TEST(Candidates, RowsBetweenAreTheFewestForSoManyMicrobatches) {
+  EXPECT_EQ(rows_between(64, 32, 16, 1), (std::vector<int64_t>{22}));
+  EXPECT_EQ(rows_between(64, 16, 8, 1), (std::vector<int64_t>{13, 11, 10}));
+  EXPECT_EQ(rows_between(64, 8, 4, 1), (std::vector<int64_t>{7, 6, 5}));
+  EXPECT_EQ(rows_between(64, 4, 2, 1), (std::vector<int64_t>{3}));
+  EXPECT_TRUE(rows_between(64, 64, 32, 1).empty());  // two microbatches are of 32 at least
+  EXPECT_TRUE(rows_between(64, 2, 1, 1).empty());
+  // The statistics of the last are of four rows at least.
+  EXPECT_EQ(rows_between(64, 16, 8, 4), (std::vector<int64_t>{13, 11, 10}));
+  EXPECT_EQ(rows_between(64, 8, 4, 4), (std::vector<int64_t>{6, 5}));
+}
+
+// Of a small step every microbatch less is time saved, and it need not divide the batch for that.
+TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
+  const Settings said = {{"model", "mlp"}, {"batch", 64}};
+  Recipe typed = recipe_of(said);
+  typed.device = "cpu";
+  typed.on.threads = 1;
+  typed.costs = "modelled";
+  const auto backend = make_backend(typed.device, typed.on);
+  Fit fit(typed, said);
+  for (const int rows : {13, 6, 3}) {
+    Recipe by_hand = typed;
+    by_hand.microbatch = rows;
+    const auto planned = plan_training(by_hand);
+    const PlannedTraining& hand = std::get<PlannedTraining>(planned);
+    const double seconds = priced_as_a_whole(hand).predicted_seconds;
+    by_hand.planner = "optimal";
+    EXPECT_NEAR(FitStep({.recipe = by_hand}, *backend, 1).once_seconds(), seconds, 1e-12);
+    const auto result = fit.within(hand.plan().arena);
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << rows;
+    const Fitted& fitted = std::get<Fitted>(result);
+    EXPECT_LE(priced_as_a_whole(fitted.training).predicted_seconds, seconds * (1 + 1e-9)) << rows;
+    EXPECT_EQ(fitted.training.recipe.microbatch, rows);
+    EXPECT_EQ(fitted.training.tier, Tier::equivalent);
+    expect_shares_add_up(fitted);
+    expect_the_same_typed_out(fitted.training);
+  }
 }
 
 std::vector<Change> approximate_of(std::vector<Change> changes) {

@@ -102,7 +102,8 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
                  to_string(none->min_bytes));
     }
     const auto& step = std::get<PlannedTraining>(planned);
-    const WholeStep whole = {seconds_of_step(step), priced_as_a_whole(step).predicted_seconds};
+    const Plan timed = priced_as_a_whole(step.full(), step.rest());
+    const WholeStep whole = {seconds_of_step(step), timed.predicted_seconds};
     table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
     return whole;
   };

@@ -21,16 +21,21 @@ bool mixes_rows(const Graph& graph) {
 // Batch statistics of fewer rows than this are hardly those of a batch.
 constexpr int64_t kLeastStatistics = 4;
 
+// So many of a batch at once: its rows or its tokens.
+Change microbatch_of(const char* field, int64_t amount, int64_t of, const char* unit, bool mixes) {
+  const bool few = amount * 8 < of;
+  return {.technique = "microbatch",
+          .settings = {{field, amount}},
+          .what = fmt::format("microbatches of {} {}{}", amount, unit,
+                              mixes ? ", each with statistics of its own" : ""),
+          .tier = mixes ? Tier::approximate : Tier::equivalent,
+          .harm = mixes ? kStatistics + (few ? kWorse : 0) : 0};
+}
+
 std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
   std::vector<Change> all;
   const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
-    const bool few = amount * 8 < of;
-    all.push_back({.technique = "microbatch",
-                   .settings = {{field, amount}},
-                   .what = fmt::format("microbatches of {} {}{}", amount, unit,
-                                       mixes ? ", each with statistics of its own" : ""),
-                   .tier = mixes ? Tier::approximate : Tier::equivalent,
-                   .harm = mixes ? kStatistics + (few ? kWorse : 0) : 0});
+    all.push_back(microbatch_of(field, amount, of, unit, mixes));
   };
   const int64_t least = mixes ? kLeastStatistics : 1;
   if (typed.tokens > 0) {
@@ -136,6 +141,35 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
     add(next);
   }
   return rows;
+}
+
+std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least) {
+  constexpr double kNear = 1.1;  // ratio of neighbours
+  std::vector<int64_t> rows;
+  int64_t last = more;
+  for (int64_t count = batch / more + 1; count <= batch; ++count) {
+    const int64_t next = (batch + count - 1) / count;
+    if (next <= fewer) break;
+    const int64_t rest = batch % next;
+    const bool near = static_cast<double>(last) < kNear * static_cast<double>(next);
+    if (near || next >= more || (rest > 0 && rest < least)) continue;
+    rows.push_back(last = next);
+  }
+  return rows;
+}
+
+std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+                                         const Change& fewer) {
+  const auto a = more.settings.find("microbatch"), b = fewer.settings.find("microbatch");
+  if (a == more.settings.end() || b == fewer.settings.end()) return {};
+  const bool mixes = fewer.tier == Tier::approximate;
+  const int64_t batch = microbatches_of(typed).batch;
+  std::vector<Change> all;
+  for (const int64_t rows : rows_between(batch, a->second.get<int64_t>(), b->second.get<int64_t>(),
+                                         mixes ? kLeastStatistics : 1)) {
+    all.push_back(microbatch_of("microbatch", rows, batch, "rows", mixes));
+  }
+  return all;
 }
 
 Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph) {

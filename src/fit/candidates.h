@@ -46,5 +46,11 @@ Candidate changed(const Recipe& typed, std::vector<Change> changes);
 // Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
 // wide. The whole batch is not among them.
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
+// Rows between, most first: the fewest for so many microbatches, not too near to each other. The last
+// microbatch is smaller, but no smaller than `least`.
+std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
+// Those of two choices of a batch's rows; none between choices of its tokens.
+std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+                                         const Change& fewer);
 
 }  // namespace thimble

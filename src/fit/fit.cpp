@@ -133,7 +133,9 @@ std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
     report.harm = pick->step->candidate().harm;
     report.plain_arena = plain().once().arena;
     report.plain_ms = plain().once().seconds * 1e3;
-    report.shares = shares_of(typed_, *pick, plain(), *backend_);
+    FitSearch::Pick taken = *pick;
+    if (training->variants.size() > 1) taken.arena = training->plan().arena;  // by any of them
+    report.shares = shares_of(typed_, taken, plain(), *backend_);
     for (const auto& step : steps.steps()) {
       ++report.tried;
       report.planned += step->was_planned() ? 1 : 0;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "fit/search.h"
 #include "plan/make_plan.h"
 
 namespace thimble {
@@ -44,7 +45,8 @@ class Shortlist {
         choices_(choices),
         backend_(backend),
         share_(plain->costs().share),
-        is_small_(plain->nodes() < 4000),
+        plain_nodes_(plain->nodes()),
+        is_small_(plain_nodes_ < 4000),
         plain_(parts_of(*plain)) {
     steps_.push_back(std::move(plain));
   }
@@ -63,28 +65,37 @@ class Shortlist {
         if (FitStep* const step = build(combination)) let_recompute(*step);
       }
     }
+    build_between();
     return std::move(steps_);
   }
 
  private:
-  // Null where techniques do not go together.
-  FitStep* build(const Combination& combination) {
-    const auto [at, fresh] = built_.try_emplace(combination, nullptr);
+  std::vector<Change> changes_of(const Combination& combination) const {
     std::vector<Change> changes;
     for (size_t t = 0; t < combination.size(); ++t) {
       if (combination[t] > 0) changes.push_back(choices_[t][combination[t] - 1]);
     }
+    return changes;
+  }
+
+  // Null where techniques do not go together.
+  FitStep* build(const Combination& combination) {
+    const auto [at, fresh] = built_.try_emplace(combination, nullptr);
+    std::vector<Change> changes = changes_of(combination);
     if (changes.empty()) return steps_.front().get();
-    if (!fresh) return at->second;
+    if (fresh) at->second = build(std::move(changes));
+    return at->second;
+  }
+  FitStep* build(std::vector<Change> changes) {
     try {
-      Candidate candidate = changed(typed_, changes);
+      Candidate candidate = changed(typed_, std::move(changes));
       candidate.recomputes = false;
       steps_.push_back(std::make_unique<FitStep>(std::move(candidate), backend_, share_));
-      at->second = steps_.back().get();
-      at->second->let_go();
+      steps_.back()->let_go();
+      return steps_.back().get();
     } catch (const UserError&) {  // says why, to whoever types it
+      return nullptr;
     }
-    return at->second;
   }
 
   // A planner of larger ones would take too long.
@@ -165,12 +176,8 @@ class Shortlist {
   }
 
   bool goes_together(const Combination& combination) const {
-    std::vector<Change> changes;
-    for (size_t t = 0; t < combination.size(); ++t) {
-      if (combination[t] > 0) changes.push_back(choices_[t][combination[t] - 1]);
-    }
     try {
-      changed(typed_, std::move(changes));
+      changed(typed_, changes_of(combination));
       return true;
     } catch (const UserError&) {
       return false;
@@ -290,16 +297,65 @@ class Shortlist {
     }
   }
 
+  // Rows of a microbatch between those of what was built, all else alike, where fewer rows are slower.
+  // They come last, so that nothing else is left out for them, and compute everything once. A large step
+  // would take too long.
+  void build_between() {
+    const auto technique = std::ranges::find(
+        choices_, "microbatch", [](const auto& changes) { return changes.front().technique; });
+    if (technique == choices_.end() || !is_small_) return;
+    const auto t = static_cast<size_t>(technique - choices_.begin());
+    std::vector<Combination> neighbours;
+    for (const auto& [combination, step] : built_) {
+      if (step != nullptr && combination[t] > 0) neighbours.push_back(combination);
+    }
+    const auto techniques = [](const Combination& c) {
+      return c.size() - std::ranges::count(c, 0);
+    };
+    std::ranges::stable_sort(neighbours, {}, techniques);
+    std::set<Combination> seen;  // with the smaller rows of a gap
+    for (const Combination& neighbour : neighbours) {
+      for (const size_t fewer : {neighbour[t], neighbour[t] + 1}) {
+        Combination gap = neighbour;
+        gap[t] = fewer;
+        if (is_gap(t, fewer) && seen.insert(gap).second) fill(gap, t);
+      }
+    }
+  }
+
+  // Whether time could be saved between that choice of rows and the one before it.
+  bool is_gap(size_t t, size_t fewer) const {
+    if (fewer < 2 || fewer > choices_[t].size()) return false;
+    const auto& a = singles_[t][fewer - 2];
+    const auto& b = singles_[t][fewer - 1];
+    return a && b && b->seconds > kNearTie * a->seconds;
+  }
+
+  void fill(const Combination& gap, size_t t) {
+    constexpr size_t kNodes = 20'000;  // of all of them: building takes its time
+    Combination others = gap;
+    others[t] = 0;
+    const Change& more = choices_[t][gap[t] - 2];
+    for (const Change& rows : microbatches_between(typed_, more, choices_[t][gap[t] - 1])) {
+      if (nodes_between_ + plain_nodes_ > kNodes) return;
+      std::vector<Change> changes = changes_of(others);
+      changes.push_back(rows);
+      if (const FitStep* const step = build(std::move(changes))) nodes_between_ += step->nodes();
+    }
+  }
+
   static constexpr int kSmallest = 3;
   const Recipe typed_;
   const Choices& choices_;
   Backend& backend_;
   const double share_;
+  const size_t plain_nodes_;
   const bool is_small_;
   const Parts plain_;
   std::vector<std::unique_ptr<FitStep>> steps_;
   std::map<Combination, FitStep*> built_;
   std::vector<std::vector<std::optional<Parts>>> singles_;  // by technique and choice
+  size_t nodes_between_ = 0;                                // see build_between()
 };
 
 }  // namespace

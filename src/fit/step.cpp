@@ -25,6 +25,25 @@ PlanRequest without_budget(PlanRequest request) {
   return request;
 }
 
+// What records of all lengths take in one arena, everything computed once; 0 where the step's own are known
+// to take most. Of batches by tokens any may.
+Bytes arena_of_lengths(Recipe recipe) {
+  if (recipe.tokens == 0 || step_shapes(recipe).size() == 1) return {};
+  recipe.planner = "keep_all";
+  recipe.memory.reset();
+  recipe.allow = Tier::approximate;  // whose choice it is, is not asked here
+  return std::get<PlannedTraining>(plan_training(recipe)).plan().arena;
+}
+
+// Of a microbatch, everything computed once.
+double each_seconds(const Graph& graph, const Costs& costs) {
+  double seconds = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].phase == Phase::each) seconds += costs.nodes[n].seconds;
+  }
+  return seconds;
+}
+
 // By value: the one whose bytes it lies in, through views and next versions.
 std::vector<ValueId> bytes_owners(const Graph& graph) {
   const std::vector<ValueId> previous = previous_versions(graph);
@@ -55,9 +74,21 @@ FitStep::FitStep(Candidate candidate, Backend& backend, double share)
       share_(share),
       nodes_(graph().nodes.size()),
       is_optimal_(request().policy == "optimal"),
-      once_cost_(cost_of(request(), schedule_once(request()))) {
+      once_cost_(cost_of(request(), schedule_once(request()))),
+      last_saves_(find_last_saves()) {
   if (!is_optimal_) let_recompute();  // a policy by name does as it does
   find_bounds();
+}
+
+double FitStep::find_last_saves() const {
+  const Recipe& recipe = candidate_.recipe;
+  const int64_t rest = microbatches_of(recipe).rest;
+  if (recipe.tokens > 0 || rest == 0) return 0;
+  VariantShape shape = step_shapes(recipe).front();
+  shape.rows = rest;
+  const TrainingGraph last = make_graph(recipe, shape);
+  const Costs its = scaled_costs(recipe, last.model.graph, backend_, share_);
+  return each_seconds(graph(), costs()) - each_seconds(last.model.graph, its);
 }
 
 const FitStep::Built& FitStep::built() const {
@@ -69,12 +100,20 @@ void FitStep::let_go() const {
   if (!planner_) built_.reset();
 }
 
-const FitStep::Pick& FitStep::once() const {
-  if (!once_) {
+const FitStep::Pick& FitStep::first_once() const {
+  if (!first_once_) {
     const bool was_there = built_ != nullptr;
     const Plan plan = lay_out(request(), schedule_once(request()));
-    once_ = {plan.predicted_seconds, plan.arena};
+    first_once_ = {plan.predicted_seconds - last_saves_, plan.arena};
     if (!was_there) let_go();
+  }
+  return *first_once_;
+}
+
+const FitStep::Pick& FitStep::once() const {
+  if (!once_) {
+    const Bytes all = arena_of_lengths(candidate_.recipe);
+    once_ = {first_once().seconds, std::max(first_once().arena, all)};
   }
   return *once_;
 }
@@ -162,6 +201,9 @@ OptimalPlanner& FitStep::planner() {
 
 std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
   if (is_optimal_ && keeps_within(budget)) return once();
+  if (is_optimal_ && budget >= std::max(once_peak(), floor_) && budget >= first_once().arena) {
+    return Pick{first_once().seconds, std::max(first_once().arena, floor_)};
+  }
   if (budget < least_arena() || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
   if (!is_optimal_) {
@@ -170,11 +212,11 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
     const PlanResult result = make_plan(asked);
     const auto* const plan = std::get_if<Plan>(&result);
     if (plan == nullptr) return std::nullopt;
-    return Pick{plan->predicted_seconds, plan->arena};
+    return Pick{plan->predicted_seconds - last_saves_, plan->arena};
   }
   const SchedulePool::Pick pick = planner().choose(budget);
-  if (pick.arena <= budget) return Pick{pick.seconds, pick.arena};
-  smallest_ = {pick.seconds, pick.arena};
+  if (pick.arena <= budget) return Pick{pick.seconds - last_saves_, pick.arena};
+  smallest_ = {pick.seconds - last_saves_, pick.arena};
   return std::nullopt;
 }
 
@@ -186,15 +228,15 @@ FitStep::Pick FitStep::smallest() {
 
 void FitStep::find_smallest() {
   if (!candidate_.recomputes) {
-    smallest_ = once();
+    smallest_ = first_once();
   } else if (is_optimal_) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
-    smallest_ = {pick.seconds, pick.arena};
+    smallest_ = {pick.seconds - last_saves_, pick.arena};
   } else {
     PlanRequest asked = request();
     asked.budget = kLeastMemory;
     const Plan plan = std::get<Plan>(make_plan(asked));
-    smallest_ = {plan.predicted_seconds, plan.arena};
+    smallest_ = {plan.predicted_seconds - last_saves_, plan.arena};
   }
 }
 
@@ -204,7 +246,8 @@ Schedule FitStep::schedule_of(const Pick& pick) {
     asked.budget = pick.arena;
     return thimble::schedule_of(std::get<Plan>(make_plan(asked)));
   }
-  if (pick.arena >= once_peak() && pick.arena >= once().arena) return schedule_once(request());
+  if (pick.arena >= once_peak() && pick.arena >= first_once().arena)
+    return schedule_once(request());
   return *planner().choose(pick.arena).schedule;
 }
 

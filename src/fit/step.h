@@ -41,8 +41,8 @@ class FitStep {
     Bytes arena;
   };
   // Everything computed once: its time, what is live at its fullest, which its arena is not below,
-  // and, laid out, the plan.
-  double once_seconds() const { return once_cost_.seconds; }
+  // and, laid out, the plan. Its arena has room for records of every length, all computed so.
+  double once_seconds() const { return once_cost_.seconds - last_saves_; }
   Bytes once_peak() const { return once_cost_.live_peak; }
   const Pick& once() const;
   bool keeps_within(Bytes budget) const {
@@ -89,6 +89,10 @@ class FitStep {
   };
 
   const Built& built() const;
+  // Everything computed once of the records that the step is planned for first; in as little, those of
+  // other lengths may have to compute things again.
+  const Pick& first_once() const;
+  double find_last_saves() const;
   void find_bounds();
   void find_smallest();
   OptimalPlanner& planner();
@@ -100,7 +104,8 @@ class FitStep {
   const size_t nodes_;
   const bool is_optimal_;
   const ScheduleCost once_cost_;
-  mutable std::optional<Pick> once_;  // when it was asked for
+  const double last_saves_;  // seconds, where the last microbatch is smaller than the others
+  mutable std::optional<Pick> first_once_, once_;  // when they were asked for
   Bytes persistent_, carried_, largest_call_;
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first

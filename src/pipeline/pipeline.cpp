@@ -1,5 +1,6 @@
 #include "pipeline/pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -98,7 +99,15 @@ std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
 }
 
 Plan priced_as_a_whole(const PlannedTraining& training) {
-  return priced_as_a_whole(training.full(), training.rest());
+  Plan plan = priced_as_a_whole(training.full(), training.rest());
+  const VariantShape most = step_shapes(training.recipe).front();
+  const auto variant = std::ranges::find(training.variants, most, &Variant::shape);
+  if (training.recipe.tokens == 0 || variant == training.variants.end()) return plan;
+  const Plan& fullest = (*variant)->plan;
+  plan.predicted_seconds = fullest.predicted_seconds;
+  plan.flops = fullest.flops;
+  plan.extra_flops = fullest.extra_flops;
+  return plan;
 }
 
 }  // namespace thimble

@@ -36,7 +36,8 @@ struct PlannedTraining {
 // `first`: where it is known already, what the recipe's planner chooses for the first variant.
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
                                                         const Schedule* first = nullptr);
-// The plan, with time and FLOPs of the whole step.
+// The plan, with time and FLOPs of the whole step. Of batches by tokens those of the length that has most
+// of them, whichever takes most memory: so that plans of different recipes can be compared.
 Plan priced_as_a_whole(const PlannedTraining& training);
 
 // The forward pass with running statistics, planned into the arena of training, for every length of

@@ -83,7 +83,8 @@ void expect_shares_add_up(const Fitted& fitted) {
     EXPECT_FALSE(share.flags.empty());
   }
   EXPECT_EQ(fitted.report.plain_arena - saved, fitted.training.plan().arena);
-  EXPECT_NEAR(fitted.report.plain_ms + paid, fitted.training.plan().predicted_seconds * 1e3, 1e-6);
+  EXPECT_NEAR(fitted.report.plain_ms + paid,
+              priced_as_a_whole(fitted.training).predicted_seconds * 1e3, 1e-6);
 }
 
 // Typed out it is the same plan.
@@ -227,21 +228,26 @@ TEST(Fit, WhatDoesNotFitNamesTheLeastOfEveryTier) {
   EXPECT_FALSE(fault.why.empty());
 }
 
+// Batches of about as many tokens, whatever the length of their records.
+Settings several_lengths(std::string_view tier) {
+  return with_tier({{"model", "dynamicconv"},
+                    {"width", 32},
+                    {"heads", 2},
+                    {"encoder", 1},
+                    {"decoder", 1},
+                    {"kernel", 7},
+                    {"source-vocabulary", 300},
+                    {"target-vocabulary", 200},
+                    {"tokens", 300},
+                    {"lengths", {10, 30, 50}},
+                    {"optimizer", "adam"}},
+                   tier);
+}
+
 // Records of other lengths may need a little more than the one that a step is planned for first.
 TEST(Fit, TheLeastHasRoomForEveryLength) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
-  Recipe typed = recipe_of({{"model", "dynamicconv"},
-                            {"width", 32},
-                            {"heads", 2},
-                            {"encoder", 1},
-                            {"decoder", 1},
-                            {"kernel", 7},
-                            {"source-vocabulary", 300},
-                            {"target-vocabulary", 200},
-                            {"tokens", 300},
-                            {"lengths", {10, 30, 50}},
-                            {"optimizer", "adam"},
-                            {"allow", "exact"}});
+  Recipe typed = recipe_of(several_lengths("exact"));
   typed.memory = kLeastMemory;
   Fit fit(typed);
   const auto least = fit.within(kLeastMemory);
@@ -253,12 +259,104 @@ TEST(Fit, TheLeastHasRoomForEveryLength) {
   EXPECT_EQ(std::get<DoesNotFit>(below).min_bytes, arena);
 }
 
+// What is set aside is compared by the memory of all lengths, and times are those of the same one.
+TEST(FitStep, KeepsEverythingOfEveryLength) {
+  const auto backend = make_backend("null", 1);
+  int others = 0;  // where another length than the first takes most
+  for (const char* codec : {"none", "int2"}) {
+    Settings said = several_lengths("approximate");
+    said["codec"] = codec;
+    said["precision"] = "bf16";
+    said["planner"] = "optimal";
+    Recipe recipe = recipe_of(said);
+    const FitStep step({.recipe = recipe}, *backend, 1);
+    recipe.planner = "keep_all";
+    const auto planned = plan_training(recipe);
+    const PlannedTraining& all = std::get<PlannedTraining>(planned);
+    EXPECT_EQ(step.once().arena, all.plan().arena) << codec;
+    EXPECT_TRUE(step.keeps_within(all.plan().arena));
+    EXPECT_FALSE(step.keeps_within(all.plan().arena - Bytes(1)));
+    EXPECT_DOUBLE_EQ(step.once().seconds, priced_as_a_whole(all).predicted_seconds) << codec;
+    others += all.full().shape == step_shapes(recipe).front() ? 0 : 1;
+  }
+  EXPECT_GT(others, 0);
+}
+
+TEST(Fit, OfSeveralLengthsMoreMemoryIsNotSlower) {
+  if (kSanitized) GTEST_SKIP() << "takes too long";
+  const Settings said = several_lengths("approximate");
+  Recipe typed = recipe_of(said);
+  typed.device = "cpu";
+  typed.on.threads = 1;
+  typed.costs = "modelled";
+  Fit fit(typed, said);
+  double seconds = kNever;
+  Bytes arena;
+  for (const int kilobytes : {342, 500, 600, 700, 800}) {
+    const auto result = fit.within(Bytes(kilobytes * 1000));
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << kilobytes;
+    const PlannedTraining& training = std::get<Fitted>(result).training;
+    const double takes = priced_as_a_whole(training).predicted_seconds;
+    EXPECT_LE(takes, seconds) << kilobytes;
+    EXPECT_GE(training.plan().arena, arena) << kilobytes;
+    if (training.recipe.planner == "keep_all") {
+      EXPECT_EQ(fit.choose(Bytes(kilobytes * 1000))->arena, training.plan().arena) << kilobytes;
+    }
+    Bytes saved;
+    for (const TechniqueShare& share : std::get<Fitted>(result).report.shares) saved += share.saved;
+    EXPECT_EQ(std::get<Fitted>(result).report.plain_arena - saved, training.plan().arena);
+    seconds = takes;
+    arena = training.plan().arena;
+    expect_the_same_typed_out(training);
+  }
+}
+
 TEST(Candidates, RowsDivideTheBatchWhereTheyCan) {
   EXPECT_EQ(rows_to_try(100, 1), (std::vector<int64_t>{50, 25, 20, 10, 5, 4, 2, 1}));
   EXPECT_EQ(rows_to_try(100, 4), (std::vector<int64_t>{50, 25, 20, 10, 5, 4}));
   EXPECT_EQ(rows_to_try(64, 1), (std::vector<int64_t>{32, 16, 8, 4, 2, 1}));
   EXPECT_EQ(rows_to_try(7, 1), (std::vector<int64_t>{4, 2, 1}));
   EXPECT_TRUE(rows_to_try(1, 1).empty());
+}
+
+TEST(Candidates, RowsBetweenAreTheFewestForSoManyMicrobatches) {
+  EXPECT_EQ(rows_between(64, 32, 16, 1), (std::vector<int64_t>{22}));
+  EXPECT_EQ(rows_between(64, 16, 8, 1), (std::vector<int64_t>{13, 11, 10}));
+  EXPECT_EQ(rows_between(64, 8, 4, 1), (std::vector<int64_t>{7, 6, 5}));
+  EXPECT_EQ(rows_between(64, 4, 2, 1), (std::vector<int64_t>{3}));
+  EXPECT_TRUE(rows_between(64, 64, 32, 1).empty());  // two microbatches are of 32 at least
+  EXPECT_TRUE(rows_between(64, 2, 1, 1).empty());
+  // The statistics of the last are of four rows at least.
+  EXPECT_EQ(rows_between(64, 16, 8, 4), (std::vector<int64_t>{13, 11, 10}));
+  EXPECT_EQ(rows_between(64, 8, 4, 4), (std::vector<int64_t>{6, 5}));
+}
+
+// Of a small step every microbatch less is time saved, and it need not divide the batch for that.
+TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
+  const Settings said = {{"model", "mlp"}, {"batch", 64}};
+  Recipe typed = recipe_of(said);
+  typed.device = "cpu";
+  typed.on.threads = 1;
+  typed.costs = "modelled";
+  const auto backend = make_backend(typed.device, typed.on);
+  Fit fit(typed, said);
+  for (const int rows : {13, 6, 3}) {
+    Recipe by_hand = typed;
+    by_hand.microbatch = rows;
+    const auto planned = plan_training(by_hand);
+    const PlannedTraining& hand = std::get<PlannedTraining>(planned);
+    const double seconds = priced_as_a_whole(hand).predicted_seconds;
+    by_hand.planner = "optimal";
+    EXPECT_NEAR(FitStep({.recipe = by_hand}, *backend, 1).once_seconds(), seconds, 1e-12);
+    const auto result = fit.within(hand.plan().arena);
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result)) << rows;
+    const Fitted& fitted = std::get<Fitted>(result);
+    EXPECT_LE(priced_as_a_whole(fitted.training).predicted_seconds, seconds * (1 + 1e-9)) << rows;
+    EXPECT_EQ(fitted.training.recipe.microbatch, rows);
+    EXPECT_EQ(fitted.training.tier, Tier::equivalent);
+    expect_shares_add_up(fitted);
+    expect_the_same_typed_out(fitted.training);
+  }
 }
 
 std::vector<Change> approximate_of(std::vector<Change> changes) {

@@ -5,6 +5,7 @@
 #include "execute/costs.h"
 #include "plan/policy.h"
 #include "plan/search/eviction_search.h"
+#include "plan/search/squeeze.h"
 #include "support/plan_cases.h"
 #include "support/sanitized.h"
 
@@ -75,6 +76,40 @@ TEST(OptimalPlanner, BudgetsAreObeyedAndMonotone) {
       ASSERT_EQ(find_fault(problem.graph, problem.costs, plan), std::nullopt);
     }
   }
+}
+
+// Each takes less than the one before, and is a whole plan.
+TEST(Squeeze, TakesLessAndLess) {
+  const Problem problem({.name = "unet", .batch = 8});
+  PlanRequest request = problem.request();
+  const ForwardPass pass(problem.graph);
+  request.policy = "sqrt_segments";
+  const Schedule start = schedule_of(std::get<Plan>(make_plan(request)));
+  int tries = 400;
+  const std::vector<Squeezed> found = squeezed(pass, request, start, tries);
+  ASSERT_GE(found.size(), 4u);
+  EXPECT_LT(tries, 400);
+  Bytes peak = cost_of(request, start).live_peak;
+  for (const Squeezed& squeezed : found) {
+    EXPECT_LT(squeezed.cost.live_peak, peak);
+    peak = squeezed.cost.live_peak;
+    const ScheduleCost cost = cost_of(request, squeezed.schedule);
+    EXPECT_EQ(cost.live_peak, peak);
+    EXPECT_DOUBLE_EQ(cost.seconds, squeezed.cost.seconds);
+    const Plan plan = lay_out(request, squeezed.schedule);
+    EXPECT_EQ(find_fault(problem.graph, problem.costs, plan), std::nullopt);
+  }
+}
+
+TEST(Squeeze, EndsWithItsTries) {
+  const Problem problem({.name = "wrn-10-1", .batch = 4});
+  const PlanRequest request = problem.request();
+  const ForwardPass pass(problem.graph);
+  const Schedule start =
+      schedule_keeping(pass, std::vector<bool>(problem.graph.values.size(), true));
+  int tries = 1;
+  EXPECT_TRUE(squeezed(pass, request, start, tries).empty());
+  EXPECT_EQ(tries, 0);
 }
 
 // What it answers does not depend on what it was asked before.

@@ -27,6 +27,21 @@ struct Step {
   }
 };
 
+// Behind the forward pass.
+bool never_stays(const ForwardPass& pass, ValueId value) {
+  return pass.graph[pass.maker(value)].mark == Mark::recompute;
+}
+
+// What a schedule drops, with what it may not keep dropped wherever it might be.
+Drops heeding_marks(const ForwardPass& pass, Drops drops) {
+  for (size_t v = 0; v < pass.graph.values.size(); ++v) {
+    const ValueId value = make_id<ValueId>(v);
+    if (!can_recompute(pass, value) || !never_stays(pass, value)) continue;
+    for (size_t s = pass.size() - 1; s < drops.size(); ++s) drops[s].push_back(value);
+  }
+  return drops;
+}
+
 // A value is dropped behind a stage, or stays where it was.
 struct Move {
   ValueId value;
@@ -88,7 +103,8 @@ class Moves {
   std::vector<Move> sorted(std::vector<Move> moves, Bytes least) const {
     const auto bytes = [&](const Move& move) { return pass_.graph[move.value].type.bytes(); };
     std::erase_if(moves, [&](const Move& move) {
-      return bytes(move) < least || move.stage == kUntouched || !can_recompute(pass_, move.value);
+      return bytes(move) < least || move.stage == kUntouched || !can_recompute(pass_, move.value) ||
+             never_stays(pass_, move.value);
     });
     std::stable_sort(moves.begin(), moves.end(),
                      [&](const Move& a, const Move& b) { return bytes(a) > bytes(b); });
@@ -123,7 +139,10 @@ class Moves {
 class Squeeze {
  public:
   Squeeze(const ForwardPass& pass, const PlanRequest& request, const Schedule& start, int& tries)
-      : pass_(pass), request_(request), tries_(tries), best_(look_at(drops_of(pass, start))) {}
+      : pass_(pass),
+        request_(request),
+        tries_(tries),
+        best_(look_at(heeding_marks(pass, drops_of(pass, start)))) {}
 
   // Towards a goal somewhat below the peak; once it is reached, towards the next one.
   std::vector<Squeezed> run() {
@@ -148,7 +167,7 @@ class Squeeze {
   // Moves until the goal is reached. What one makes worse the next may mend: the most promising few are
   // followed for some moves before they are given up.
   bool approach(Bytes goal) {
-    constexpr size_t kFollowed = 20;
+    constexpr size_t kFollowed = 40;
     constexpr int kDeep = 12;
     double above = best_.above(goal);
     std::vector<Step> steps = {best_};

@@ -15,7 +15,7 @@ struct Squeezed {
 };
 
 // Each with a lower live peak than the one before it, the first with a lower one than `start`; none where
-// nothing is found. `tries` schedules are looked at, at most, and taken off it.
+// nothing is found. Marks are heeded. `tries` schedules are looked at, at most, and taken off it.
 std::vector<Squeezed> squeezed(const ForwardPass& pass, const PlanRequest& request,
                                const Schedule& start, int& tries);
 

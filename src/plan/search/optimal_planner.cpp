@@ -79,12 +79,14 @@ SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   return squeezed_->fastest_within(budget).value_or(squeezed_->smallest());
 }
 
-// Only what is smaller than all else, and slower than the fastest of that size.
+// Only what is smaller than all else by something that is worth the time, and slower than the fastest of
+// that size.
 void OptimalPlanner::squeeze() {
   if (squeezed_) return;
   squeezed_.emplace(request_, SchedulePool::SpareRoom::left);
   const SchedulePool::Pick smallest = pool_.smallest();
   const double seconds = pool_.fastest_within(smallest.arena)->seconds;
+  const Bytes most(smallest.arena.count - smallest.arena.count / 200);
   constexpr size_t kStarts = 8;
   // A try takes time that grows with the graph, and a large one wants more of them than it could have.
   constexpr int64_t kMost = 1500, kWork = 200'000'000;
@@ -92,8 +94,8 @@ void OptimalPlanner::squeeze() {
   int tries = static_cast<int>(std::min(kMost, kWork / (nodes * nodes)));
   for (const Schedule* start : pool_.leanest(kStarts)) {
     for (Squeezed& found : thimble::squeezed(pass_, request_, *start, tries)) {
-      if (found.cost.live_peak >= smallest.arena || found.cost.seconds <= seconds) continue;
-      if (arena_of(request_, found.schedule) >= smallest.arena) continue;
+      if (found.cost.live_peak > most || found.cost.seconds <= seconds) continue;
+      if (arena_of(request_, found.schedule) > most) continue;
       squeezed_->add(std::move(found.schedule), found.cost);
     }
   }

@@ -1,6 +1,7 @@
 #include "plan/search/schedule_pool.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 #include "plan/search/spare_room.h"
@@ -43,17 +44,11 @@ SchedulePool::Digest SchedulePool::digest_of(const Schedule& schedule) {
 void SchedulePool::settle() {
   // A fuller one may overtake what is not clearly faster.
   const double clearly = is_large() ? 1 : 1.05;
-  std::vector<Plain*> leanest_first;
-  for (Plain& plain : plain_) leanest_first.push_back(&plain);
-  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
-    return std::pair(a->cost.live_peak, a->cost.seconds) <
-           std::pair(b->cost.live_peak, b->cost.seconds);
-  });
   settled_ = true;
   double fastest = std::numeric_limits<double>::infinity();
-  for (Plain* plain : leanest_first) {
-    plain->beaten = plain->cost.seconds >= clearly * fastest;
-    fastest = std::min(fastest, plain->cost.seconds);
+  for (const size_t i : leanest_first()) {
+    plain_[i].beaten = plain_[i].cost.seconds >= clearly * fastest;
+    fastest = std::min(fastest, plain_[i].cost.seconds);
   }
 }
 
@@ -127,39 +122,39 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
   return pick(*best);
 }
 
-std::vector<const Schedule*> SchedulePool::leanest(size_t count) const {
-  std::vector<const Plain*> leanest_first;
-  for (const Plain& plain : plain_) leanest_first.push_back(&plain);
-  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
-    return std::pair(a->cost.live_peak, a->cost.seconds) <
-           std::pair(b->cost.live_peak, b->cost.seconds);
+std::vector<size_t> SchedulePool::leanest_first() const {
+  std::vector<size_t> order(plain_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return std::pair(plain_[i].cost.live_peak, plain_[i].cost.seconds);
   });
-  leanest_first.resize(std::min(count, leanest_first.size()));
+  return order;
+}
+
+std::vector<const Schedule*> SchedulePool::leanest(size_t count) const {
   std::vector<const Schedule*> found;
-  for (const Plain* plain : leanest_first) found.push_back(&plain->schedule);
+  for (const size_t i : leanest_first()) {
+    if (found.size() < count) found.push_back(&plain_[i].schedule);
+  }
   return found;
 }
 
 SchedulePool::Pick SchedulePool::smallest() {
-  std::vector<Plain*> leanest_first;
-  for (Plain& plain : plain_) leanest_first.push_back(&plain);
-  std::stable_sort(leanest_first.begin(), leanest_first.end(), [](const Plain* a, const Plain* b) {
-    return a->cost.live_peak < b->cost.live_peak;
-  });
   Entry* best = nullptr;
   const auto consider = [&](Entry& entry) {
     const auto size = std::pair(arena_of(entry), entry.cost.seconds);
     if (best == nullptr || size < std::pair(*best->arena, best->cost.seconds)) best = &entry;
   };
-  for (Plain* plain : leanest_first) {
-    if (best != nullptr && plain->cost.live_peak > *best->arena) break;
-    consider(*plain);
-    if (spare_ == SpareRoom::left || plain->beaten) continue;
-    double floor = plain->floor;
-    for (size_t which = 0; which < plain->fuller.size(); ++which) {
-      Entry& entry = fuller(*plain, which);
+  for (const size_t i : leanest_first()) {
+    Plain& plain = plain_[i];
+    if (best != nullptr && plain.cost.live_peak > *best->arena) break;
+    consider(plain);
+    if (spare_ == SpareRoom::left || plain.beaten) continue;
+    double floor = plain.floor;
+    for (size_t which = 0; which < plain.fuller.size(); ++which) {
+      Entry& entry = fuller(plain, which);
       const bool slower = which == 0 ? entry.cost.seconds > floor : entry.cost.seconds >= floor;
-      if (!slower || arena_of(entry) < plain->cost.live_peak) break;
+      if (!slower || arena_of(entry) < plain.cost.live_peak) break;
       consider(entry);
       floor = entry.cost.seconds;
     }

@@ -69,6 +69,7 @@ class SchedulePool {
   using Digest = Sha256::Digest;
   static Digest digest_of(const Schedule& schedule);
   size_t insert(const Digest& digest, Schedule schedule, const ScheduleCost& known, double floor);
+  std::vector<size_t> leanest_first() const;
   Entry& fuller(Plain& plain, size_t which);
   Bytes arena_of(Entry& entry);
   static Pick pick(const Entry& entry) {

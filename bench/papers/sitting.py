@@ -148,7 +148,8 @@ class Sitting:
             "date": today(), "machine": self.thimble.machine(), "version": self.thimble.version(),
             **({"shared": True} if self.shared and cell.verb == "train" else {}),
             "figures": {name: answer[name] for name in
-                        [*FIGURES, "seconds", "sittings", "failed"] if name in answer}}
+                        [*FIGURES, "seconds", "sittings", "failed"] if name in answer
+                        and not (cell.timed and name.endswith(("accuracy", "loss")))}}
 
     def compare(self, cell, words, text):
         """Plans again what has a record, and replaces it where the program plans otherwise now."""

@@ -61,6 +61,17 @@ std::vector<ValueId> bytes_owners(const Graph& graph) {
   return owner;
 }
 
+VariantShape last_shape(const Recipe& recipe) {
+  VariantShape shape = step_shapes(recipe).front();
+  shape.rows = microbatches_of(recipe).rest;
+  return shape;
+}
+
+PlanRequest once_a_step(PlanRequest request) {
+  request.microbatches = 1;
+  return request;
+}
+
 }  // namespace
 
 FitStep::Built::Built(const Recipe& recipe, Backend& backend, double share)
@@ -80,13 +91,40 @@ FitStep::FitStep(Candidate candidate, Backend& backend, double share)
   find_bounds();
 }
 
+struct FitStep::Last {
+  TrainingGraph training;
+  Costs costs;
+  PlanRequest request;
+  ScheduleCost once;
+  std::unique_ptr<OptimalPlanner> planner;
+
+  Last(const Recipe& recipe, Backend& backend, double share)
+      : training(make_graph(recipe, last_shape(recipe))),
+        costs(scaled_costs(recipe, training.model.graph, backend, share)),
+        request(once_a_step(without_budget(request_for(recipe, training.model.graph, costs)))),
+        once(cost_of(request, schedule_once(request))) {}
+
+  double seconds_within(Bytes arena) {
+    if (once.live_peak <= arena) return once.seconds;
+    if (!planner) planner = std::make_unique<OptimalPlanner>(request);
+    return planner->choose(arena).seconds;
+  }
+};
+
+void FitStep::DeleteLast::operator()(Last* last) const { delete last; }
+
+double FitStep::with_last(double seconds, const Schedule& schedule, Bytes arena) {
+  if (last_saves_ == 0) return seconds;
+  if (!last_) last_.reset(new Last(candidate_.recipe, backend_, share_));
+  return seconds - predicted_seconds(once_a_step(request()), schedule) +
+         last_->seconds_within(arena);
+}
+
 double FitStep::find_last_saves() const {
   const Recipe& recipe = candidate_.recipe;
   const int64_t rest = microbatches_of(recipe).rest;
   if (recipe.tokens > 0 || rest == 0) return 0;
-  VariantShape shape = step_shapes(recipe).front();
-  shape.rows = rest;
-  const TrainingGraph last = make_graph(recipe, shape);
+  const TrainingGraph last = make_graph(recipe, last_shape(recipe));
   const Costs its = scaled_costs(recipe, last.model.graph, backend_, share_);
   return each_seconds(graph(), costs()) - each_seconds(last.model.graph, its);
 }
@@ -155,10 +193,11 @@ void FitStep::find_bounds() {
   largest_call_ = persistent_ + carried_ + most;
   // Between the passes, what the backward pass reads is there, or will be computed again: its node,
   // once a microbatch at least.
+  const int alike = request().microbatches - (last_saves_ > 0 ? 1 : 0);
   for (const NodeId id : pass.nodes) {
     const Node& node = graph()[id];
     if (node.op->view || node.mark == Mark::recompute) continue;
-    Kept kept = {costs().nodes[id.at()].seconds * request().microbatches, {}};
+    Kept kept = {costs().nodes[id.at()].seconds * alike, {}};
     bool again = true;
     for (const ValueId output : node.outputs) {
       if (!pass.read_backward[output.at()] || owner[output.at()] != output) continue;
@@ -215,8 +254,9 @@ std::optional<FitStep::Pick> FitStep::within(Bytes budget) {
     return Pick{plan->predicted_seconds - last_saves_, plan->arena};
   }
   const SchedulePool::Pick pick = planner().choose(budget);
-  if (pick.arena <= budget) return Pick{pick.seconds - last_saves_, pick.arena};
-  smallest_ = {pick.seconds - last_saves_, pick.arena};
+  const Pick found = {with_last(pick.seconds, *pick.schedule, pick.arena), pick.arena};
+  if (pick.arena <= budget) return found;
+  smallest_ = found;
   return std::nullopt;
 }
 
@@ -231,7 +271,7 @@ void FitStep::find_smallest() {
     smallest_ = first_once();
   } else if (is_optimal_) {
     const SchedulePool::Pick pick = planner().choose(kLeastMemory);
-    smallest_ = {pick.seconds - last_saves_, pick.arena};
+    smallest_ = {with_last(pick.seconds, *pick.schedule, pick.arena), pick.arena};
   } else {
     PlanRequest asked = request();
     asked.budget = kLeastMemory;
@@ -246,8 +286,9 @@ Schedule FitStep::schedule_of(const Pick& pick) {
     asked.budget = pick.arena;
     return thimble::schedule_of(std::get<Plan>(make_plan(asked)));
   }
-  if (pick.arena >= once_peak() && pick.arena >= first_once().arena)
+  if (pick.arena >= once_peak() && pick.arena >= first_once().arena) {
     return schedule_once(request());
+  }
   return *planner().choose(pick.arena).schedule;
 }
 

@@ -93,6 +93,8 @@ class FitStep {
   // other lengths may have to compute things again.
   const Pick& first_once() const;
   double find_last_saves() const;
+  // Of a plan in that arena, with the last microbatch as it will be planned there.
+  double with_last(double seconds, const Schedule& schedule, Bytes arena);
   void find_bounds();
   void find_smallest();
   OptimalPlanner& planner();
@@ -110,6 +112,12 @@ class FitStep {
   Bytes kept_always_;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept_;  // cheapest byte first
   std::unique_ptr<OptimalPlanner> planner_;
+  // The last microbatch, smaller than the others: made when it is asked for.
+  struct Last;
+  struct DeleteLast {
+    void operator()(Last* last) const;
+  };
+  std::unique_ptr<Last, DeleteLast> last_;
   std::optional<Pick> smallest_;  // whatever the floor
   Bytes floor_;
 };

@@ -68,18 +68,20 @@ TEST(Planners, NumbersThatDoNotExistAreRefused) {
   EXPECT_EQ(plan_json({"mlp", "--planner", "log_recursive:3"})["planner"], "log_recursive:3");
 }
 
-// Fewer weights take less: how little memory does is no matter of luck.
-TEST(Planners, TheLeastMemoryGrowsWithTheWeights) {
+// Fewer weights take less, but for the search's luck: in what is near the least for more of them, they
+// fit.
+TEST(Planners, WhatMoreWeightsNeedIsEnoughForFewer) {
   if (kSanitized) GTEST_SKIP() << "plans of a large net";
-  int64_t before = 0;
-  for (const char* density : {"0.17", "0.2", "0.22", "0.23", "0.25"}) {
+  constexpr double kLuck = 1.02;
+  double before = 0;
+  for (const char* density : {"0.15", "0.17", "0.19", "0.2", "0.22", "0.23", "0.25"}) {
     const Words words = {"wrn-28-2",     "--batch",  "100",         "--microbatch", "10",
                          "--precision",  "fp16",     "--optimizer", "sgd",          "--fold",
                          "--loss-scale", "1024",     "--density",   density,        "--memory",
                          "least",        "--device", "null",        "--fit",        "off"};
-    const int64_t least = plan_json(words)["arena_bytes"];
-    EXPECT_GT(least, before) << density;
-    before = least;
+    const double least = plan_json(words)["arena_bytes"];
+    EXPECT_LE(before, least * kLuck) << density;
+    before = std::max(before, least);
   }
 }
 

@@ -359,6 +359,33 @@ TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
   }
 }
 
+// A smaller last microbatch counts as it will be planned, also where things are computed again.
+TEST(Fit, OfAnOddBatchMoreMemoryIsNotSlower) {
+  if (kSanitized) GTEST_SKIP() << "takes too long";
+  const Settings said = {
+      {"model", "unet"}, {"layers", 2}, {"hidden", 4}, {"norm", "group"}, {"batch", 7}};
+  Recipe typed = recipe_of(said);
+  typed.device = "cpu";
+  typed.on.threads = 1;
+  typed.costs = "modelled";
+  Fit fit(typed, said);
+  double seconds = kNever;
+  int with_rest = 0;
+  for (const int kilobytes : {780, 800, 890}) {
+    SCOPED_TRACE(kilobytes);
+    const auto result = fit.within(Bytes(kilobytes * 1000));
+    ASSERT_TRUE(std::holds_alternative<Fitted>(result));
+    const Fitted& fitted = std::get<Fitted>(result);
+    const double takes = priced_as_a_whole(fitted.training).predicted_seconds;
+    EXPECT_LE(takes, seconds);
+    seconds = takes;
+    const bool again = fitted.training.recipe.planner == "optimal";
+    with_rest += again && fitted.training.rest() != nullptr ? 1 : 0;
+    expect_shares_add_up(fitted);
+  }
+  EXPECT_GT(with_rest, 0);
+}
+
 std::vector<Change> approximate_of(std::vector<Change> changes) {
   std::erase_if(changes, [](const Change& change) { return change.tier != Tier::approximate; });
   return changes;

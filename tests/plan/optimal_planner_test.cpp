@@ -114,14 +114,22 @@ TEST(Squeeze, EndsWithItsTries) {
 
 // What it answers does not depend on what it was asked before.
 TEST(OptimalPlanner, AnswersAreIndependentOfEachOther) {
-  const Problem problem({.name = "wrn-16-2", .batch = 10});
-  const PlanRequest request = problem.request();
-  const Bytes most = problem.arena_of("keep_all");
-  OptimalPlanner asked_often(request);
-  for (const int64_t percent : {30, 80, 45, 99, 60, 1}) {
-    const Bytes budget(most.count * percent / 100);
-    OptimalPlanner fresh(request);
-    EXPECT_EQ(*asked_often.choose(budget).schedule, *fresh.choose(budget).schedule) << percent;
+  for (const char* name : {"wrn-16-2", "unet"}) {
+    SCOPED_TRACE(name);
+    const Problem problem({.name = name, .batch = 10});
+    const PlanRequest request = problem.request();
+    const Bytes most = problem.arena_of("keep_all");
+    OptimalPlanner asked_often(request);
+    const Bytes least = OptimalPlanner(request).choose(Bytes(1)).arena;
+    std::vector<Bytes> budgets = {least + Bytes(64), least - Bytes(1)};
+    for (const int64_t percent : {30, 80, 45, 99, 60, 1, 20}) {
+      budgets.insert(budgets.end() - 2, Bytes(most.count * percent / 100));
+    }
+    for (const Bytes budget : budgets) {
+      OptimalPlanner fresh(request);
+      EXPECT_EQ(*asked_often.choose(budget).schedule, *fresh.choose(budget).schedule)
+          << budget.count;
+    }
   }
 }
 

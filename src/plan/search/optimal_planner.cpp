@@ -58,6 +58,8 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
   add_halvings();
   add_evictions(everything.live_peak);
   pool_.settle();
+  constexpr size_t kStarts = 8;
+  for (const Schedule* lean : pool_.leanest(kStarts)) leanest_.push_back(*lean);
 }
 
 SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
@@ -76,27 +78,30 @@ SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   }
   squeeze();
   if (squeezed_->empty()) return pool_.smallest();
-  return squeezed_->fastest_within(budget).value_or(squeezed_->smallest());
+  if (const auto leaner = squeezed_->fastest_within(budget)) return *leaner;
+  const SchedulePool::Pick smallest = squeezed_->smallest();
+  return smallest.arena < pool_.smallest().arena ? smallest : pool_.smallest();
 }
 
-// Only what is smaller than all else by something that is worth the time, and slower than the fastest of
-// that size.
+// Only what is smaller than all else by something that is worth the time; slower than the fastest of
+// that size, and so with its spare room used, for a smaller budget may not give a faster plan.
 void OptimalPlanner::squeeze() {
   if (squeezed_) return;
-  squeezed_.emplace(request_, SchedulePool::SpareRoom::left);
+  squeezed_.emplace(request_, SchedulePool::SpareRoom::used);
   const SchedulePool::Pick smallest = pool_.smallest();
-  const double seconds = pool_.fastest_within(smallest.arena)->seconds;
+  const double seconds = choose(smallest.arena).seconds;
+  constexpr double kSlowest = 1.5;
   const Bytes most(smallest.arena.count - smallest.arena.count / 200);
-  constexpr size_t kStarts = 8;
-  // A try takes time that grows with the graph, and a large one wants more of them than it could have.
+  // A try takes time that grows with the graph, and a large one wants more than it could have.
   constexpr int64_t kMost = 1500, kWork = 200'000'000;
   const auto nodes = static_cast<int64_t>(request_.graph.nodes.size());
   int tries = static_cast<int>(std::min(kMost, kWork / (nodes * nodes)));
-  for (const Schedule* start : pool_.leanest(kStarts)) {
-    for (Squeezed& found : thimble::squeezed(pass_, request_, *start, tries)) {
-      if (found.cost.live_peak > most || found.cost.seconds <= seconds) continue;
-      if (arena_of(request_, found.schedule) > most) continue;
-      squeezed_->add(std::move(found.schedule), found.cost);
+  for (const Schedule& start : leanest_) {
+    if (tries <= 0) break;
+    for (Squeezed& found : squeezed(pass_, request_, start, tries)) {
+      const bool worth = found.cost.live_peak <= most && found.cost.seconds <= kSlowest * seconds;
+      if (!worth || found.cost.seconds <= seconds) continue;
+      squeezed_->add(std::move(found.schedule), found.cost, seconds);
     }
   }
 }

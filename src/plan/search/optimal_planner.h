@@ -56,6 +56,7 @@ class OptimalPlanner {
   const std::vector<bool> always_kept_;  // by value
   SchedulePool pool_;
   std::vector<Anchor> anchors_;
+  std::vector<Schedule> leanest_;         // whatever was asked
   std::optional<SchedulePool> squeezed_;  // once they are asked for
 };
 

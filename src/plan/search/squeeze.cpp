@@ -201,9 +201,9 @@ class Squeeze {
   }
 
   void take(const Step& step) {
-    const bool lower = step.peak() < best_.peak();
     best_ = step;
-    if (!lower) return;
+    if (step.peak() >= lowest_) return;
+    lowest_ = step.peak();
     found_.push_back({step.schedule, {step.peak(), predicted_seconds(request_, step.schedule)}});
   }
 
@@ -211,6 +211,7 @@ class Squeeze {
   const PlanRequest& request_;
   int& tries_;
   Step best_;  // nearest to the goal
+  Bytes lowest_ = best_.peak();
   std::vector<Squeezed> found_;
 };
 

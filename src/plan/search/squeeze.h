@@ -1,5 +1,5 @@
-// Schedules that take less memory than one at hand: whatever only waits while most is in use is dropped
-// before, and computed again behind it.
+// Schedules that take less memory than one at hand: whatever only waits while most is in use is
+// dropped before, and computed again behind it.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ struct Squeezed {
   ScheduleCost cost;
 };
 
-// Each with a lower live peak than the one before it, the first with a lower one than `start`; none where
-// nothing is found. Marks are heeded. `tries` schedules are looked at, at most, and taken off it.
+// Each with a lower live peak than the one before it, the first with a lower one than `start`, marks
+// heeded; none where nothing is found. `tries` schedules are looked at, at most, and taken off it.
 std::vector<Squeezed> squeezed(const ForwardPass& pass, const PlanRequest& request,
                                const Schedule& start, int& tries);
 

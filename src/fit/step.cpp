@@ -111,11 +111,11 @@ struct FitStep::Last {
   }
 };
 
-void FitStep::DeleteLast::operator()(Last* last) const { delete last; }
+FitStep::~FitStep() = default;
 
 double FitStep::with_last(double seconds, const Schedule& schedule, Bytes arena) {
   if (last_saves_ == 0) return seconds;
-  if (!last_) last_.reset(new Last(candidate_.recipe, backend_, share_));
+  if (!last_) last_ = std::make_unique<Last>(candidate_.recipe, backend_, share_);
   return seconds - predicted_seconds(once_a_step(request()), schedule) +
          last_->seconds_within(arena);
 }

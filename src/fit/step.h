@@ -23,6 +23,7 @@ class FitStep {
   // UserError where the step cannot be built. `share`: what whole steps take of their kernels' times,
   // where nobody measured it for this recipe.
   FitStep(Candidate candidate, Backend& backend, double share);
+  ~FitStep();
   FitStep(const FitStep&) = delete;  // its parts refer to each other
   FitStep& operator=(const FitStep&) = delete;
 
@@ -114,10 +115,7 @@ class FitStep {
   std::unique_ptr<OptimalPlanner> planner_;
   // The last microbatch, smaller than the others: made when it is asked for.
   struct Last;
-  struct DeleteLast {
-    void operator()(Last* last) const;
-  };
-  std::unique_ptr<Last, DeleteLast> last_;
+  std::unique_ptr<Last> last_;
   std::optional<Pick> smallest_;  // whatever the floor
   Bytes floor_;
 };

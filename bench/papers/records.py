@@ -53,11 +53,27 @@ class Records:
     def replace(self, record):
         """In place of the one with its key: for figures that follow from the program alone."""
         path = os.path.join(self.folder, record["experiment"] + ".jsonl")
-        lines = [record if key(r) == key(record) else r for r in read(path)]
+        self._write(path, [record if key(r) == key(record) else r for r in read(path)])
+        self.all = [record if key(r) == key(record) else r for r in self.all]
+
+    def keep_only(self, record):
+        """Of its cell and seed, where another command was the cell's before."""
+        def is_other(r):
+            same = all(r[name] == record[name] for name in ("experiment", "cell", "seed"))
+            return same and key(r) != key(record)
+
+        if not any(is_other(r) for r in self.all):
+            return
+        path = os.path.join(self.folder, record["experiment"] + ".jsonl")
+        self._write(path, [r for r in read(path) if not is_other(r)])
+        self.all = [r for r in self.all if not is_other(r)]
+        self._keys = {key(r) for r in self.all}
+
+    @staticmethod
+    def _write(path, lines):
         with open(path + ".partial", "w", encoding="utf-8") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         os.replace(path + ".partial", path)
-        self.all = [record if key(r) == key(record) else r for r in self.all]
 
     def merge(self, folder):
         """Adds what another folder has and this one has not."""

@@ -91,6 +91,30 @@ class Drivers(unittest.TestCase):
         self.assertEqual([r["figures"]["arena_bytes"] for r in found],
                          [right["figures"]["arena_bytes"]])
 
+    def test_keeps_one_plan_of_a_cell_whose_budget_is_another_now(self):
+        sitting = self.sitting("budget")
+
+        def cell(memory):
+            return Cell("T-a", "between", "plan", ("mlp", "--device", "null", "--memory", memory))
+
+        sitting.run([cell("3MB"), Cell("T-a", "other", "plan", ("mlp", "--device", "null"))])
+        sitting.again = True
+        sitting.run([cell("2MB")])
+        found = [(r["cell"], "2MB" in r["command"]) for r in Records(sitting.records.folder).all]
+        self.assertEqual(sorted(found), [("between", True), ("other", False)])
+
+    def test_says_what_shared_a_card_and_no_score_of_timed_steps(self):
+        sitting = self.sitting("shared")
+        sitting.shared = True
+        steps = Cell("T-a", "timed", "train", ("mlp", "--data", "digits"), ("--steps", "2"),
+                     seeds=(1,), timed=True)
+        sitting.run([steps, Cell("T-a", "planned", "plan", ("mlp", "--device", "null"))])
+        timed, planned = sitting.records.all
+        self.assertTrue(timed["shared"])
+        self.assertNotIn("test_accuracy", timed["figures"])
+        self.assertIn("step_ms", timed["figures"])
+        self.assertNotIn("shared", planned)
+
     def test_shares_trainings_out(self):
         cells = cells_of(list(EXPERIMENTS), quick=False)
         trained = [cell for cell in cells if cell.verb == "train"]

@@ -138,7 +138,10 @@ class Sitting:
         else:
             answer = self.ask(cell, words)
         self.say("  " + summary(answer))
-        self.records.add(self.record(cell, text, seed, answer))
+        record = self.record(cell, text, seed, answer)
+        self.records.add(record)
+        if self.again and cell.verb != "train":
+            self.records.keep_only(record)  # its budget was another one
         if cell.verb == "train":
             self.after()
 

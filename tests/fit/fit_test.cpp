@@ -74,6 +74,15 @@ class Rivals {
   std::vector<std::unique_ptr<FitStep>> singles_;
 };
 
+// On a CPU's thread, with its modelled times and scratch.
+Recipe modelled(const Settings& said) {
+  Recipe recipe = recipe_of(said);
+  recipe.device = "cpu";
+  recipe.on.threads = 1;
+  recipe.costs = "modelled";
+  return recipe;
+}
+
 void expect_shares_add_up(const Fitted& fitted) {
   Bytes saved;
   double paid = 0;
@@ -285,10 +294,7 @@ TEST(FitStep, KeepsEverythingOfEveryLength) {
 TEST(Fit, OfSeveralLengthsMoreMemoryIsNotSlower) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
   const Settings said = several_lengths("approximate");
-  Recipe typed = recipe_of(said);
-  typed.device = "cpu";
-  typed.on.threads = 1;
-  typed.costs = "modelled";
+  const Recipe typed = modelled(said);
   Fit fit(typed, said);
   double seconds = kNever;
   Bytes arena;
@@ -334,10 +340,7 @@ TEST(Candidates, RowsBetweenAreTheFewestForSoManyMicrobatches) {
 // Of a small step every microbatch less is time saved, and it need not divide the batch for that.
 TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
   const Settings said = {{"model", "mlp"}, {"batch", 64}};
-  Recipe typed = recipe_of(said);
-  typed.device = "cpu";
-  typed.on.threads = 1;
-  typed.costs = "modelled";
+  const Recipe typed = modelled(said);
   const auto backend = make_backend(typed.device, typed.on);
   Fit fit(typed, said);
   for (const int rows : {13, 6, 3}) {
@@ -364,10 +367,7 @@ TEST(Fit, OfAnOddBatchMoreMemoryIsNotSlower) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
   const Settings said = {
       {"model", "unet"}, {"layers", 2}, {"hidden", 4}, {"norm", "group"}, {"batch", 7}};
-  Recipe typed = recipe_of(said);
-  typed.device = "cpu";
-  typed.on.threads = 1;
-  typed.costs = "modelled";
+  const Recipe typed = modelled(said);
   Fit fit(typed, said);
   double seconds = kNever;
   int with_rest = 0;
@@ -449,10 +449,7 @@ TEST(Fit, SparseWeightsOnlyWhereAllElseIsSlower) {
 
 TEST(Fit, SixteenBitsAndMicrobatchesComeBeforeSparseWeights) {
   const Settings said = {{"model", "wrn-28-2"}, {"batch", 100}, {"allow", "approximate"}};
-  Recipe typed = recipe_of(said);
-  typed.device = "cpu";
-  typed.on.threads = 1;
-  typed.costs = "modelled";
+  const Recipe typed = modelled(said);
   Fit fit(typed, said);
   for (const int megabytes : {50, 20, 12}) {
     const auto chosen = fit.choose(Bytes(megabytes * 1'000'000));

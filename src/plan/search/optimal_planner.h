@@ -4,8 +4,8 @@
 //   - the frontier of the chain search: segments, and what stays inside each block;
 //   - segments whose insides are halved, for the least memory;
 //   - for graphs small enough, of any shape, the frontier of the eviction search.
-// Each of them counts as it is and with its spare room used. Below the smallest of them, and for budgets
-// below it alone, come the leanest, squeezed (plan/search/squeeze.h): they are slower than what fits there.
+// Each of them counts as it is and with its spare room used. Below the smallest of them, and for
+// budgets below it alone, come the leanest, squeezed (plan/search/squeeze.h), all of them slower.
 // The chain frontier is looked at in two rounds: first some points of it (anchors), then, between two
 // anchors, more of it. A point between two anchors counts only if its cost really lies between theirs,
 // and its fuller schedule only if it is slower than the faster anchor's: then nothing is missed by not

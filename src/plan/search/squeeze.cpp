@@ -27,7 +27,7 @@ struct Step {
   }
 };
 
-// Behind the forward pass.
+// Whether it is marked to go behind the forward pass.
 bool never_stays(const ForwardPass& pass, ValueId value) {
   return pass.graph[pass.maker(value)].mark == Mark::recompute;
 }
@@ -59,8 +59,8 @@ Drops moved(Drops drops, const Move& move) {
   return drops;
 }
 
-// What might help at the fullest call: values that only wait there, to be dropped before it; where there are
-// none, those that its stage computes again, to be kept.
+// What might help at the fullest call: values that only wait there, to be dropped before it; where
+// there are none, those that its stage computes again, to be kept.
 class Moves {
  public:
   Moves(const ForwardPass& pass, const Step& step)
@@ -164,8 +164,8 @@ class Squeeze {
     return step;
   }
 
-  // Moves until the goal is reached. What one makes worse the next may mend: the most promising few are
-  // followed for some moves before they are given up.
+  // Moves until the goal is reached. What one makes worse the next may mend: the most promising few
+  // are followed for some moves before they are given up.
   bool approach(Bytes goal) {
     constexpr size_t kFollowed = 40;
     constexpr int kDeep = 12;

@@ -14,11 +14,14 @@ class Differentiator final : public GradientBuilder {
   Differentiator(Graph& graph, std::span<const ValueId> wrt) : graph_(graph), builder_(graph) {
     mark_needed(wrt);
     gradient_of_.resize(graph.values.size());
+    wanted_.resize(graph.values.size(), false);
+    for (const ValueId value : wrt) wanted_[value.at()] = true;
   }
 
   void seed(const GradientRoot& root) {
     internal_check(graph_[root.value].type == graph_[root.upstream].type,
                    "a root's gradient has another type than the root");
+    ++claims_[root.upstream];
     contribute(root.value, root.upstream);
   }
 
@@ -36,7 +39,9 @@ class Differentiator final : public GradientBuilder {
   }
   bool wants(size_t input) const override { return needed_[forward_.inputs[input].at()]; }
   void give(size_t input, ValueId gradient) override {
-    if (wants(input)) given_.emplace_back(forward_.inputs[input], gradient);
+    if (!wants(input)) return;
+    ++claims_[gradient];
+    given_.emplace_back(forward_.inputs[input], gradient);
   }
 
  private:
@@ -64,30 +69,32 @@ class Differentiator final : public GradientBuilder {
     for (size_t i = 0; i < forward_.inputs.size(); ++i) leaves |= wants(i);
     if (!arrives || !leaves) return;
 
-    // The gradients of the outputs are complete; this node's claim on them ends here.
-    for (size_t k = 0; k < forward_.outputs.size(); ++k) {
-      if (upstream(k).valid()) --claims_[upstream(k)];
-    }
     const size_t dot = forward_.name.rfind('.');
     const std::string where = dot == std::string::npos ? "" : "." + forward_.name.substr(0, dot);
     const Builder::Scope scope(builder_, "grad" + where);
     builder_.set_differentiates(make_id<NodeId>(index));
     given_.clear();
     forward_.op->gradient(*this);
-    // Only now, so that no node of this gradient function reads a sum after it was added into.
+    // The outputs' gradients are complete and have been read. The caller's own are never given up.
+    for (size_t k = 0; k < forward_.outputs.size(); ++k) {
+      const ValueId output = forward_.outputs[k];
+      if (upstream(k).valid() && !wanted_[output.at()]) --claims_[upstream(k)];
+    }
+    // Only now, when every claim of this gradient function is counted and all its nodes are made:
+    // none of them reads a sum after it was added into.
     for (const auto& [value, gradient] : given_) contribute(value, gradient);
   }
 
+  // Moves one claim on `gradient` to the sum of `value`.
   void contribute(ValueId value, ValueId gradient) {
     ValueId& sum = gradient_of_[value.at()];
-    if (!sum.valid()) {
-      sum = gradient;
-    } else {
+    if (sum.valid()) {
       --claims_[sum];
+      --claims_[gradient];
       if (!add_in_place(sum, gradient)) gradient = builder_.op("add", {sum, gradient});
-      sum = gradient;
+      ++claims_[gradient];
     }
-    ++claims_[sum];
+    sum = gradient;
     if (stands_for_weight(value) && claims_[sum] == 1 && is_ours(sum)) {
       graph_[sum].role = Role::gradient;
     }
@@ -144,8 +151,11 @@ class Differentiator final : public GradientBuilder {
   Graph& graph_;
   Builder builder_;
   std::vector<bool> needed_;                 // by forward value
+  std::vector<bool> wanted_;                 // by forward value: its gradient is the caller's
   std::vector<ValueId> gradient_of_;         // by forward value; the sum so far
-  std::unordered_map<ValueId, int> claims_;  // by gradient: forward values whose sum it is now
+  // By gradient: how many hold it, as the sum of a forward value or as a contribution on its way to
+  // one. Bytes are overwritten only when nobody does.
+  std::unordered_map<ValueId, int> claims_;
   Node forward_;                             // the node being differentiated
   std::vector<std::pair<ValueId, ValueId>> given_;  // its contributions: value, gradient
 };

@@ -77,6 +77,49 @@ TEST(Autodiff, PassThroughGradientsAreNotOverwritten) {
   check_gradients(graph, build.op("add", {sum, more}), {x});
 }
 
+// add gives one gradient to both of its inputs, and the first of them has another reader: its sum
+// must not grow in the bytes of what the second has yet to receive.
+TEST(Autodiff, GradientGivenTwiceIsNotAddedIntoBeforeBothHaveIt) {
+  for (const bool swapped : {false, true}) {
+    Graph graph;
+    Builder build(graph);
+    const ValueId x = build.input("x", kType);
+    const ValueId y = build.input("y", kType);
+    const ValueId a = build.op("sigmoid", {x});
+    const ValueId b = build.op("tanh", {y});
+    const ValueId sum = swapped ? build.op("add", {b, a}) : build.op("add", {a, b});
+    const ValueId joined =
+        build.op("concat", {a, build.op("tanh", {sum})}, {{"axis", int64_t{1}}});
+    check_gradients(graph, build.op("mul", {joined, joined}), {x, y});
+  }
+}
+
+// The gradient of a value in the middle is the caller's: what flows on from it must not grow there.
+TEST(Autodiff, GradientOfAValueInTheMiddleStaysWhatItIs) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", kType);
+  const ValueId y = build.input("y", kType);
+  const ValueId a = build.op("add", {x, y});
+  const ValueId b = build.op("mul", {x, build.op("tanh", {a})});
+  const ValueId root = build.op("add", {b, a});
+  Graph step = graph;
+  const GradientRoot roots[] = {{root, Builder(step).input("upstream", kType)}};
+  const ValueId wrt[] = {a, x, y};
+  const std::vector<ValueId> gradients = add_gradients(step, roots, wrt);
+  // y is read by the sum alone: its gradient is that of the sum.
+  Interpreter run(step);
+  for (size_t v = 0; v < step.values.size(); ++v) {
+    if (!step.values[v].producer.valid()) fill_tensor(run[make_id<ValueId>(v)], {}, 1 + v);
+  }
+  run.run();
+  const auto newer = previous_versions(step);
+  EXPECT_EQ(std::ranges::count(newer, gradients[0]), 0) << print_graph(step);
+  for (int64_t e = 0; e < run[gradients[0]].elements(); ++e) {
+    EXPECT_EQ(run[gradients[0]].get(e), run[gradients[2]].get(e));
+  }
+}
+
 TEST(Autodiff, ThroughViewsAndBroadcasts) {
   Graph graph;
   Builder build(graph);

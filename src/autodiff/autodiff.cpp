@@ -95,9 +95,15 @@ class Differentiator final : public GradientBuilder {
       ++claims_[gradient];
     }
     sum = gradient;
-    if (stands_for_weight(value) && claims_[sum] == 1 && is_ours(sum)) {
+    if (stands_for_weight(value) && is_ours(sum) && only_weights_are_given(sum)) {
       graph_[sum].role = Role::gradient;
     }
+  }
+
+  bool only_weights_are_given(ValueId gradient) const {
+    return std::ranges::all_of(given_, [&](const auto& entry) {
+      return entry.second != gradient || stands_for_weight(entry.first);
+    });
   }
 
   // Turns the node that made `gradient` into one that adds into `sum`, if that is sound: the op can,

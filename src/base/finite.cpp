@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -68,6 +69,19 @@ bool all_finite(std::span<const std::byte> bytes, DType dtype) {
     }
   });
   return finite;
+}
+
+bool any_nan(std::span<const std::byte> bytes, DType dtype) {
+  if (!is_floating(dtype)) return false;
+  return with_float_type(dtype, [&]<class T>(TypeTag<T>) {
+    bool found = false;
+    for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+      T number;
+      std::memcpy(&number, bytes.data() + at, sizeof(T));
+      found = found || std::isnan(static_cast<double>(number));
+    }
+    return found;
+  });
 }
 
 }  // namespace thimble

@@ -11,4 +11,7 @@ namespace thimble {
 // True of every type that is not floating. REQUIRES: whole elements.
 bool all_finite(std::span<const std::byte> bytes, DType dtype);
 
+// Element by element: for messages. False of every type that is not floating.
+bool any_nan(std::span<const std::byte> bytes, DType dtype);
+
 }  // namespace thimble

@@ -43,6 +43,35 @@ double seconds_with_ranks(const TrainingStep::Part& part) {
   return seconds;
 }
 
+// Weights, optimizer state, and the statistics that nodes write; neither constants nor frozen weights.
+std::vector<bool> changed_by_training(const Graph& graph) {
+  std::vector<bool> changes(graph.values.size(), false);
+  for (const ValueId before : previous_versions(graph)) {
+    if (before.valid()) changes[before.at()] = true;
+  }
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    const bool trained = value.role == Role::weight || value.role == Role::optimizer_state;
+    const bool written = value.role == Role::statistic && changes[v];
+    changes[v] = !value.producer.valid() && (trained || written);
+  }
+  return changes;
+}
+
+// Numbers that nobody trains and that are not finite on purpose, such as a mask's minus infinity.
+std::vector<bool> infinite_constants(Program& program) {
+  const Graph& graph = program.graph();
+  const std::vector<bool> changes = changed_by_training(graph);
+  std::vector<bool> infinite(graph.values.size(), false);
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer.valid() || !is_persistent(value.role) || changes[v]) continue;
+    const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
+    infinite[v] = !all_finite(loan.bytes(), value.type.dtype);
+  }
+  return infinite;
+}
+
 }  // namespace
 
 Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptions options)
@@ -133,12 +162,13 @@ std::string Trainer::kept() const {
              : fmt::format("the last good checkpoint is {}", result_.checkpoint);
 }
 
-std::string Trainer::non_finite_value(const std::function<bool(Role)>& looked_at) const {
+std::string Trainer::non_finite_value(bool with_statistics) const {
   Program& program = step_->program();
   const Graph& graph = program.graph();
+  const std::vector<bool> changes = changed_by_training(graph);
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    if (value.producer.valid() || !is_persistent(value.role) || !looked_at(value.role)) continue;
+    if (!changes[v] || (value.role == Role::statistic && !with_statistics)) continue;
     const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
     if (!all_finite(loan.bytes(), value.type.dtype)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
@@ -161,21 +191,26 @@ void Trainer::explain_non_finite() {
   // Weights first: they are as the step before left them, or, on a remote device, as this one did.
   // Running statistics have seen this forward pass already, so they say nothing about where it went
   // wrong.
-  const auto trained = [](Role role) { return role != Role::statistic; };
-  if (const std::string value = non_finite_value(trained); !value.empty()) {
+  if (const std::string value = non_finite_value(false); !value.empty()) {
     name_fault(planned_.backend->remote() ? value + " (after its update)" : value);
   }
   TrainingStep::Part& part = step_->part_of(which);
   const Model& model = part.model();
+  std::vector<bool> infinite = infinite_constants(part.program());
   step_->feed(which, last_rate_);
   part.program().run_until(part.program().calls_until(model.loss), [&](size_t s) {
     const PlannedCall& planned = part.plan().calls[s];
     const Node& node = model.graph[planned.node];
+    const bool of_infinite = std::ranges::any_of(
+        node.inputs, [&](ValueId input) -> bool { return infinite[input.at()]; });
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const DType dtype = model.graph[node.outputs[k]].type.dtype;
       const Loan loan = part.program().output_of(s, k);
-      const bool finite = all_finite(loan.bytes(), dtype);
-      if (!finite) name_fault(fmt::format("the output of '{}'", node.name));
+      if (all_finite(loan.bytes(), dtype)) continue;
+      if (!of_infinite || any_nan(loan.bytes(), dtype)) {
+        name_fault(fmt::format("the output of '{}'", node.name));
+      }
+      infinite[node.outputs[k].at()] = true;
     }
   });
   name_fault("the loss");
@@ -307,7 +342,7 @@ std::string Trainer::save() {
   internal_check(!options_.out.empty(), "a checkpoint without a folder");
   user_check(!step_->spoiled(), "a step was left in its middle, so nothing was saved; {}", kept());
   // The loss does not know yet what the last update did.
-  const std::string fault = non_finite_value([](Role) { return true; });
+  const std::string fault = non_finite_value(true);
   user_check(fault.empty(),
              "{} is not finite after step {}, so nothing was saved; {}; try a lower --lr, a "
              "warm-up (--warmup), or another --seed",

@@ -129,8 +129,8 @@ class Trainer {
   // The shortest that holds the test records from `first` on.
   BoundVariant& evaluator_of(const BatchSource& source, int64_t first);
   std::string kept() const;  // which checkpoint there is, for messages
-  // The name of a persistent value that is not finite; empty: all are.
-  std::string non_finite_value(const std::function<bool(Role)>& looked_at) const;
+  // The name of what training changes and is not finite; empty: all is.
+  std::string non_finite_value(bool with_statistics) const;
   void explain_non_finite();
 
   PlannedTraining& planned_;

@@ -70,5 +70,17 @@ TEST(AllFinite, NothingAndIntegersAre) {
   EXPECT_TRUE(finite(std::vector<uint8_t>(16, 0xff), DType::u8));
 }
 
+TEST(AnyNan, InfinityIsNone) {
+  const auto nan = [](const auto& values, DType dtype) {
+    return any_nan(std::as_bytes(std::span(values)), dtype);
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(nan(std::vector<float>{1, -infinity, infinity}, DType::f32));
+  EXPECT_TRUE(nan(std::vector<float>{1, -infinity, std::nanf("")}, DType::f32));
+  EXPECT_FALSE(nan(std::vector<BFloat16>{BFloat16(infinity)}, DType::bf16));
+  EXPECT_TRUE(nan(std::vector<Half>{Half(1.0f), Half(std::nanf(""))}, DType::f16));
+  EXPECT_FALSE(nan(std::vector<uint8_t>(16, 0xff), DType::u8));
+}
+
 }  // namespace
 }  // namespace thimble

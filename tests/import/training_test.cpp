@@ -4,49 +4,12 @@
 #include <algorithm>
 #include <fstream>
 
-#include "../file_support.h"
 #include "base/file.h"
-#include "data/dataset.h"
+#include "imported_runs.h"
 #include "train/safetensors.h"
-#include "train/trainer.h"
-#include "train/weights_file.h"
 
 namespace thimble {
 namespace {
-
-const std::string kNets = THIMBLE_TEST_NETS;
-
-// The settings of tests/torch/make_nets.py, which wrote the files.
-Recipe recipe_of(const std::string& net) {
-  Recipe recipe;
-  recipe.model.name = kNets + "/" + net + ".json";
-  recipe.optimizer = parse_optimizer("adamw");
-  recipe.optimizer.weight_decay = 0.1;
-  recipe.schedule = {.steps = 8, .rate = 1e-3, .kind = RateSchedule::Kind::constant};
-  recipe.on.threads = 1;
-  recipe.seed = 4;
-  recipe.evaluate = false;
-  return recipe;
-}
-
-struct Ended {
-  std::vector<double> losses;
-  std::string weights;  // sha256
-  Bytes arena, measured;
-};
-
-Ended train(const Recipe& recipe, std::string export_to = "") {
-  PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
-  const auto data =
-      open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
-  const Feeder feeder(*data, {.seed = recipe.seed});
-  Trainer trainer(planned, feeder, {});
-  const TrainResult result = trainer.run({});
-  if (!export_to.empty()) {
-    save_weights(export_to, trainer.program(), planned.full().model.foreign);
-  }
-  return {result.losses, result.weights_sha256, planned.plan().arena, result.measured_arena};
-}
 
 class ImportedNet : public testing::TestWithParam<const char*> {};
 
@@ -150,6 +113,31 @@ TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
   EXPECT_EQ(graph[graph.find("stem.weight")].role, Role::statistic);
   EXPECT_FALSE(graph.find("update.stem.weight.first_moment").valid());
   EXPECT_TRUE(graph.find("update.head.weight.first_moment").valid());
+}
+
+// The older exporter of PyTorch writes a causal mask as a constant.
+TEST(Imported, AMaskOfMinusInfinityIsSavedAndGoneOnFrom) {
+  const TemporaryFolder folder;
+  const Recipe recipe = recipe_of("words", ".onnx");
+  int asked = 0;
+  train(recipe, "", {.out = folder / "run", .stop = [&] { return ++asked == 4; }});
+  EXPECT_EQ(train(recipe, "", {.out = folder / "run", .resume = true}).weights,
+            train(recipe).weights);
+}
+
+// What is infinite on purpose is passed over: the first value that ought to be finite is named.
+TEST(Imported, AMaskOfMinusInfinityIsNotBlamed) {
+  const Recipe recipe = recipe_of("words", ".onnx");
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
+  const auto data =
+      open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
+  const Feeder feeder(*data, {.seed = recipe.seed});
+  Trainer trainer(planned, feeder, {});
+  const Graph& graph = trainer.program().graph();
+  std::vector<float> huge(8, 3e38f);
+  trainer.program().write(graph.find("out.bias"), 0, std::as_bytes(std::span(huge)));
+  const std::string message = message_of<UserError>([&] { trainer.run({}); });
+  EXPECT_NE(message.find("the output of 'matmul"), std::string::npos) << message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, ImportedNet,

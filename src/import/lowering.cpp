@@ -132,13 +132,16 @@ void Lowering::begin() {
   make_parameters();
 }
 
+void Lowering::check_faults() const {
+  if (faults_.empty()) return;
+  const size_t told = std::min(faults_.size(), kMostFaults), more = faults_.size() - told;
+  user_error("'{}' has what cannot be trained here:\n  {}{}", options_.name,
+             fmt::join(std::span(faults_).first(told), "\n  "),
+             more > 0 ? fmt::format("\n  and {} more", more) : "");
+}
+
 Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs) {
-  if (!faults_.empty()) {
-    const size_t more = faults_.size() - std::min(faults_.size(), kMostFaults);
-    faults_.resize(std::min(faults_.size(), kMostFaults));
-    user_error("'{}' has what cannot be trained here:\n  {}{}", options_.name,
-               fmt::join(faults_, "\n  "), more > 0 ? fmt::format("\n  and {} more", more) : "");
-  }
+  check_faults();
   user_check(knows(loss_name), "'{}': its loss '{}' is not there", options_.name, loss_name);
   const Laid loss = values_.at(loss_name);
   user_check(
@@ -228,12 +231,15 @@ void Lowering::make_parameters() {
 
 void Lowering::lower(const NetNode& node) {
   const std::string where = node.at.empty() ? "" : " (" + node.at + ")";
+  const LoweringRule* const rule = find_rule(node.op);
+  const bool of_broken =
+      std::ranges::any_of(node.in, [&](const Operand& in) { return is_broken(in.value); });
+  if (of_broken) std::ranges::for_each(node.out, [&](const auto& out) { mark_broken(out); });
   try {
     if (const auto applied = applied_.find(node.out[0]); applied != applied_.end()) {
       values_[node.out[0]] = values_.at(applied->second);
       return;
     }
-    const LoweringRule* const rule = find_rule(node.op);
     user_check(rule != nullptr, "there is no such op here");
     rule->lower(*this, node);
     for (size_t k = 0; k < node.out.size(); ++k) {
@@ -245,9 +251,13 @@ void Lowering::lower(const NetNode& node) {
                  "it makes {}, and the file says {}", to_string(shape), to_string(said));
     }
   } catch (const UserError& fault) {
-    faults_.push_back(fmt::format("{}: {}{}", node.op, fault.what(), where));
+    // A stand-in may be of another shape or dtype, so what is wrong with its readers may be its fault.
+    if (!of_broken || rule == nullptr) {
+      add_fault(fmt::format("{}: {}{}", node.op, fault.what(), where));
+    }
     // So that what follows is looked at too.
     for (size_t k = 0; k < node.out.size(); ++k) {
+      mark_broken(node.out[k]);
       Shape shape;
       try {
         if (!node.shapes.empty()) shape = stated(node, k);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -56,6 +57,13 @@ class Lowering {
   void add_constant(const std::string& name, TensorType type, std::vector<double> numbers);
   Model finish(const std::string& loss, std::span<const NetOutput> outputs);
   void add_fault(std::string fault) { faults_.push_back(std::move(fault)); }
+  // UserError naming all faults so far, if there are any.
+  void check_faults() const;
+  // Stands for a value that could not be built, or was made of one: only the first fault is told.
+  bool is_broken(const std::string& name) const { return broken_.contains(name); }
+  void mark_broken(const std::string& name) {
+    if (!name.empty()) broken_.insert(name);
+  }
   bool knows(const std::string& name) const { return values_.contains(name); }
   // As the net sees it. REQUIRES: knows(name).
   TensorType type_of(const std::string& name) const;
@@ -114,6 +122,7 @@ class Lowering {
   std::unordered_map<std::string, std::vector<size_t>> readers_;  // by value: nodes
   std::unordered_map<std::string, std::string> applied_;  // by result of a fused node: of whose
   std::vector<std::string> faults_;
+  std::unordered_set<std::string> broken_;
   bool joins_products_ = false;
 };
 

@@ -28,17 +28,28 @@ class OnnxLowering {
         user_check(!node.out.empty(), "it makes nothing");
         node_ = &node;
         lower(node);
+      } catch (const Told&) {
+        mark_broken(node);
       } catch (const UserError& fault) {
         note(node, fault.what());
       } catch (const std::out_of_range&) {
         note(node, "a list that it is told by is too short");
       }
     }
-    return l_.finish(loss(), outputs());
+    l_.check_faults();
+    std::string end;
+    try {
+      end = loss();
+    } catch (const Told&) {
+      l_.check_faults();
+    }
+    return l_.finish(end, outputs());
   }
 
  private:
   using Names = std::vector<std::string>;
+  // A node of the vocabulary could not be built, and its fault is noted.
+  struct Told {};
 
   // What is wrong with a node, unless something is wrong with what it reads; readers of it are not looked at.
   void note(const OnnxNode& node, std::string_view fault) {
@@ -46,18 +57,21 @@ class OnnxLowering {
       l_.add_fault(
           fmt::format("{}: {}{}", node.op, fault, node.name.empty() ? "" : " (" + node.name + ")"));
     }
-    for (const std::string& made : node.out) broken_.insert(made);
+    mark_broken(node);
+  }
+  void mark_broken(const OnnxNode& node) {
+    for (const std::string& made : node.out) l_.mark_broken(made);
   }
 
   // What a node reads.
 
   bool reads_broken(const OnnxNode& node) const {
-    return std::ranges::any_of(node.in, [&](const auto& in) { return broken_.contains(in); });
+    return std::ranges::any_of(node.in, [&](const auto& in) { return l_.is_broken(in); });
   }
   bool has(size_t i) const { return i < node_->in.size() && !node_->in[i].empty(); }
   const std::string& name(size_t i) const {
     user_check(has(i), "it has no input {}", i + 1);
-    user_check(!broken_.contains(node_->in[i]), "it reads what could not be built");
+    user_check(!l_.is_broken(node_->in[i]), "it reads what could not be built");
     return node_->in[i];
   }
   // Numbers that are known beforehand: of the file, or computed.
@@ -138,6 +152,7 @@ class OnnxLowering {
       for (const int64_t extent : said->dims()) made.shapes[0].push_back({extent, false});
     }
     l_.lower(made);
+    if (l_.is_broken(out)) throw Told();
     return out;
   }
   void emit(std::string op, std::vector<Operand> in, Attrs attrs = {},
@@ -193,7 +208,6 @@ class OnnxLowering {
   Lowering l_;
   const OnnxNode* node_ = nullptr;
   std::map<std::string, Known, std::less<>> known_;
-  std::set<std::string, std::less<>> broken_;
   std::map<std::string, std::string, std::less<>>
       not_a_number_;                                     // where something is none: of what
   std::map<std::string, Names, std::less<>> sequences_;  // parts of what was split

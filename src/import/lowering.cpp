@@ -28,6 +28,8 @@ bool reads_filter(const NetNode& node, const std::string& name) {
          node.in[1].value == name;
 }
 
+bool sums(const NetNode& node) { return node.op == "sum" || node.op == "mean"; }
+
 // Scales and shifts of norms stay in f32 whatever the rest is kept in.
 bool reads_scale(const NetNode& node, const std::string& name) {
   constexpr std::array<std::string_view, 4> kNorms = {"batch_norm", "layer_norm", "rms_norm",
@@ -143,7 +145,8 @@ void Lowering::check_faults() const {
 Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs) {
   check_faults();
   user_check(knows(loss_name), "'{}': its loss '{}' is not there", options_.name, loss_name);
-  const Laid loss = values_.at(loss_name);
+  Laid loss = values_.at(loss_name);
+  if (is_floating(builder_.type(loss.value).dtype)) loss.value = in_dtype(loss.value, DType::f32);
   user_check(
       builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
       "'{}': the loss is {}, not one number", options_.name, to_string(builder_.type(loss.value)));
@@ -277,8 +280,56 @@ Laid Lowering::in(const NetNode& node, size_t i) {
 }
 
 ValueId Lowering::in_dtype(ValueId value, DType dtype) {
-  if (builder_.type(value).dtype == dtype) return value;
-  return builder_.op("cast", {value}, {{"dtype", std::string(name_of(dtype))}});
+  const DType from = builder_.type(value).dtype;
+  if (from == dtype) return value;
+  const auto cast = [&] {
+    return builder_.op("cast", {value}, {{"dtype", std::string(name_of(dtype))}});
+  };
+  if (size_of(from) != 2 || dtype != DType::f32) return cast();
+  const auto known = wide_.find(value);
+  return known != wide_.end() ? known->second : wide_[value] = cast();
+}
+
+// Values are made in order, so each is told of its inputs once.
+bool Lowering::is_of_sum(ValueId value) {
+  const Graph& graph = builder_.graph();
+  if (!keeps_16_bits()) return false;
+  for (size_t v = of_sum_.size(); v <= value.at(); ++v) {
+    const Value& made = graph.values[v];
+    bool of_sum = false;
+    if (made.type.dtype == DType::f32 && made.producer.valid()) {
+      const Node& node = graph[made.producer];
+      const auto carries = [&](ValueId input) {
+        return size_of(graph[input].type.dtype) == 2 || of_sum_[input.at()];
+      };
+      of_sum = node.op->name == "reduce" ||
+               (!node.op->casts && std::ranges::any_of(node.inputs, carries));
+    }
+    of_sum_.push_back(of_sum);
+  }
+  return of_sum_[value.at()];
+}
+
+bool Lowering::only_summed(const NetNode& node) const {
+  const auto readers = readers_.find(node.out[0]);
+  if (node.out.size() != 1 || readers == readers_.end()) return false;
+  return std::ranges::all_of(
+      readers->second, [&](size_t n) { return n < net_.nodes.size() && sums(net_.nodes[n]); });
+}
+
+Lowering::Dtypes Lowering::dtypes_of(const NetNode& node) {
+  if (node.attrs.has("whole")) return {DType::f32, DType::f32};
+  if (!keeps_16_bits()) return {options_.storage, options_.storage};
+  if (sums(node) || only_summed(node)) return {DType::f32, DType::f32};
+  bool of_sum = false, rounded = false;
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    if (!has(node, i) || is_number(node, i)) continue;
+    const ValueId value = in(node, i).value;
+    of_sum = of_sum || is_of_sum(value);
+    rounded = rounded || size_of(builder_.type(value).dtype) == 2;
+  }
+  if (!of_sum) return {options_.storage, options_.storage};
+  return {DType::f32, rounded ? options_.storage : DType::f32};
 }
 
 Laid Lowering::stored_in(const NetNode& node, size_t i) {
@@ -294,7 +345,7 @@ ValueId Lowering::numbers_in(const NetNode& node, size_t i) {
 
 ValueId Lowering::scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels) {
   if (!has(node, i)) return builder_.constant(otherwise, {{channels}, DType::f32});
-  const ValueId value = plain_in(node, i);
+  const ValueId value = in_dtype(plain_in(node, i), DType::f32);
   user_check(builder_.type(value).elements() == channels, "its scales are {}, not of {} channels",
              to_string(builder_.type(value)), channels);
   return reshaped(builder_, value, {channels});

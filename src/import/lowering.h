@@ -1,5 +1,10 @@
 // Builds an imported net with the public builder, node by node: a rule for every op of the vocabulary,
 // by name (lower/). What a rule cannot do it says as a UserError; all of them are told at once.
+//
+// Activations are kept in the run's storage. With 16 bits, sums and means over axes are in f32, and so is
+// the pointwise arithmetic on them until it meets a 16-bit tensor: that one op is computed in f32 and
+// rounded once. What only sums read is computed in f32, too. So a norm that is written out has the
+// statistics of a fused one, and a square cannot overflow before its mean is taken.
 #pragma once
 
 #include <map>
@@ -92,6 +97,13 @@ class Lowering {
   Laid stored_in(const NetNode& node, size_t i);
   ValueId stored(ValueId value) { return in_dtype(value, options_.storage); }
   ValueId in_dtype(ValueId value, DType dtype);
+  // Of pointwise nodes and of sums: the dtype that the operands meet in, and that of the result.
+  struct Dtypes {
+    DType computed, kept;
+  };
+  Dtypes dtypes_of(const NetNode& node);
+  // Whether a value of a 16-bit net is in f32 because it was made of a sum.
+  bool is_of_sum(ValueId value);
   // In the net's order of axes.
   ValueId plain_in(const NetNode& node, size_t i) { return plain(builder_, in(node, i)); }
   // Whole numbers in i32, in the net's order; those that were computed are in a floating type.
@@ -113,6 +125,8 @@ class Lowering {
 
  private:
   void make_parameters();
+  bool keeps_16_bits() const { return size_of(options_.storage) == 2; }
+  bool only_summed(const NetNode& node) const;
 
   const Net& net_;
   const ModelOptions& options_;
@@ -123,6 +137,8 @@ class Lowering {
   std::unordered_map<std::string, std::string> applied_;  // by result of a fused node: of whose
   std::vector<std::string> faults_;
   std::unordered_set<std::string> broken_;
+  std::vector<bool> of_sum_;                   // by value, as far as was asked for
+  std::unordered_map<ValueId, ValueId> wide_;  // 16-bit values in f32: one copy for all readers
   bool joins_products_ = false;
 };
 

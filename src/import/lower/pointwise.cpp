@@ -11,8 +11,10 @@ using Rule = void (*)(Lowering&, const NetNode&);
 
 // Ops of ours of the same name, and what they are told.
 void unary(Lowering& l, const NetNode& node, std::string_view op, Attrs attrs = {}) {
-  const Laid x = l.stored_in(node, 0);
-  l.set(node, {l.b().op(op, {x.value}, std::move(attrs)), x.order});
+  const auto [computed, kept] = l.dtypes_of(node);
+  const Laid x = l.in(node, 0);
+  const ValueId y = l.b().op(op, {l.in_dtype(x.value, computed)}, std::move(attrs));
+  l.set(node, {l.in_dtype(y, kept), x.order});
 }
 
 void mapped(Lowering& l, const NetNode& node, std::string_view function, double a = 0,
@@ -87,8 +89,9 @@ ValueId one_minus(Builder& b, ValueId x) { return shifted(b, scaled(b, x, -1), 1
 
 void with_number(Lowering& l, const NetNode& node, bool number_first, double number) {
   Builder& b = l.b();
-  const Laid x = l.stored_in(node, number_first ? 1 : 0);
-  ValueId y = x.value;
+  const auto [computed, kept] = l.dtypes_of(node);
+  const Laid x = l.in(node, number_first ? 1 : 0);
+  ValueId y = l.in_dtype(x.value, computed);
   if (node.op == "add") {
     y = shifted(b, y, number);
   } else if (node.op == "sub") {
@@ -101,7 +104,7 @@ void with_number(Lowering& l, const NetNode& node, bool number_first, double num
     user_check(number != 0, "it divides by 0");
     y = scaled(b, y, 1 / number);
   }
-  l.set(node, {y, x.order});
+  l.set(node, {l.in_dtype(y, kept), x.order});
 }
 
 void arithmetic(Lowering& l, const NetNode& node) {
@@ -109,15 +112,14 @@ void arithmetic(Lowering& l, const NetNode& node) {
   const bool first = l.is_number(node, 0), second = l.is_number(node, 1);
   user_check(!first || !second, "both operands are numbers");
   if (first || second) return with_number(l, node, first, l.number(node, first ? 0 : 1));
-  const auto operand = [&](size_t i) {
+  const auto [computed, kept] = l.dtypes_of(node);
+  const auto operand = [&, type = computed](size_t i) {
     const Laid x = l.in(node, i);
-    return l.b().type(x.value).elements() == 1 && x.order.empty() ? x : l.stored_in(node, i);
+    return x.order.empty() ? x : Laid{l.in_dtype(x.value, type), x.order};
   };
   const Aligned both = align(l.b(), operand(0), operand(1));
-  const auto same = [&](ValueId v) {
-    return l.b().type(both.a).dtype == l.b().type(both.b).dtype ? v : l.stored(v);
-  };
-  l.set(node, {l.b().op(node.op, {same(both.a), same(both.b)}), both.order});
+  const ValueId y = l.b().op(node.op, {l.in_dtype(both.a, computed), l.in_dtype(both.b, computed)});
+  l.set(node, {l.in_dtype(y, kept), both.order});
 }
 
 // Ones and zeros in f32, without a gradient, from the sign of a difference in f32.
@@ -158,7 +160,7 @@ void compare(Lowering& l, const NetNode& node) {
 
 void cast(Lowering& l, const NetNode& node) {
   const Laid x = l.in(node, 0);
-  l.set(node, {l.stored(x.value), x.order});
+  l.set(node, {l.is_of_sum(x.value) ? x.value : l.stored(x.value), x.order});
 }
 
 void detach(Lowering& l, const NetNode& node) {

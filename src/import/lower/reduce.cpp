@@ -10,7 +10,8 @@ namespace {
 
 void reduce(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = l.stored_in(node, 0);
+  Laid x = l.in(node, 0);
+  x.value = l.in_dtype(x.value, l.dtypes_of(node).computed);
   const std::vector<int64_t>& axes = wholes_of(node, "axes", 0);
   const bool keep = node.attrs.has("keep") && whole_of(node, "keep") != 0;
   const auto reduced = [&](int axis) { return std::ranges::find(axes, axis) != axes.end(); };

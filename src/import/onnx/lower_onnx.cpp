@@ -1,6 +1,7 @@
 #include "import/onnx/lower_onnx.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/error.h"
@@ -8,6 +9,27 @@
 
 namespace thimble {
 namespace {
+
+// Ops by which a tensor's dtype is chosen before they are built, by our names.
+constexpr auto kLookedFor = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"BatchNormalization", "batch_norm"},
+     {"GroupNormalization", "group_norm"},
+     {"InstanceNormalization", "group_norm"},
+     {"LayerNormalization", "layer_norm"},
+     {"RMSNormalization", "rms_norm"},
+     {"ReduceMean", "mean"},
+     {"ReduceSum", "sum"}});
+
+// What a node is to those that look ahead; nothing is built of it.
+NetNode sketch_of(const OnnxNode& node) {
+  NetNode sketch;
+  for (const auto& [theirs, ours] : kLookedFor) {
+    if (node.op == theirs) sketch.op = ours;
+  }
+  for (const std::string& name : node.in) sketch.in.push_back({name, {}});
+  sketch.out = node.out;
+  return sketch;
+}
 
 // A float tensor of the file by itself is a parameter; running statistics are buffers.
 Net ends_of(const OnnxModel& onnx) {
@@ -19,7 +41,9 @@ Net ends_of(const OnnxModel& onnx) {
                "export with {}",
                kHowToExport);
   };
+  for (const OnnxEnd& output : onnx.outputs) net.outputs.push_back({output.name, output.name});
   for (const OnnxNode& node : onnx.nodes) {
+    net.nodes.push_back(sketch_of(node));
     check_folded(node.norm_folded);
     for (const std::string& name : node.in) read.insert(name);
     if (node.op != "BatchNormalization") continue;

@@ -28,8 +28,6 @@ bool reads_filter(const NetNode& node, const std::string& name) {
          node.in[1].value == name;
 }
 
-bool sums(const NetNode& node) { return node.op == "sum" || node.op == "mean"; }
-
 // Scales and shifts of norms stay in f32 whatever the rest is kept in.
 bool reads_scale(const NetNode& node, const std::string& name) {
   constexpr std::array<std::string_view, 4> kNorms = {"batch_norm", "layer_norm", "rms_norm",
@@ -178,6 +176,7 @@ void Lowering::add_constant(const std::string& name, TensorType type, std::vecto
   values_[name] = {builder_.statistic(name, type), plain_order(type.shape.rank())};
   model_.foreign->tensors.push_back({.own = name, .theirs = name, .constant = true});
   model_.first_numbers[name] = std::move(numbers);
+  fixed_.insert(name);
 }
 
 TensorType Lowering::type_of(const std::string& name) const {
@@ -209,7 +208,7 @@ void Lowering::make_parameters() {
     const DType dtype = scale || options_.master ? DType::f32 : options_.storage;
     const TensorType type = {Shape(std::span<const int64_t>(dims)), dtype};
     ValueId value = parameter.trained ? builder_.weight(parameter.name, type, {})
-                                      : builder_.statistic(parameter.name, type);
+                                            : builder_.statistic(parameter.name, type);
     if (parameter.trained && !net_.groups.empty()) {
       const NetGroup& group = net_.groups[parameter.group];
       model_.weight_settings[parameter.name] = {group.rate, group.decay};
@@ -227,6 +226,7 @@ void Lowering::make_parameters() {
     values_[constant.name] = {builder_.statistic(constant.name, {constant.shape, constant.dtype}),
                               plain_order(constant.shape.rank())};
     note(constant.name, {}, {}, true);
+    fixed_.insert(constant.name);
   }
   model_.foreign = std::move(names);
   model_.first_values = net_.weights;
@@ -277,59 +277,6 @@ Laid Lowering::in(const NetNode& node, size_t i) {
   const auto found = values_.find(node.in[i].value);
   user_check(found != values_.end(), "it reads '{}', which is not there", node.in[i].value);
   return found->second;
-}
-
-ValueId Lowering::in_dtype(ValueId value, DType dtype) {
-  const DType from = builder_.type(value).dtype;
-  if (from == dtype) return value;
-  const auto cast = [&] {
-    return builder_.op("cast", {value}, {{"dtype", std::string(name_of(dtype))}});
-  };
-  if (size_of(from) != 2 || dtype != DType::f32) return cast();
-  const auto known = wide_.find(value);
-  return known != wide_.end() ? known->second : wide_[value] = cast();
-}
-
-// Values are made in order, so each is told of its inputs once.
-bool Lowering::is_of_sum(ValueId value) {
-  const Graph& graph = builder_.graph();
-  if (!keeps_16_bits()) return false;
-  for (size_t v = of_sum_.size(); v <= value.at(); ++v) {
-    const Value& made = graph.values[v];
-    bool of_sum = false;
-    if (made.type.dtype == DType::f32 && made.producer.valid()) {
-      const Node& node = graph[made.producer];
-      const auto carries = [&](ValueId input) {
-        return size_of(graph[input].type.dtype) == 2 || of_sum_[input.at()];
-      };
-      of_sum = node.op->name == "reduce" ||
-               (!node.op->casts && std::ranges::any_of(node.inputs, carries));
-    }
-    of_sum_.push_back(of_sum);
-  }
-  return of_sum_[value.at()];
-}
-
-bool Lowering::only_summed(const NetNode& node) const {
-  const auto readers = readers_.find(node.out[0]);
-  if (node.out.size() != 1 || readers == readers_.end()) return false;
-  return std::ranges::all_of(
-      readers->second, [&](size_t n) { return n < net_.nodes.size() && sums(net_.nodes[n]); });
-}
-
-Lowering::Dtypes Lowering::dtypes_of(const NetNode& node) {
-  if (node.attrs.has("whole")) return {DType::f32, DType::f32};
-  if (!keeps_16_bits()) return {options_.storage, options_.storage};
-  if (sums(node) || only_summed(node)) return {DType::f32, DType::f32};
-  bool of_sum = false, rounded = false;
-  for (size_t i = 0; i < node.in.size(); ++i) {
-    if (!has(node, i) || is_number(node, i)) continue;
-    const ValueId value = in(node, i).value;
-    of_sum = of_sum || is_of_sum(value);
-    rounded = rounded || size_of(builder_.type(value).dtype) == 2;
-  }
-  if (!of_sum) return {options_.storage, options_.storage};
-  return {DType::f32, rounded ? options_.storage : DType::f32};
 }
 
 Laid Lowering::stored_in(const NetNode& node, size_t i) {

@@ -4,10 +4,12 @@
 // Activations are kept in the run's storage. With 16 bits, sums and means over axes are in f32, and so is
 // the pointwise arithmetic on them until it meets a 16-bit tensor: that one op is computed in f32 and
 // rounded once. What only sums read is computed in f32, too. So a norm that is written out has the
-// statistics of a fused one, and a square cannot overflow before its mean is taken.
+// statistics of a fused one, and a square cannot overflow before its mean is taken. A constant beyond
+// what 16 bits hold becomes the largest number that they do: a mask of -3.4e38 stays finite.
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,7 +105,7 @@ class Lowering {
   };
   Dtypes dtypes_of(const NetNode& node);
   // Whether a value of a 16-bit net is in f32 because it was made of a sum.
-  bool is_of_sum(ValueId value);
+  bool is_of_sum(ValueId value) { return keeps_16_bits() && kind_of(value) == Kind::of_sum; }
   // In the net's order of axes.
   ValueId plain_in(const NetNode& node, size_t i) { return plain(builder_, in(node, i)); }
   // Whole numbers in i32, in the net's order; those that were computed are in a floating type.
@@ -127,6 +129,8 @@ class Lowering {
   void make_parameters();
   bool keeps_16_bits() const { return size_of(options_.storage) == 2; }
   bool only_summed(const NetNode& node) const;
+  enum class Kind : uint8_t { other, of_constants, of_sum };
+  Kind kind_of(ValueId value);
 
   const Net& net_;
   const ModelOptions& options_;
@@ -137,8 +141,10 @@ class Lowering {
   std::unordered_map<std::string, std::string> applied_;  // by result of a fused node: of whose
   std::vector<std::string> faults_;
   std::unordered_set<std::string> broken_;
-  std::vector<bool> of_sum_;                   // by value, as far as was asked for
-  std::unordered_map<ValueId, ValueId> wide_;  // 16-bit values in f32: one copy for all readers
+  // With storage of 16 bits:
+  std::set<std::string, std::less<>> fixed_;  // constants of the file
+  std::vector<Kind> kinds_;                   // by value, as far as was asked for
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;  // one copy for all readers
   bool joins_products_ = false;
 };
 
@@ -149,6 +155,8 @@ int64_t limit_of(const Net& net, std::string_view input);
 int64_t whole_of(const NetNode& node, std::string_view name);
 double real_of(const NetNode& node, std::string_view name, double otherwise);
 const std::vector<int64_t>& wholes_of(const NetNode& node, std::string_view name, size_t count);
+// The largest finite number of 16 bits; of more, no number is beyond.
+double largest_of(DType dtype);
 // An axis of a shape.
 int axis_in(const NetNode& node, std::string_view name, int rank);
 

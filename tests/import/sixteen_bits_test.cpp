@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "import/lowering.h"
 #include "imported_runs.h"
@@ -130,6 +131,32 @@ TEST(WrittenOutNorm, IsWhatItWasInF32) {
                                                   "mul",   "reshape", "reshape", "mul", "reduce",
                                                   "scale", "reshape", "mul"};
   EXPECT_EQ(ops, expected);
+}
+
+// -3.4e38 is beyond both types, and 0 times infinity is no number.
+TEST_P(WrittenOutNorm, AMaskOfTheLargestNumberStaysFinite) {
+  const Extents whole = {{1, true}, {kColumns, false}};
+  Net net;
+  net.name = "mask";
+  net.inputs = {{.name = "x", .dtype = DType::f32, .shape = whole}};
+  net.constants = {{.name = "mask", .shape = {1, kColumns}}};
+  net.nodes = {node("relu", {{"x"}}, "h", whole), node("mul", {{"mask"}, {"h"}}, "masked", whole),
+               node("mul", {{"h"}, {"", -3e38}}, "numbered", whole),
+               node("add", {{"masked"}, {"numbered"}}, "y", whole),
+               node("mean", {{"y"}}, "loss", {}, {{"axes", std::vector<int64_t>{0, 1}}})};
+  net.loss = "loss";
+  net.outputs = {{"masked", "masked"}, {"numbered", "numbered"}};
+  const Model model = built(net, GetParam());
+  Interpreter run(model.graph);
+  fill_tensor(run[model.graph.find("x")], {.kind = Fill::Kind::ones}, 3);
+  for (int64_t c = 0; c < kColumns; ++c) {
+    run[model.graph.find("mask")].set(c, std::numeric_limits<float>::lowest());
+  }
+  run.run();
+  for (const Output& output : model.outputs) {
+    EXPECT_TRUE(std::isfinite(run[output.value].get(0))) << output.name;
+    EXPECT_LT(run[output.value].get(0), -6e4) << output.name;
+  }
 }
 
 // A sum of more ones than 16 bits can count.

@@ -1,5 +1,7 @@
 // Ops that work element by element.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "import/lowering.h"
@@ -92,6 +94,10 @@ void with_number(Lowering& l, const NetNode& node, bool number_first, double num
   const auto [computed, kept] = l.dtypes_of(node);
   const Laid x = l.in(node, number_first ? 1 : 0);
   ValueId y = l.in_dtype(x.value, computed);
+  constexpr double kInfinite = 1e38;  // numbers beyond stand for what is: they stay finite here
+  if (std::abs(number) > kInfinite && node.op != "div") {
+    number = std::clamp(number, -largest_of(kept), largest_of(kept));
+  }
   if (node.op == "add") {
     y = shifted(b, y, number);
   } else if (node.op == "sub") {

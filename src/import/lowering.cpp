@@ -207,13 +207,13 @@ void Lowering::make_parameters() {
     const bool scale = any(reads_scale);
     const DType dtype = scale || options_.master ? DType::f32 : options_.storage;
     const TensorType type = {Shape(std::span<const int64_t>(dims)), dtype};
-    ValueId value = parameter.trained ? builder_.weight(parameter.name, type, {})
+    const ValueId value = parameter.trained ? builder_.weight(parameter.name, type, {})
                                             : builder_.statistic(parameter.name, type);
     if (parameter.trained && !net_.groups.empty()) {
       const NetGroup& group = net_.groups[parameter.group];
       model_.weight_settings[parameter.name] = {group.rate, group.decay};
     }
-    if (!scale && !nodes.empty()) value = stored(value);
+    if (!scale && type.dtype != options_.storage) late_.insert(parameter.name);
     values_[parameter.name] = {value, order};
     note(parameter.name, order, parameter.also);
   }
@@ -276,7 +276,9 @@ Laid Lowering::in(const NetNode& node, size_t i) {
   user_check(has(node, i) && !node.in[i].number, "it has no input {}", i + 1);
   const auto found = values_.find(node.in[i].value);
   user_check(found != values_.end(), "it reads '{}', which is not there", node.in[i].value);
-  return found->second;
+  Laid& read = found->second;
+  if (late_.erase(found->first) > 0) read.value = stored(read.value);
+  return read;
 }
 
 Laid Lowering::stored_in(const NetNode& node, size_t i) {

@@ -77,6 +77,7 @@ class Lowering {
   void alias(const std::string& name, const std::string& of) {
     user_check(knows(of), "it reads '{}', which is not there", of);
     values_[name] = Laid(values_.at(of));
+    if (late_.contains(of)) late_.insert(name);
   }
 
   // For rules.
@@ -142,6 +143,7 @@ class Lowering {
   std::vector<std::string> faults_;
   std::unordered_set<std::string> broken_;
   // With storage of 16 bits:
+  std::set<std::string, std::less<>> late_;   // weights in f32, cast where they are first read
   std::set<std::string, std::less<>> fixed_;  // constants of the file
   std::vector<Kind> kinds_;                   // by value, as far as was asked for
   std::map<std::pair<ValueId, DType>, ValueId> casts_;  // one copy for all readers

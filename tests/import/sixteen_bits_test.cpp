@@ -159,6 +159,29 @@ TEST_P(WrittenOutNorm, AMaskOfTheLargestNumberStaysFinite) {
   }
 }
 
+// Weights that are kept in f32 are cast where they are read, so that no two layers' lie there at once.
+TEST(Weights, AreCastWhereTheyAreRead) {
+  Net net;
+  net.name = "layers";
+  const Extents whole = {{1, true}, {8, false}};
+  net.inputs = {{.name = "x", .dtype = DType::f32, .shape = whole}};
+  net.parameters = {{.name = "a", .shape = {8, 8}}, {.name = "b", .shape = {8, 8}}};
+  net.nodes = {node("linear", {{"x"}, {"a"}}, "y", whole),
+               node("linear", {{"y"}, {"b"}}, "z", whole),
+               node("linear", {{"z"}, {"a"}}, "w", whole),
+               node("mean", {{"w"}}, "loss", {}, {{"axes", std::vector<int64_t>{0, 1}}})};
+  net.loss = "loss";
+  const Model model =
+      Lowering(net, {.name = "layers", .batch = kRows, .storage = DType::bf16, .master = true})
+          .build();
+  std::vector<std::string_view> ops;
+  for (const Node& made : model.graph.nodes) ops.push_back(made.op->name);
+  ops.resize(7);
+  const std::vector<std::string_view> expected = {
+      "cast", "cast", "matmul", "cast", "matmul", "matmul", "cast"};  // x a, b; to be summed
+  EXPECT_EQ(ops, expected);
+}
+
 // A sum of more ones than 16 bits can count.
 TEST(Sums, CountBeyondSixteenBits) {
   Net net;

@@ -18,7 +18,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch fuzz test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
@@ -32,6 +32,7 @@ help:
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
 	@echo "make fuzz       Clang's libFuzzer on readers of network files, SECONDS=60 each (installs clang)"
+	@echo "make fuzz-gradients  random graphs against differences, for SECONDS=60 (SEED=N COUNT=1: that one again)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
 	@echo "make sanitize-cuda  the GPU's kernels under compute-sanitizer: memcheck, racecheck, initcheck"
 	@echo "make bench-gpu  memory and time against PyTorch on one GPU (MARKDOWN=FILE: the table, too)"
@@ -143,6 +144,13 @@ SECONDS ?= 60
 fuzz: build
 	@tools/setup clang-16 libclang-rt-16-dev
 	@tests/fuzz/run $(BUILD) build/fuzz $(SECONDS)
+
+# Random graphs, other ones than those of `make test`. A failing one is printed with its seed.
+SEED ?= 1000000
+
+fuzz-gradients: configure
+	@cmake --build $(BUILD) --target fuzz_gradients -j $(JOBS)
+	@nice $(BUILD)/tests/fuzz_gradients $(SEED) $(SECONDS) $(COUNT)
 
 test-asan:
 	@$(MAKE) --no-print-directory test PRESET=asan

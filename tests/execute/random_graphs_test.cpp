@@ -11,6 +11,7 @@
 #include "plan/search/spare_room.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
+#include "support/planned_run.h"
 #include "support/random_steps.h"
 
 namespace thimble {
@@ -22,38 +23,18 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 // Two training steps of the plan, bit for bit against the interpreter. Also what it measures.
 void expect_same_bits(const Graph& graph, ValueId rng, const Plan& plan, Backend& backend) {
-  const auto arena = backend.allocate(plan.arena);
-  // What is not written is not zero either.
-  std::memset(arena->base(), 0xA7, static_cast<size_t>(plan.arena.count));
-  Program program(graph, plan, backend, *arena);
-  Interpreter oracle(graph, &backend, 42);
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    const Value& value = graph.values[v];
-    if (value.producer.valid() || !is_persistent(value.role)) continue;
-    const Tensor& start = oracle[make_id<ValueId>(v)];
-    std::memcpy(program.bytes_of(make_id<ValueId>(v)).data(), start.bytes().data(),
-                start.bytes().size());
-  }
-  for (uint64_t step = 0; step < 2; ++step) {
-    fill_inputs(graph, rng, step + 1, [&](ValueId v, const Tensor& tensor) {
-      oracle[v] = tensor;
-      std::memcpy(program.bytes_of(v).data(), tensor.bytes().data(), tensor.bytes().size());
+  const Interpreter start(graph, nullptr, 42);
+  const auto contents = [&](ValueId value, int step, int) {
+    Tensor content = start[value];
+    fill_inputs(graph, rng, static_cast<uint64_t>(step) + 1, [&](ValueId v, const Tensor& tensor) {
+      if (v == value) content = tensor;
     });
-    program.run();
-    oracle.run();
-    for (const ValueId result : graph.results) {
-      ASSERT_TRUE(same(program.bytes_of(result), oracle[result].bytes()))
-          << graph[result].name << " at step " << step;
-    }
-    oracle.commit();
-    for (size_t v = 0; v < graph.values.size(); ++v) {
-      const Value& value = graph.values[v];
-      if (value.producer.valid() || !is_persistent(value.role)) continue;
-      ASSERT_TRUE(same(program.bytes_of(make_id<ValueId>(v)), oracle[make_id<ValueId>(v)].bytes()))
-          << value.name << " after step " << step;
-    }
-  }
-  EXPECT_EQ(program.touched(), plan.arena);
+    return content;
+  };
+  ASSERT_EQ(find_other_bits(graph, plan, backend, contents), std::nullopt);
+  const auto arena = backend.allocate(plan.arena);
+  Program program(graph, plan, backend, *arena);
+  program.run();
   const Measurement measured = measure(program);
   EXPECT_EQ(measured.peak_live, plan.peak_live);
   EXPECT_EQ(measured.by_role, plan.peak_by_role);

@@ -105,6 +105,24 @@ void run_kernel(Backend* backend, const Signature& signature, KernelArgs args) {
   internal_check(workspace.guards_intact(), "a kernel wrote outside of its workspace");
 }
 
+void run_node(const Graph& graph, NodeId id, std::vector<Tensor>& values, Backend* backend) {
+  const Node& node = graph[id];
+  const Signature signature = signature_of(graph, id);
+  std::vector<TensorRef> inputs, outputs;
+  for (const ValueId input : node.inputs) inputs.push_back(values[input.at()].ref());
+  for (const ValueId output : node.outputs) outputs.push_back(values[output.at()].ref());
+  KernelArgs args;
+  args.attrs = &node.attrs;
+  args.inputs = inputs;
+  args.outputs = outputs;
+  args.accumulate = signature.accumulate;
+  run_kernel(backend, signature, args);
+  for (const ValueId output : node.outputs) {
+    internal_check(values[output.at()].guards_intact(),
+                   fmt::format("[{}] wrote outside of '{}'", node.op->name, graph[output].name));
+  }
+}
+
 Interpreter::Interpreter(const Graph& graph, Backend* backend, uint64_t seed)
     : graph_(graph), backend_(backend), previous_(previous_versions(graph)) {
   for (const Value& value : graph.values) {
@@ -113,26 +131,12 @@ Interpreter::Interpreter(const Graph& graph, Backend* backend, uint64_t seed)
   }
 }
 
-void Interpreter::run_node(NodeId id) {
-  const Node& node = graph_[id];
-  const Signature signature = signature_of(graph_, id);
-  std::vector<TensorRef> inputs, outputs;
-  for (const ValueId input : node.inputs) inputs.push_back(values_[input.at()].ref());
-  for (const ValueId output : node.outputs) {
+void Interpreter::run_versioned(NodeId id) {
+  for (const ValueId output : graph_[id].outputs) {
     const ValueId before = previous_[output.at()];
     if (before.valid()) values_[output.at()] = Tensor(values_[before.at()]);
-    outputs.push_back(values_[output.at()].ref());
   }
-  KernelArgs args;
-  args.attrs = &node.attrs;
-  args.inputs = inputs;
-  args.outputs = outputs;
-  args.accumulate = signature.accumulate;
-  run_kernel(backend_, signature, args);
-  for (const ValueId output : node.outputs) {
-    internal_check(values_[output.at()].guards_intact(),
-                   fmt::format("[{}] wrote outside of '{}'", node.op->name, graph_[output].name));
-  }
+  run_node(graph_, id, values_, backend_);
 }
 
 void Interpreter::run_phase(Phase phase) {
@@ -143,7 +147,7 @@ void Interpreter::run_phase(Phase phase) {
     });
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    if (graph_.nodes[n].phase == phase) run_node(make_id<NodeId>(n));
+    if (graph_.nodes[n].phase == phase) run_versioned(make_id<NodeId>(n));
   }
 }
 

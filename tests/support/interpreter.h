@@ -16,6 +16,11 @@ class Backend;
 // Views are always copied.
 void run_kernel(Backend* backend, const Signature& signature, KernelArgs args);
 
+// Runs a node on `values`, by value index: those it adds into hold what is added to. Throws
+// InternalError when its kernel wrote outside of its outputs.
+void run_node(const Graph& graph, NodeId node, std::vector<Tensor>& values,
+              Backend* backend = nullptr);
+
 class Interpreter {
  public:
   // Values without a producer start as their Init says; inputs start as zeros. `graph` and
@@ -26,6 +31,8 @@ class Interpreter {
   const Tensor& operator[](ValueId value) const { return values_[value.at()]; }
   // By value index.
   const std::vector<Tensor>& values() const { return values_; }
+  // The same, when nothing more is run.
+  std::vector<Tensor> take_values() { return std::move(values_); }
 
   // A whole step of one microbatch.
   void run();
@@ -35,7 +42,7 @@ class Interpreter {
   void commit();
 
  private:
-  void run_node(NodeId node);
+  void run_versioned(NodeId node);
   // The newest version of each value that is `made_here` takes the place of the oldest that is
   // not: what sharing their bytes would do.
   void carry(bool (*made_here)(const Graph& graph, ValueId value));

@@ -156,13 +156,13 @@ class Differentiator final : public GradientBuilder {
 
   Graph& graph_;
   Builder builder_;
-  std::vector<bool> needed_;                 // by forward value
-  std::vector<bool> wanted_;                 // by forward value: its gradient is the caller's
-  std::vector<ValueId> gradient_of_;         // by forward value; the sum so far
+  std::vector<bool> needed_;          // by forward value
+  std::vector<bool> wanted_;          // by forward value: its gradient is the caller's
+  std::vector<ValueId> gradient_of_;  // by forward value; the sum so far
   // By gradient: how many hold it, as the sum of a forward value or as a contribution on its way to
   // one. Bytes are overwritten only when nobody does.
   std::unordered_map<ValueId, int> claims_;
-  Node forward_;                             // the node being differentiated
+  Node forward_;                                    // the node being differentiated
   std::vector<std::pair<ValueId, ValueId>> given_;  // its contributions: value, gradient
 };
 

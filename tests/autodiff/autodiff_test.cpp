@@ -88,8 +88,7 @@ TEST(Autodiff, GradientGivenTwiceIsNotAddedIntoBeforeBothHaveIt) {
     const ValueId a = build.op("sigmoid", {x});
     const ValueId b = build.op("tanh", {y});
     const ValueId sum = swapped ? build.op("add", {b, a}) : build.op("add", {a, b});
-    const ValueId joined =
-        build.op("concat", {a, build.op("tanh", {sum})}, {{"axis", int64_t{1}}});
+    const ValueId joined = build.op("concat", {a, build.op("tanh", {sum})}, {{"axis", int64_t{1}}});
     check_gradients(graph, build.op("mul", {joined, joined}), {x, y});
   }
 }

@@ -1,7 +1,8 @@
 // map(x) -> y = f(x), element by element; attrs of (which function: map_functions.h), a and b, the
-// numbers that some of them want. The gradient reads x, but where f only shifts.
+// numbers that some of them want. The gradient reads x, but where f only shifts or is flat.
 #include "ops/pointwise/gate.h"
 #include "ops/pointwise/map_functions.h"
+#include "ops/pointwise/zeros_like.h"
 
 namespace thimble {
 namespace {
@@ -12,6 +13,10 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
 }
 
 void gradient(GradientBuilder& g) {
+  if (is_step(g.attrs())) {
+    if (g.wants(0)) g.give(0, zeros_like(g.build(), g.input(0)));
+    return;
+  }
   if (g.attrs().text("of", "") != "shift") return give_argument_gradient(g, "map_backward");
   if (g.upstream().valid() && g.wants(0)) g.give(0, g.upstream());
 }
@@ -29,7 +34,9 @@ std::vector<Sample> map_samples(bool backward) {
     const Fill fill = {Fill::Kind::uniform, 0.3, 0.9};
     const Attrs attrs = {{"of", std::string(name)}, {"a", 0.25}, {"b", 2.0}};
     const TensorType x = {{3, 37}};
-    result.push_back({.inputs = {x}, .attrs = attrs, .fills = {fill}, .differentiate = {0}});
+    result.push_back({.inputs = {x}, .attrs = attrs, .fills = {fill}});
+    // A gradient of zeros reads nothing of what arrives: tests/ops/steps_test.cpp.
+    if (!is_step(attrs)) result.back().differentiate = {0};
     if (backward) result.back().inputs.push_back(x), result.back().differentiate = {};
   });
   Sample below = result.front();

@@ -282,6 +282,43 @@ struct Shift : OneSetting {
     return 1;
   }
 };
+// Steps are flat: `map` gives them a gradient of zeros, and their slope is asked for by nobody.
+struct Step : Plain {
+  using Plain::Plain;
+  template <class Real>
+  constexpr Real slope(Real) const {
+    return 0;
+  }
+};
+struct Ceil : Step {
+  using Step::Step;
+  template <class Real>
+  constexpr Real value(Real x) const {
+    return std::ceil(x);
+  }
+};
+struct Floor : Step {
+  using Step::Step;
+  template <class Real>
+  constexpr Real value(Real x) const {
+    return std::floor(x);
+  }
+};
+// To the nearest whole number, of two that are equally near to the even one.
+struct Round : Step {
+  using Step::Step;
+  template <class Real>
+  constexpr Real value(Real x) const {
+    return std::rint(x);
+  }
+};
+struct Trunc : Step {
+  using Step::Step;
+  template <class Real>
+  constexpr Real value(Real x) const {
+    return std::trunc(x);
+  }
+};
 // Not below a, not above b; keeps NaN.
 struct Clip {
   float a, b;
@@ -304,12 +341,14 @@ struct Clip {
 template <class Body>
 void for_each_map(const MapSettings& s, const Body& body) {
   body("abs", maps::Abs(s));
+  body("ceil", maps::Ceil(s));
   body("clip", maps::Clip(s));
   body("cos", maps::Cos(s));
   body("elu", maps::Elu(s));
   body("erf", maps::Erf(s));
   body("exp", maps::Exp(s));
   body("expm1", maps::Expm1(s));
+  body("floor", maps::Floor(s));
   body("hard_sigmoid", maps::HardSigmoid(s));
   body("hard_swish", maps::HardSwish(s));
   body("log", maps::Log(s));
@@ -319,6 +358,7 @@ void for_each_map(const MapSettings& s, const Body& body) {
   body("mish", maps::Mish(s));
   body("pow", maps::Power(s));
   body("reciprocal", maps::Reciprocal(s));
+  body("round", maps::Round(s));
   body("rsqrt", maps::Rsqrt(s));
   body("shift", maps::Shift(s));
   body("sin", maps::Sin(s));
@@ -326,6 +366,13 @@ void for_each_map(const MapSettings& s, const Body& body) {
   body("softplus", maps::Softplus(s));
   body("sqrt", maps::Sqrt(s));
   body("square", maps::Square(s));
+  body("trunc", maps::Trunc(s));
+}
+
+// Whether the function that the attribute `of` names is flat wherever it has a slope.
+inline bool is_step(const Attrs& attrs) {
+  const std::string_view name = attrs.text("of", "");
+  return name == "ceil" || name == "floor" || name == "round" || name == "trunc";
 }
 
 // Calls body(function) with the one that the attribute `of` names, with attributes a and b. False:

@@ -25,4 +25,12 @@ void BoundVariant::set_own_constants(uint64_t seed) {
   if (own_ != nullptr) initialize(*program_, seed, is_own_);
 }
 
+void BoundVariant::feed_rng(uint64_t seed, int64_t step, int64_t microbatch) {
+  if (!model().rng.valid()) return;
+  const std::span<int64_t> rng = program_->view<int64_t>(model().rng);
+  rng[0] = static_cast<int64_t>(seed);
+  rng[1] = step;
+  rng[2] = microbatch;
+}
+
 }  // namespace thimble

@@ -115,11 +115,7 @@ void TrainingStep::feed_rows(MicrobatchId which, Part& part) {
   // A microbatch may overwrite what it has read: inputs that every one reads are set again for each.
   const ValueId loss_scale = part.variant().scalars.loss_scale;
   if (loss_scale.valid()) part.program().view<float>(loss_scale)[0] = loss_scale_;
-  if (!part.model().rng.valid()) return;
-  const std::span<int64_t> rng = part.program().view<int64_t>(part.model().rng);
-  rng[0] = static_cast<int64_t>(seed_);
-  rng[1] = which.step;
-  rng[2] = which.number;
+  part.feed_rng(seed_, which.step, which.number);
 }
 
 void TrainingStep::feed(MicrobatchId which, double rate) {

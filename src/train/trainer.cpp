@@ -314,6 +314,7 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
     }
     // Training reuses the bytes of whatever only evaluation keeps (an LSTM's first state).
     evaluator.set_own_constants(recipe().seed);
+    evaluator.feed_rng(recipe().seed, 0, turn);  // the same numbers in every test
     const TestRows filled = source.fill_test(evaluator.program(), evaluator.model(), first);
     if (filled.rows == 0) break;
     evaluator.program().run();

@@ -1,5 +1,6 @@
 // embed_backward(tokens i32 [...], dy [...,C]) -> dtable [V,C]; attrs rows (V), pad, scale as of
 // embed. A row of the table gets the sum over its tokens, in their order, rounded once.
+#include "graph/builder.h"
 #include "ops/embed/row_lookup.h"
 #include "ops/reference.h"
 #include "ops/samples.h"
@@ -16,6 +17,14 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   check_type("embed_backward", "gradient", inputs[1],
              looked_up("embed_backward", inputs[0], width, inputs[1].dtype));
   return {{{rows, width}, inputs[1].dtype}};
+}
+
+// Sums of rows are a layer of imported nets, too.
+void gradient(GradientBuilder& g) {
+  Attrs attrs;
+  if (g.attrs().has("pad")) attrs.set("pad", g.attrs().integer("pad"));
+  if (g.attrs().has("scale")) attrs.set("scale", g.attrs().real("scale"));
+  if (g.wants(1)) g.give(1, g.build().op("embed", {g.upstream(), g.input(0)}, attrs));
 }
 
 // One row of sums.
@@ -52,7 +61,8 @@ std::vector<Sample> samples() {
     const Shape tokens(dy.dims().first(static_cast<size_t>(dy.rank()) - 1));
     result.push_back({.inputs = {{tokens, DType::i32}, {dy}},
                       .attrs = std::move(attrs),
-                      .fills = {{Fill::Kind::labels, lowest, static_cast<double>(rows)}}});
+                      .fills = {{Fill::Kind::labels, lowest, static_cast<double>(rows)}},
+                      .differentiate = {1}});
   };
   add(11, {3, 5, 7}, {});
   add(5, {2, 9, 32}, {{"pad", int64_t{1}}, {"scale", 5.65685}});
@@ -67,6 +77,7 @@ extern const OpDef op_embed_backward{
     .name = "embed_backward",
     .summary = "gradient of embed and of take_rows",
     .infer = infer,
+    .gradient = gradient,
     .reference = reference,
     .reference_workspace = reference_workspace,
     .samples = samples,

@@ -100,8 +100,13 @@ int64_t limit_of(const Net& net, std::string_view input) {
     const bool moves = std::ranges::find(kMoves, node.op) != kMoves.end();
     if (moves && moved(node.in[0].value)) same.push_back(node.out[0]);
     if (node.in.size() < 2 || !moved(node.in[1].value)) continue;
+    const int last = node.shapes.empty() ? 0 : static_cast<int>(node.shapes[0].size()) - 1;
     const int64_t own = node.op == "embedding"       ? extent(node.in[0].value, 0)
                         : node.op == "cross_entropy" ? extent(node.in[0].value, 1)
+                        : node.op == "take_along"    ? extent(node.in[0].value, last)
+                        : node.op == "add_rows"      ? extent(node.out[0], 0)
+                        : node.op == "add_along"     ? extent(node.out[0], last)
+                        : node.op == "put_along"     ? extent(node.out[0], last)
                                                      : 0;
     if (own > 0) limit = limit == 0 ? own : std::min(limit, own);
   }

@@ -194,6 +194,16 @@ void drop_mask(Lowering& l, const NetNode& node) {
                              {{"p", p}, {"stream", l.b().next_random_stream()}}));
 }
 
+// Drawn anew in every step, and in tests, too.
+void random(Lowering& l, const NetNode& node) {
+  const DType dtype = node.attrs.has("whole") ? DType::f32 : l.options().storage;
+  l.set_plain(node, l.b().op("random", {l.rng()},
+                             {{"shape", dims_of(l.stated(node))},
+                              {"kind", std::string(node.attrs.text("kind", ""))},
+                              {"dtype", std::string(name_of(dtype))},
+                              {"stream", l.b().next_random_stream()}}));
+}
+
 constexpr auto kRules = std::to_array<LoweringRule>({
     {"relu", same_name},
     {"sigmoid", same_name},
@@ -205,10 +215,12 @@ constexpr auto kRules = std::to_array<LoweringRule>({
        unary(l, node, "leaky_relu", {{"slope", real_of(node, "slope", 0.01)}});
      }},
     {"abs", same_map},
+    {"ceil", same_map},
     {"cos", same_map},
     {"erf", same_map},
     {"exp", same_map},
     {"expm1", same_map},
+    {"floor", same_map},
     {"hard_sigmoid", same_map},
     {"hard_swish", same_map},
     {"log", same_map},
@@ -217,10 +229,12 @@ constexpr auto kRules = std::to_array<LoweringRule>({
     {"log_sigmoid", same_map},
     {"mish", same_map},
     {"reciprocal", same_map},
+    {"round", same_map},
     {"rsqrt", same_map},
     {"sin", same_map},
     {"sqrt", same_map},
     {"square", same_map},
+    {"trunc", same_map},
     {"clip", clip},
     {"pow", power},
     {"neg",
@@ -256,6 +270,7 @@ constexpr auto kRules = std::to_array<LoweringRule>({
     {"detach", detach},
     {"dropout", dropout},
     {"drop_mask", drop_mask},
+    {"random", random},
 });
 
 }  // namespace

@@ -52,11 +52,19 @@ void softmax(Lowering& l, const NetNode& node) {
   l.set(node, {l.b().op("softmax", {x.value}, attrs), x.order});
 }
 
+void cumprod(Lowering& l, const NetNode& node) {
+  const Laid given = l.stored_in(node, 0);
+  const Laid x =
+      axis_last(l.b(), given, axis_in(node, "axis", static_cast<int>(given.order.size())));
+  l.set(node, {l.b().op("cumprod", {x.value}), x.order});
+}
+
 constexpr auto kRules = std::to_array<LoweringRule>({{"sum", reduce},
                                                      {"mean", reduce},
                                                      {"max", reduce},
                                                      {"softmax", softmax},
-                                                     {"log_softmax", softmax}});
+                                                     {"log_softmax", softmax},
+                                                     {"cumprod", cumprod}});
 
 }  // namespace
 

@@ -58,21 +58,48 @@ std::optional<ValueId> packed_of(Builder& b, const std::vector<ValueId>& qkv) {
   return reshaped(b, whole, {shape[0], shape[1], at});
 }
 
+// With zeros behind the numbers of each head, which change neither scores nor results.
+Laid widened(Builder& b, const Laid& x, int64_t width) {
+  const int axis = place_of(x.order, 3);
+  if (b.shape(x.value)[axis] == width) return x;
+  return {b.op("slice_backward", {x.value},
+               {{"axis", int64_t{axis}}, {"begin", int64_t{0}}, {"extent", width}}),
+          x.order};
+}
+
+// Keys or values [N,groups,T,D] for every head that reads them: [N,heads,T,D].
+ValueId for_heads(Builder& b, const Laid& x, int64_t heads) {
+  const ValueId value = plain(b, x);
+  const Shape shape = b.shape(value);
+  if (shape[1] == heads) return value;
+  user_check(shape[1] >= 1 && heads % shape[1] == 0, "{} heads do not share {} of keys", heads,
+             shape[1]);
+  const int64_t each = heads / shape[1];
+  const ValueId apart = reshaped(b, value, {shape[0], shape[1], 1, shape[2], shape[3]});
+  const ValueId wide =
+      b.op("broadcast_to", {apart},
+           {{"shape", std::vector<int64_t>{shape[0], shape[1], each, shape[2], shape[3]}}});
+  return reshaped(b, wide, {shape[0], heads, shape[2], shape[3]});
+}
+
 // Written out, for masks that are neither causal nor absent.
 ValueId with_mask(Lowering& l, const NetNode& node, const Laid& q, const Laid& k, const Laid& v,
                   double scale, double drop) {
   Builder& b = l.b();
-  ValueId scores = b.op("matmul", {plain(b, q), plain(b, k)}, {{"transpose_b", int64_t{1}}});
+  const int64_t heads = shape_of(b, q)[1];
+  ValueId scores =
+      b.op("matmul", {plain(b, q), for_heads(b, k, heads)}, {{"transpose_b", int64_t{1}}});
   scores = b.op("scale", {scores}, {{"factor", scale}});
   scores = b.op("add", {scores, l.stored(l.plain_in(node, 3))});
   ValueId shares = b.op("softmax", {scores});
   if (l.training() && drop > 0) {
     shares = b.op("dropout", {shares, l.rng()}, {{"p", drop}, {"stream", b.next_random_stream()}});
   }
-  return b.op("matmul", {shares, plain(b, v)});
+  return b.op("matmul", {shares, for_heads(b, v, heads)});
 }
 
-// q [N,heads,Tq,D], k and v [N,groups,Tk,D], an optional mask that is added.
+// q [N,heads,Tq,D], k [N,groups,Tk,D] and v [N,groups,Tk,E], an optional mask that is added. The op
+// has one width for all of them: the smaller is filled up with zeros, and the result cut.
 void attention(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
   const Laid q = l.stored_in(node, 0), k = l.stored_in(node, 1), v = l.stored_in(node, 2);
@@ -90,7 +117,10 @@ void attention(Lowering& l, const NetNode& node) {
                  {"groups", shape_of(b, k)[1]},
                  {"causal", int64_t{causal}},
                  {"scale", scale}};
-  std::vector<ValueId> inputs = {heads_joined(b, q), heads_joined(b, k), heads_joined(b, v)};
+  const int64_t asked = shape_of(b, v)[3], width = std::max(shape[3], asked);
+  std::vector<ValueId> inputs = {heads_joined(b, widened(b, q, width)),
+                                 heads_joined(b, widened(b, k, width)),
+                                 heads_joined(b, widened(b, v, width))};
   if (const std::optional<ValueId> packed = packed_of(b, inputs)) {
     inputs = {*packed};
     attrs.set("packed", int64_t{1});
@@ -100,8 +130,12 @@ void attention(Lowering& l, const NetNode& node) {
     attrs.set("stream", b.next_random_stream());
     inputs.push_back(l.rng());
   }
-  const ValueId y = b.apply("attention", inputs, attrs)[0];
-  l.set(node, {reshaped(b, y, {shape[0], shape[2], shape[1], shape[3]}), {0, 2, 1, 3}});
+  ValueId y = b.apply("attention", inputs, attrs)[0];
+  y = reshaped(b, y, {shape[0], shape[2], shape[1], width});
+  if (asked < width) {
+    y = b.op("slice", {y}, {{"axis", int64_t{3}}, {"begin", int64_t{0}}, {"end", asked}});
+  }
+  l.set(node, {y, {0, 2, 1, 3}});
 }
 
 // One layer over x [N,T,I] from states [N,H]: all hidden states [N,T,H], the last ones. A run of time

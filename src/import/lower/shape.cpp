@@ -145,12 +145,50 @@ void pad(Lowering& l, const NetNode& node) {
         {parts.size() == 1 ? x.value : b.op("concat", parts, {{"axis", int64_t{axis}}}), x.order});
 }
 
+// Numbers that move: floating ones in the type of activations, whole ones as they are.
+ValueId moved(Lowering& l, const NetNode& node, size_t i) {
+  const bool floating = is_floating(l.b().type(l.in(node, i).value).dtype);
+  return plain(l.b(), floating || node.attrs.has("whole") ? l.stored_in(node, i) : l.in(node, i));
+}
+
+// All axes but the last become one.
+ValueId as_matrix(Builder& b, ValueId x) {
+  const Shape shape = b.shape(x);
+  user_check(shape.rank() >= 1, "it wants a tensor with axes");
+  return reshaped(b, x, {shape.product(0, shape.rank() - 1), shape.back()});
+}
+
+// x [...,C] and places [...,M], or two of [...,M], and a base [...,C] between them: of each row by itself.
+void along(Lowering& l, const NetNode& node) {
+  Builder& b = l.b();
+  const ValueId x = moved(l, node, 0), places = l.numbers_in(node, 1);
+  const Shape from = b.shape(x), at = b.shape(places);
+  user_check(from.rank() == at.rank() && from.rank() >= 1, "it takes {} by places {}",
+             to_string(from), to_string(at));
+  std::vector<ValueId> inputs = {as_matrix(b, x), as_matrix(b, places)};
+  Attrs attrs;
+  std::vector<int64_t> dims = dims_of(node.op == "take_along" ? at : from);
+  if (node.op == "add_along") attrs.set("width", dims.back() = whole_of(node, "width"));
+  if (node.op == "put_along") inputs.push_back(as_matrix(b, moved(l, node, 2)));
+  l.set_plain(node, reshaped(b, b.op(node.op, inputs, attrs), dims));
+}
+
+// Rows x [...,C] added up by their numbers [...]: the gradient of a table.
+void add_rows(Lowering& l, const NetNode& node) {
+  const ValueId x = l.stored(l.plain_in(node, 0)), numbers = l.numbers_in(node, 1);
+  l.set_plain(node, l.b().op("embed_backward", {numbers, x}, {{"rows", whole_of(node, "rows")}}));
+}
+
 constexpr auto kRules = std::to_array<LoweringRule>({{"reshape", reshape},
                                                      {"permute", permute},
                                                      {"expand", expand},
                                                      {"slice", slice},
                                                      {"concat", concat},
-                                                     {"pad", pad}});
+                                                     {"pad", pad},
+                                                     {"take_along", along},
+                                                     {"add_along", along},
+                                                     {"put_along", along},
+                                                     {"add_rows", add_rows}});
 
 }  // namespace
 

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ..values import Known, Unsupported, Value
+from ..values import Known, Unsupported, Value, depends_on_rows
 from .registry import op, reshaped, times
 from .shapes import flipped, sliced
 from .elements import binary, masked
@@ -168,6 +168,9 @@ def _conv_transpose_row(r, a):
 
 @op("batch_norm")
 def _batch_norm(r, a):
+    x = r.value(a.input)
+    if a.running_mean is None and a.training and not depends_on_rows(x.shape):
+        return _standardised(r, a, x)
     if a.running_mean is None or a.momentum is None:
         raise Unsupported(
             "without running statistics or with momentum=None; build it with track_running_stats=True and a momentum"
@@ -176,12 +179,26 @@ def _batch_norm(r, a):
     scales = [None if item is None else r.value(item) for item in (a.weight, a.bias)]
     return r.emit(
         "batch_norm",
-        [r.value(a.input), *scales, *running],
-        r.value(a.input).shape,
+        [x, *scales, *running],
+        x.shape,
         momentum=float(a.momentum),
         epsilon=float(a.eps),
         training=bool(a.training),
     )
+
+
+def _standardised(r, a, x):
+    """Of a tensor without rows, a weight: each channel [1,C,...] by itself."""
+    order = [1, 0, *range(2, len(x.shape))]
+    turned = x if x.shape[0] == 1 else r.emit("permute", [x], [x.shape[at] for at in order], axes=order)
+    channels = x.shape[1]
+    flat = reshaped(r, turned, [channels, math.prod(x.shape) // channels])
+    made = r.emit("layer_norm", [flat], flat.shape, axes=1, epsilon=float(a.eps))
+    for name, item in (("mul", a.weight), ("add", a.bias)):
+        if item is not None:
+            made = binary(r, name, made, reshaped(r, item, [channels, 1]))
+    made = reshaped(r, made, [turned.shape[at] for at in order] if turned is not x else x.shape)
+    return made if turned is x else r.emit("permute", [made], x.shape, axes=order)
 
 
 def _affine(r, a):
@@ -241,43 +258,6 @@ def _dropout(r, a):
     return r.emit("dropout", [x], x.shape, p=float(a.p))
 
 
-@op("bernoulli_.float", "bernoulli.p")
-def _bernoulli(r, a):
-    """Stochastic depth: rows of ones and zeros, divided by the share of ones right behind."""
-    users = [list(node.users) for node in a.nodes]
-    later = [
-        u
-        for u in users[0]
-        if u.target
-        in (torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.div.Tensor)
-    ]
-    if len(later) != 1 or later[0].args[1] != a.p:
-        raise Unsupported("random numbers; dropout and stochastic depth can be")
-    mask = r.emit("drop_mask", [], a.shape, p=1 - float(a.p))
-    return r.emit("mul", [mask, float(a.p)], a.shape)
-
-
-@op("rand")
-def _rand(r, a):
-    """Stochastic depth of transformers: floor(rand + share), ones where a row is kept."""
-    chains = []
-    for node in a.nodes:
-        add = next(iter(node.users), None)
-        floor = next(iter(add.users), None) if add is not None and len(node.users) == 1 else None
-        adds = floor is not None and add.target is torch.ops.aten.add.Tensor
-        floors = (torch.ops.aten.floor.default, torch.ops.aten.floor_.default)
-        numbers = [item for item in add.args if isinstance(item, (int, float))] if adds else []
-        if len(numbers) != 1 or floor.target not in floors:
-            raise Unsupported("random numbers; dropout and stochastic depth can be")
-        chains.append((add, floor))
-        share = float(numbers[0])
-    mask = r.emit("drop_mask", [], a.shape, p=1 - share)
-    mask = r.emit("mul", [mask, share], a.shape)
-    for nodes in chains:
-        r.settled.update(dict.fromkeys(nodes, mask))
-    return mask
-
-
 @op("scaled_dot_product_attention")
 def _attention(r, a):
     q, k, v = (r.value(item) for item in (a.query, a.key, a.value))
@@ -288,21 +268,31 @@ def _attention(r, a):
         mask = masked(r, mask, 0.0, -3.0e38)
     if mask is not None:
         mask = r.value(mask)
-    return r.emit(
+    if len(q.shape) == 3:  # one head
+        q, k, v = (reshaped(r, item, [item.shape[0], 1, *item.shape[1:]]) for item in (q, k, v))
+        if mask is not None and len(mask.shape) == 3:
+            mask = reshaped(r, mask, [mask.shape[0], 1, *mask.shape[1:]])
+    made = r.emit(
         "attention",
         [q, k, v, mask],
-        a.shape,
+        [*q.shape[:3], v.shape[3]],
         causal=causal,
         scale=None if a.scale is None else float(a.scale),
         dropout=float(a.dropout_p),
     )
+    return reshaped(r, made, a.shape)
 
 
 def _known_mask(mask):
     """A mask that lets everything through, or what lies before, needs no tensor."""
     tensor, _ = mask.one_row()
     if tensor.dtype != torch.bool:
-        return (None, False) if not tensor.any() else (mask, False)
+        if not tensor.any():
+            return None, False
+        if not ((tensor == 0) | (tensor == -math.inf)).all():
+            return mask, False
+        mask = Known(tuple(t == 0 for t in mask.tensors))
+        tensor = tensor == 0
     if tensor.all():
         return None, False
     queries, keys = tensor.shape[-2:]

@@ -180,7 +180,7 @@ class Reader:
             items = [self._item(node) for node in a.all_input_nodes]
             if any(_is_lost(node, item) for node, item in zip(a.all_input_nodes, items)):
                 self._bind((a, b), self._stand_in(a, b))  # it was said where it began
-            elif _is_open(a) and not _is_known(name, items):
+            elif _is_open(a) and not _is_known(a.target, items):
                 raise Unsupported("its size, or a number that Python reads, depends on numbers in a tensor")
             elif a in self.settled:
                 self._bind((a, b), self.settled[a])
@@ -242,7 +242,7 @@ class Reader:
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
         self._check_buffer(name, a, items)
-        if _is_known(name, items):
+        if _is_known(a.target, items):
             return self._fold(a, b)
         handler = ops.HANDLERS.get(name)
         in_place = handler is None and ops.HANDLERS.get(_out_of_place(name))
@@ -474,10 +474,11 @@ class _NoSuchOp(Unsupported):
     """There is no handler of an op; what it is made of may say more."""
 
 
-def _is_known(name, items) -> bool:
+def _is_known(target, items) -> bool:
     """Whether what an op gives, of such inputs, can be computed here."""
     given = any(isinstance(item, Value) for item in items)
-    return not given and name not in ops.DRAWS and not ops.changes_statistics(name)
+    name = target.name() if hasattr(target, "name") else ""
+    return not given and not ops.draws(target) and not ops.changes_statistics(name)
 
 
 def _is_open(node) -> bool:

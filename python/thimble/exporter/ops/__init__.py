@@ -3,9 +3,10 @@ name, and gives a value, or a list of them. Many become few: docs/import.md list
 """
 
 # They fill the table.
-from . import elements, images, layers, lookups, losses, shapes, sums, volumes  # noqa: F401
+from . import elements, images, layers, lookups, losses, noise  # noqa: F401
+from . import places, shapes, steps, sums, volumes  # noqa: F401
 from .elements import finite
 from .shapes import with_part
-from .registry import DRAWS, HANDLERS, Arguments, changes_statistics, is_view
+from .registry import HANDLERS, Arguments, changes_statistics, draws, is_view
 
-__all__ = ["DRAWS", "HANDLERS", "Arguments", "changes_statistics", "finite", "is_view", "with_part"]
+__all__ = ["HANDLERS", "Arguments", "changes_statistics", "draws", "finite", "is_view", "with_part"]

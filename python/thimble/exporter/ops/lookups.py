@@ -18,7 +18,7 @@ def _embedding(r, a):
     return r.emit("embedding", [r.value(a.weight), r.value(a.indices)], a.shape, padding=padding)
 
 
-def _from_the_front(index, extent):
+def from_the_front(index, extent):
     """Known places of an axis, counted from its front; a known mask is the places it lets through."""
     tensors = [t.nonzero().flatten() if t.dtype == torch.bool else t for t in index.tensors]
     return Known(tuple(torch.where(t < 0, t + extent, t).long().cpu() for t in tensors))
@@ -27,7 +27,7 @@ def _from_the_front(index, extent):
 def _taken(r, x, axis, index, shape):
     """Slices of an axis by known or fed numbers: rows of a table, as an embedding has them."""
     if isinstance(index, Known) and not isinstance(x.shape[axis], str):
-        index = _from_the_front(index, x.shape[axis])
+        index = from_the_front(index, x.shape[axis])
         places = index.first
         begin = int(places[0]) if places.ndim == 1 and len(places) else 0
         if not depends_on_rows(index.shape) and torch.equal(
@@ -64,14 +64,14 @@ def _taken(r, x, axis, index, shape):
 @op("index.Tensor")
 def _index(r, a):
     given = [at for at, index in enumerate(a.indices) if index is not None]
-    if given == [0, 1] and _is_every_row(a.indices[0]):
+    if given == [0, 1] and every_row(a.indices[0]):
         return _taken_of_rows(r, r.value(a.self), *a.indices[:2], a.shape)
     if len(given) > 1:
         return _taken_of_several(r, r.value(a.self), given, [a.indices[at] for at in given], a.shape)
     return _taken(r, r.value(a.self), given[0], a.indices[given[0]], a.shape)
 
 
-def _is_every_row(index) -> bool:
+def every_row(index) -> bool:
     """0, 1, 2, ... up to the last row, along one axis."""
     return isinstance(index, Known) and all(
         torch.equal(tensor.flatten().long().cpu(), torch.arange(rows))
@@ -119,7 +119,7 @@ def _taken_of_several(r, x, axes, indexes, shape):
         raise Unsupported("an index of several axes that do not lie side by side, or of the rows")
     if not all(isinstance(index, Known) and index.first.dtype != torch.bool for index in indexes):
         raise Unsupported("an index of several axes at once by numbers that are not known beforehand")
-    fronts = [_from_the_front(index, extent) for index, extent in zip(indexes, extents)]
+    fronts = [from_the_front(index, extent) for index, extent in zip(indexes, extents)]
     places = tuple(
         sum(f.tensors[k] * math.prod(extents[at + 1 :]) for at, f in enumerate(fronts)) for k in range(2)
     )
@@ -127,27 +127,11 @@ def _taken_of_several(r, x, axes, indexes, shape):
     return _taken(r, reshaped(r, x, one), axes[0], Known(places), shape)
 
 
-@op("gather")
-def _gather(r, a):
-    if isinstance(a.self, Known) and (a.self.first == a.self.first.flatten()[0]).all():
-        number = a.self.first.flatten()[0]
-        return Known(tuple(number.expand(node.meta["val"].shape) for node in a.nodes))
-    x = r.value(a.self)
-    axis = a.dim % len(x.shape)
-    if isinstance(x.shape[axis], str):
-        raise Unsupported("takes numbers of other rows")
-    if isinstance(a.index, Known):
-        return _gathered(r, x, axis, a.index, a.shape)
-    return _picked(r, x, axis, r.value(a.index), a.shape)
-
-
-def _gathered(r, x, axis, index, shape):
+def gathered(r, x, axis, index, shape):
     """By known numbers: the axes along which they differ become one with the axis that they are places of."""
     numbers, _ = index.one_row()
     same = [at for at in range(len(shape)) if at != axis and _alike(numbers, at)]
     differ = [at for at in range(len(shape)) if at != axis and at not in same]
-    if any(x.shape[at] != shape[at] for at in range(len(shape)) if at != axis):
-        raise Unsupported("gathers from a part of a tensor; slice it before")
     order = [*same, *differ, axis]
     extents = [x.shape[at] for at in differ]
     count = math.prod(extents)
@@ -177,36 +161,12 @@ def places_as_shares(r, index, extent):
     return r.emit("cast", [same], same.shape)
 
 
-def _picked(r, x, axis, index, shape):
-    """By numbers that are fed or computed: the sum over the axis of products with ones at the places."""
-    if x.dtype != "f32":
-        raise Unsupported("takes other whole numbers of every row")
-    last = len(x.shape) - 1
-    if axis != last or any(p != q for p, q in zip(x.shape[:-1], shape[:-1])):
-        raise Unsupported("takes other numbers of every row along an axis that is not the last")
-    ones = places_as_shares(r, index, x.shape[axis])
-    column = reshaped(r, x, [*x.shape, 1])
-    return reshaped(r, r.emit("matmul", [ones, column], [*shape, 1]), shape)
-
-
 @op("one_hot")
 def _one_hot(r, a):
     if a.num_classes < 1:
         raise Unsupported("as many classes as the numbers have; give num_classes")
     ones = places_as_shares(r, r.value(a.self), a.num_classes)
     return Value(ones.name, ones.shape, "i32")
-
-
-@op("scatter.value")
-def _scatter(r, a):
-    """One number at other places of every row."""
-    x, index = r.value(a.self), r.value(a.index)
-    axis = a.dim % len(x.shape)
-    if axis != len(x.shape) - 1 or index.shape[-1] != 1 or index.shape[:-1] != x.shape[:-1]:
-        raise Unsupported("writes elsewhere in every row; one place along the last axis can be")
-    ones = reshaped(r, places_as_shares(r, index, x.shape[axis]), x.shape)
-    kept = binary(r, "mul", x, binary(r, "sub", 1.0, ones))
-    return binary(r, "add", kept, binary(r, "mul", ones, float(a.value)))
 
 
 @op("unfold")

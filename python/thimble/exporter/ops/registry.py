@@ -7,14 +7,6 @@ import torch
 from ..values import known_of, size_of
 
 HANDLERS: dict = {}
-DRAWS = {
-    "aten::bernoulli_.float",
-    "aten::bernoulli.p",
-    "aten::rand",
-    "aten::randn",
-    "aten::rand_like",
-    "aten::randn_like",
-}
 _VIEWS = {
     "view",
     "reshape",
@@ -33,6 +25,11 @@ _VIEWS = {
     "t",
     "detach",
 }
+
+
+def draws(target) -> bool:
+    """Whether an op gives other numbers in every step."""
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
 def changes_statistics(name: str) -> bool:

@@ -41,6 +41,8 @@ def _to(r, a):
         return x if x.dtype == "f32" else r.emit("cast", [x], x.shape, "f32")
     if not wanted.is_floating_point and wanted != torch.bool and x.dtype in ("i32", "u8"):
         return Value(x.name, x.shape, "i32")
+    if wanted in (torch.int64, torch.int32):
+        return r.emit("trunc", [r.emit("detach", [x], x.shape)], x.shape, "i32", whole=1)
     if wanted == torch.bool:
         return (
             x if x.dtype == "u8" else r.emit("ne", [x, 0.0], x.shape, "u8")

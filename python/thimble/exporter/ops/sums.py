@@ -120,8 +120,11 @@ def _any(r, a):
 def _prod(r, a):
     x = r.value(a.self)
     axis = axis_of(a.dim, x.shape)
-    if isinstance(x.shape[axis], str) or x.shape[axis] > 64:
-        raise Unsupported("a product of the rows, or of more than 64 numbers")
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("a product of the rows")
+    if x.shape[axis] > 64:
+        products = r.emit("cumprod", [as_floats(r, x)], x.shape, axis=axis)
+        return reshaped(r, parts(r, products, axis, [x.shape[axis] - 1, 1])[1], a.shape)
     factors = parts(r, x, axis, [1] * x.shape[axis])
     result = factors[0]
     for factor in factors[1:]:
@@ -203,3 +206,12 @@ def _cumsum(r, a):
     dtype = "f32" if whole is None else "i32"
     sums = r.emit("matmul", factors, [1, *shape] if last == 0 else shape, dtype, whole=whole)
     return turned(reshaped(r, sums, shape), x.shape)
+
+
+@op("cumprod")
+def _cumprod(r, a):
+    x = as_floats(r, r.value(a.self))
+    axis = axis_of(a.dim, x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("multiplies up over the rows")
+    return r.emit("cumprod", [x], x.shape, axis=axis)

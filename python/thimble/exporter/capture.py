@@ -12,7 +12,9 @@ from collections import abc
 
 import torch
 from torch import nn
+from torch.nn.modules import transformer
 
+from .functions import own_gradients
 from .reader import Graph, Reader
 from .values import DTYPES, ROWS, CannotExport, is_callers
 
@@ -67,11 +69,15 @@ def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
         # PyTorch prints its graph as far as it got; what there is to say of it is raised.
-        with _no_layer_drop(wrapped), warnings.catch_warnings(), contextlib.redirect_stderr(
-            io.StringIO()
-        ):
+        with contextlib.ExitStack() as stack:
+            for one in (_no_layer_drop(wrapped), _masks_as_given(), own_gradients()):
+                stack.enter_context(one)
+            stack.enter_context(warnings.catch_warnings())
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             warnings.simplefilter("ignore")
             return torch.export.export(wrapped, picked, strict=False)
+    except CannotExport:
+        raise
     except Exception as error:  # of many kinds, all of them about the module
         first = next(
             (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
@@ -80,9 +86,9 @@ def _export(wrapped, tensors, rows):
         for frame in _frames(error):
             if is_callers(frame.filename):
                 at = f" at {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
+        hint = "; write what depends on numbers in a tensor as torch.where, or without it"
         raise CannotExport(
-            f"torch.export cannot trace the module{at}: {first[:400]}; write what depends on numbers "
-            "in a tensor as torch.where, or without it"
+            f"torch.export cannot trace the module{at}: {first[:400]}" + hint * ("data-dependent" in str(error))
         ) from error
 
 
@@ -99,6 +105,18 @@ def _no_layer_drop(module):
         yield
     finally:
         torch.rand = draw
+
+
+@contextlib.contextmanager
+def _masks_as_given():
+    """nn.Transformer looks at the numbers of a mask that nobody says `is_causal` of, to leave a causal one out. With
+    the mask it computes the same, and the reader sees which masks are causal."""
+    looks = transformer._detect_is_causal_mask
+    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
+    try:
+        yield
+    finally:
+        transformer._detect_is_causal_mask = looks
 
 
 def _frames(error):

@@ -24,7 +24,7 @@ class Fancy(nn.Module):
         self.table = nn.Linear(4, 4)
 
     def forward(self, x):
-        x = torch.cumprod(self.table(x), 1)
+        x = torch.cummax(self.table(x), 1).values
         return torch.sort(x, 1).values
 
 
@@ -89,6 +89,53 @@ class Views(nn.Module):
         return x + y.flatten(1)
 
 
+class Writes(nn.Module):
+    """A buffer that is what an op writes into."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        with torch.no_grad():
+            torch.mean(x, 0, out=self.mean)
+        return self.layer(x - self.mean)
+
+
+class Normed(nn.Module):
+    """A layer whose weight is divided by its largest singular value."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.layer = nn.Sequential(norm(nn.Linear(4, 4)))
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Mixes(torch.autograd.Function):
+    """Gives each number the gradient of all of them."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream.sum(-1, keepdim=True).expand_as(upstream)
+
+
+class Several(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round(), x.floor()
+
+    @staticmethod
+    def backward(ctx, first, second):
+        return first + second
+
+
 class Around(nn.Module):
     """A function of [N,4]."""
 
@@ -124,6 +171,23 @@ REFUSED = {
     "rows rolled": (lambda x: x.roll(1, 0), ORDER),
     "rows in two parts": (lambda x: torch.cat(x.chunk(2, 0)[::-1]), "takes the rows apart"),
     "some of the rows": (lambda x: torch.cat([x, x], 0)[: x.shape[0]], "takes some of the rows"),
+    "gradients that mix places": (Mixes.apply, "'Mixes'"),
+    "gradients of several results": (lambda x: Several.apply(x)[0], "'Several'"),
+    "a random order": (lambda x: x[:, torch.randperm(4)], "aten::randperm"),
+    "a mask as an index": (lambda x: x.index_put((x > 0,), x[:, 0]), "torch.where"),
+    "numbers added to other rows": (
+        lambda x: x.index_add(0, torch.zeros(x.shape[0], dtype=torch.long), x),
+        "adds to other rows",
+    ),
+    "numbers put into other rows": (
+        lambda x: x.scatter(0, torch.zeros(x.shape[0], 4, dtype=torch.long), x),
+        "writes to other rows",
+    ),
+    "the largest of what is scattered": (
+        lambda x: x.scatter_reduce(1, torch.zeros(x.shape[0], 4, dtype=torch.long), x, "amax"),
+        "'sum' and 'mean' can be",
+    ),
+    "a product over the rows": (lambda x: x.cumprod(0), "multiplies up over the rows"),
     "a number that the rows decide on": (
         lambda x: x * torch.ones(x.shape[0]).sum().item(),
         "a number that depends on how many rows",
@@ -142,7 +206,7 @@ batch = (torch.randn(3, 4), torch.randn(3, 4))
 
 text = said(Fancy(), F.mse_loss, batch)
 check(
-    "aten::cumprod" in text and "aten::sort" in text and text.count("errors.py:") == 2,
+    "aten::cummax" in text and "aten::sort" in text and text.count("errors.py:") == 2,
     "both ops, with their lines",
 )
 text = said(Branches(), F.mse_loss, batch)
@@ -154,6 +218,17 @@ check(
     "a number that Python reads, and the rest beside it",
 )
 check("the buffer 'mean'" in said(Remembers(), F.mse_loss, batch), "a buffer that is changed")
+text = said(Writes(), F.mse_loss, batch)
+check("the buffer 'mean'" in text and text.count("errors.py:") == 1, "a buffer that is written into")
+for norm, off in (
+    (nn.utils.spectral_norm, "remove_spectral_norm(layer, 'weight')"),
+    (nn.utils.parametrizations.spectral_norm, "remove_parametrizations(layer, 'weight')"),
+):
+    text = said(Normed(norm), F.mse_loss, batch)
+    found = "spectral_norm of 'layer.0.weight'" in text and off in text and "errors.py:" in text
+    check(found and text.count("\n") == 1, off)
+text = said(Around(lambda x: x.view(-1, 3)), F.mse_loss, batch)
+check(text != "" and "torch.where" not in text, "a hint for what it is of")
 check("in place" in said(Views(), F.mse_loss, batch), "a view of what is changed in place")
 check(
     "float16" in said(nn.Linear(4, 4), F.mse_loss, (batch[0].half(), batch[1])),

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 def pieces_of(node, handled) -> torch.fx.GraphModule | None:
     """The graph of a node: its placeholders are the tensors among its arguments, in their order. Those in `handled`
     (names of ops) stay whole. None: nothing is known of what the op is made of."""
-    target = _functional(node.target)
+    target = functional(node.target)
     if target is None:
         return None
     leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
@@ -44,11 +44,23 @@ def arguments_of(node) -> list:
     return [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
 
 
-def _functional(target):
-    """The op, or that which gives what an op in place leaves behind."""
+def functional(target):
+    """The op, or that which gives what an op in place, or one that writes into a tensor (`out`), leaves behind."""
     if not isinstance(target, torch._ops.OpOverload):
         return None
     if not target._schema.is_mutable:
         return target
-    packet = getattr(torch.ops.aten, target._schema.name.partition("::")[2].removesuffix("_"), None)
-    return getattr(packet, target._overloadname, None)
+    name = target._schema.name.partition("::")[2]
+    packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    if name.endswith("_"):
+        return getattr(packet, target._overloadname, None)
+    given = _inputs(target)
+    return next((op for op in map(packet.__getattr__, packet.overloads()) if _gives(op, given)), None)
+
+
+def _inputs(target) -> list:
+    return [(a.name, str(a.type)) for a in target._schema.arguments if not a.is_out]
+
+
+def _gives(op, given) -> bool:
+    return not op._schema.is_mutable and _inputs(op) == given

@@ -9,7 +9,7 @@ import operator
 import torch
 
 from . import ops
-from .decompose import arguments_of, pieces_of
+from .decompose import arguments_of, functional, pieces_of
 from .values import (
     DTYPES,
     Buffer,
@@ -242,6 +242,8 @@ class Reader:
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
         self._check_buffer(name, a, items)
+        if any(argument.is_out for argument in getattr(a.target, "_schema", _NO_SCHEMA).arguments):
+            return self._written(a, b, items)
         if _is_known(a.target, items):
             return self._fold(a, b)
         handler = ops.HANDLERS.get(name)
@@ -254,6 +256,21 @@ class Reader:
             while base is not None:
                 self._check_in_place(a, base)
                 base = self._put_back(base, self.env[0][base][0])
+        return result
+
+    def _written(self, a, b, items):
+        """Of an op that writes into a tensor that it is given, which then is what the op gives."""
+        written, op = a.kwargs.get("out"), functional(a.target)
+        if not isinstance(written, torch.fx.Node) or op is None:
+            raise Unsupported("writes into tensors that it is given (out=...); use what it returns")
+        kept = self._item(written)
+        if isinstance(kept, Buffer):
+            raise Unsupported(_spectral(self.model, kept.name) or _changes(kept.name))
+        if _is_known(op, [item for node, item in zip(a.all_input_nodes, items) if node is not written]):
+            return self._fold(a, b)
+        result = self._handled(ops.HANDLERS.get(op.name()), a, b)
+        self.env[0][written][0] = result
+        self._check_in_place(a, written)
         return result
 
     def _handled(self, handler, a, b):
@@ -277,9 +294,7 @@ class Reader:
             return
         kept = items[0]
         if isinstance(kept, Buffer) and kept.tensor.is_floating_point():
-            raise Unsupported(
-                f"changes the buffer '{kept.name}' from step to step; only the statistics of batch norms can be"
-            )
+            raise Unsupported(_changes(kept.name))
 
     def _put_back(self, part, changed):
         """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""
@@ -460,6 +475,32 @@ class Reader:
 
 # Ops whose argument is a graph.
 _WRAPPERS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
+
+
+_NO_SCHEMA = torch.ops.aten.alias.default._schema  # of what is no op: nothing is written
+
+
+def _changes(name) -> str:
+    return f"changes the buffer '{name}' from step to step; only the statistics of batch norms can be"
+
+
+def _spectral(model, name) -> str:
+    """What there is to say of the buffers 'layer.weight_u' and 'layer.parametrizations.weight.0._u'; "": of others."""
+    owner, _, buffer = name.rpartition(".")
+    module = model.get_submodule(owner)
+    if type(module).__name__ == "_SpectralNorm":
+        layer, _, weight = owner.removesuffix(".0").rpartition(".")
+        layer = layer.removesuffix("parametrizations").removesuffix(".")
+        off = f"parametrize.remove_parametrizations(layer, '{weight}')"
+    elif any(type(hook).__name__ == "SpectralNorm" for hook in module._forward_pre_hooks.values()):
+        layer, weight = owner, buffer.rpartition("_")[0]
+        off = f"remove_spectral_norm(layer, '{weight}')"
+    else:
+        return ""
+    return (
+        f"spectral_norm of '{'.'.join(filter(None, (layer, weight)))}' changes its buffers by a power iteration in every "
+        f"forward pass; only the statistics of batch norms can be changed; call torch.nn.utils.{off}, or use weight_norm"
+    )
 
 
 _LOST = "??"  # the name of what is not there, and of which not even the shape is known

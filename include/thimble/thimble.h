@@ -188,6 +188,8 @@ typedef struct thimble_run_options {
   thimble_rate rate;
   int64_t steps_per_epoch; /* with `fill`; 0: the run is one epoch of the recipe's `steps` */
   int32_t tests;           /* with `fill`: 1: it has records to test on, too */
+  int64_t optimizer_steps; /* made before, where a state that they left is written to the run:
+                              Adam's corrections count them */
 } thimble_run_options;
 
 /* The run keeps what it needs of the plan, which may be freed. */
@@ -227,6 +229,19 @@ THIMBLE_API thimble_code thimble_run_read_weight(thimble_run* run, int32_t index
                                                  int64_t bytes);
 THIMBLE_API thimble_code thimble_run_write_weight(thimble_run* run, int32_t index, const void* from,
                                                   int64_t bytes);
+
+/* What the optimizer keeps of a weight from step to step, by the name that it has there: "momentum" of
+ * sgd and nesterov (after a first step, that step's gradient), "first_moment" and "second_moment" of
+ * adam and adamw. Numbers of the weight's shape, as thimble_run_weight() has it, in f32. */
+/* 1: there is such a state. 0: the weight is not trained, the optimizer keeps no such thing, or keeps it
+ * in another form. */
+THIMBLE_API int32_t thimble_run_has_state(const thimble_run* run, int32_t weight,
+                                          const char* state);
+THIMBLE_API thimble_code thimble_run_read_state(thimble_run* run, int32_t weight, const char* state,
+                                                void* to, int64_t bytes);
+THIMBLE_API thimble_code thimble_run_write_state(thimble_run* run, int32_t weight,
+                                                 const char* state, const void* from,
+                                                 int64_t bytes);
 
 #ifdef __cplusplus
 }

@@ -123,6 +123,7 @@ struct RunOptions {
   std::function<double(int64_t step, double scheduled)> rate = {};
   int64_t steps_per_epoch = 0;
   bool tests = false;
+  int64_t optimizer_steps = 0;
   std::string out = {};
   thimble_resume resume = THIMBLE_START;
   bool overwrite = false;
@@ -161,6 +162,7 @@ class Run {
     if (asked.rate) plain.rate = &Run::on_rate;
     plain.steps_per_epoch = asked.steps_per_epoch;
     plain.tests = asked.tests;
+    plain.optimizer_steps = asked.optimizer_steps;
     thimble_run* made = nullptr;
     finish(thimble_run_new(plan.get(), &plain, &made));
     handle_.reset(made);
@@ -210,6 +212,18 @@ class Run {
   void write(const std::string& name, std::span<const T> from) {
     check(thimble_run_write_weight(get(), find(name), from.data(),
                                    static_cast<int64_t>(from.size_bytes())));
+  }
+  // What the optimizer keeps of a weight, by the name that it has there ("momentum").
+  bool has_state(const std::string& name, const std::string& state) const {
+    return thimble_run_has_state(get(), find(name), state.c_str()) != 0;
+  }
+  void read_state(const std::string& name, const std::string& state, std::span<float> to) {
+    check(thimble_run_read_state(get(), find(name), state.c_str(), to.data(),
+                                 static_cast<int64_t>(to.size_bytes())));
+  }
+  void write_state(const std::string& name, const std::string& state, std::span<const float> from) {
+    check(thimble_run_write_state(get(), find(name), state.c_str(), from.data(),
+                                  static_cast<int64_t>(from.size_bytes())));
   }
   thimble_run* get() const { return handle_.get(); }
 

@@ -50,7 +50,8 @@ Show = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
 class RunOptions(Structure):
     _fields_ = [("size", c_size_t), ("out", c_char_p), ("resume", c_int), ("overwrite", c_int32),
                 ("weights", c_char_p), ("context", c_void_p), ("fill", Fill), ("prepare", Prepare),
-                ("rate", Rate), ("steps_per_epoch", c_int64), ("tests", c_int32)]
+                ("rate", Rate), ("steps_per_epoch", c_int64), ("tests", c_int32),
+                ("optimizer_steps", c_int64)]
 
 
 _HANDLE = c_void_p
@@ -97,6 +98,9 @@ _FUNCTIONS = {
     "run_find_weight": (c_int, [_HANDLE, c_char_p, POINTER(c_int32)]),
     "run_read_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),
     "run_write_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),
+    "run_has_state": (c_int32, [_HANDLE, c_int32, c_char_p]),
+    "run_read_state": (c_int, [_HANDLE, c_int32, c_char_p, c_void_p, c_int64]),
+    "run_write_state": (c_int, [_HANDLE, c_int32, c_char_p, c_void_p, c_int64]),
 }
 
 # How OpenMP's threads wait: as the command line has it (src/base/openmp_waiting.h). OpenMP reads it as it

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from . import _library as lib
-from ._arrays import (BF16, as_array, fitting, from_bfloat16_bits, need_numpy, numpy_dtype,
+from ._arrays import (BF16, F32, as_array, fitting, from_bfloat16_bits, need_numpy, numpy_dtype,
                       to_bfloat16_bits, view_of)
 from ._callbacks import Callbacks
 from ._data import Tests, Writer
@@ -18,6 +18,18 @@ from ._library import c
 from ._plan import Plan
 
 Batches = Iterable[Any]
+
+
+def _as_stored(value: Any, name: str, tensor: lib.Tensor, dtype: int) -> Any:
+    """An array whose bytes are those of the tensor's shape, in that type."""
+    numpy = need_numpy()
+    array = fitting(as_array(value, name), name, dtype)
+    shape = tuple(tensor.shape[:tensor.rank])
+    if tuple(array.shape) != shape:
+        raise UserError(f"'{name}' is {tuple(array.shape)}, and the model's is {shape}")
+    if dtype == BF16 and array.dtype == numpy.float32:
+        array = to_bfloat16_bits(array)
+    return numpy.ascontiguousarray(array, numpy_dtype(dtype))
 
 
 class Run:
@@ -31,6 +43,7 @@ class Run:
     overwrite  True: start again where `out` has a checkpoint
     weights    a safetensors file to start from
     rate       a function (step, scheduled) -> learning rate
+    optimizer_steps  made before, where load_state() sets what they left
 
     A batch is a dict of arrays by field, or a tuple of them in the order of `plan.fields`: NumPy's,
     PyTorch's, or whatever speaks DLPack. Rows go straight into the step's own memory.
@@ -40,7 +53,8 @@ class Run:
                  test: Batches | None = None, out: str | os.PathLike[str] | None = None,
                  resume: bool | str = False, overwrite: bool = False,
                  weights: str | os.PathLike[str] | None = None,
-                 rate: Callable[[int, float], float] | None = None) -> None:
+                 rate: Callable[[int, float], float] | None = None,
+                 optimizer_steps: int = 0) -> None:
         self._handle = ctypes.c_void_p()
         if resume not in (False, True, "auto"):
             raise UserError(f"resume is True, False or 'auto', not {resume!r}")
@@ -58,6 +72,7 @@ class Run:
         options.resume = {False: lib.START, True: lib.RESUME, "auto": lib.RESUME_OR_START}[resume]
         options.overwrite = int(overwrite)
         options.weights = os.fspath(weights).encode() if weights is not None else None
+        options.optimizer_steps = optimizer_steps
         self._saves = out is not None
         self._takes_batches = own
         check(c.run_new(plan._handle, ctypes.byref(options), ctypes.byref(self._handle)))
@@ -169,20 +184,39 @@ class Run:
 
     def load(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights and statistics that are named; shapes must be the model's."""
-        numpy = need_numpy()
         for name, value in weights.items():
-            index = ctypes.c_int32()
-            check(c.run_find_weight(self._open(), name.encode(), ctypes.byref(index)))
+            index, tensor = self._find(name)
+            array = _as_stored(value, name, tensor, tensor.dtype)
+            check(c.run_write_weight(self._handle, index, array.ctypes.data, array.nbytes))
+
+    def state(self, name: str) -> Iterator[tuple[str, Any]]:
+        """What the optimizer keeps of each weight under that name, weight by weight, as float32:
+        "momentum" of sgd and nesterov (after a first step: its gradient), "first_moment" and
+        "second_moment" of adam and adamw."""
+        numpy = need_numpy()
+        for index in range(c.run_weight_count(self._open())):
+            if not c.run_has_state(self._handle, index, name.encode()):
+                continue
             tensor = lib.Tensor()
             check(c.run_weight(self._handle, index, ctypes.byref(tensor)))
-            array = fitting(as_array(value, name), name, tensor.dtype)
-            shape = tuple(tensor.shape[:tensor.rank])
-            if tuple(array.shape) != shape:
-                raise UserError(f"'{name}' is {tuple(array.shape)}, and the model's is {shape}")
-            if tensor.dtype == BF16 and array.dtype == numpy.float32:
-                array = to_bfloat16_bits(array)
-            array = numpy.ascontiguousarray(array, numpy_dtype(tensor.dtype))
-            check(c.run_write_weight(self._handle, index, array.ctypes.data, array.nbytes))
+            array = numpy.empty(tuple(tensor.shape[:tensor.rank]), numpy.float32)
+            check(c.run_read_state(self._handle, index, name.encode(), array.ctypes.data,
+                                   array.nbytes))
+            yield tensor.name.decode(), array
+
+    def load_state(self, name: str, values: Mapping[str, Any]) -> None:
+        """Sets what the optimizer keeps under that name of the weights that are named."""
+        for weight, value in values.items():
+            index, tensor = self._find(weight)
+            array = _as_stored(value, f"{weight}.{name}", tensor, F32)
+            check(c.run_write_state(self._handle, index, name.encode(), array.ctypes.data,
+                                    array.nbytes))
+
+    def _find(self, name: str) -> tuple[int, lib.Tensor]:
+        index, tensor = ctypes.c_int32(), lib.Tensor()
+        check(c.run_find_weight(self._open(), name.encode(), ctypes.byref(index)))
+        check(c.run_weight(self._handle, index, ctypes.byref(tensor)))
+        return index.value, tensor
 
     def _open(self) -> ctypes.c_void_p:
         if not self._handle:

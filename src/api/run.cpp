@@ -118,6 +118,9 @@ TrainOptions options_of(thimble_run& run, const thimble_run_options& asked) {
   user_check(asked.resume == THIMBLE_START || run.folder,
              "--resume goes on with a run that has a folder; say which with --out");
   if (asked.weights != nullptr) options.weights = asked.weights;
+  user_check(asked.optimizer_steps >= 0 && asked.optimizer_steps <= kEndless,
+             "an optimizer that made {} steps before is none", asked.optimizer_steps);
+  options.optimizer_steps = asked.optimizer_steps;
   options.stop = [&run] { return run.stop.load(); };
   options.rate = [&run](int64_t step, double rate) {
     if (run.rate >= 0) rate = run.rate;

@@ -1,7 +1,10 @@
 // Weights of a run in and out, by name.
 #include <cstring>
+#include <optional>
 
 #include "api/handles.h"
+#include "train/parts.h"
+#include "transform/optimizer.h"
 
 namespace thimble::api {
 namespace {
@@ -16,6 +19,29 @@ void check_size(const thimble_run& run, const OutsideTensor& tensor, int64_t byt
   const TensorType type = type_of(tensor, run.planned->training.graph());
   user_check(bytes == type.bytes().count, "'{}' is {}, {} bytes, not {}", tensor.name,
              to_string(type), type.bytes().count, bytes);
+}
+
+// What is kept of a weight, as the weight lies outside. None: nothing of that name, shape and type.
+std::optional<OutsideTensor> find_state(const thimble_run& run, const OutsideTensor& weight,
+                                        std::string_view name) {
+  const Graph& graph = run.planned->training.graph();
+  const Value& own = graph[weight.tensor.value];
+  const ValueId state = graph.find(state_name(own.name, name));
+  if (!state.valid() || graph[state].role != Role::optimizer_state) return std::nullopt;
+  if (whole_type(graph[state]) != TensorType{whole_type(own).shape, DType::f32})
+    return std::nullopt;
+  return OutsideTensor{{state, std::nullopt}, weight.name, weight.axes};
+}
+
+OutsideTensor state_at(const thimble_run& run, int32_t index, const char* name, int64_t bytes) {
+  const OutsideTensor& weight = weight_at(run, index);
+  std::optional<OutsideTensor> state = find_state(run, weight, &given(name, "state"));
+  user_check(state.has_value(),
+             "the run keeps no '{}' of '{}' in f32; see which optimizer the recipe has, and leave "
+             "--state-bits, --fold and --density out",
+             name, weight.name);
+  check_size(run, *state, bytes);
+  return *std::move(state);
 }
 
 }  // namespace
@@ -71,6 +97,32 @@ thimble_code thimble_run_write_weight(thimble_run* run, int32_t index, const voi
   return guarded([&] {
     const OutsideTensor& tensor = weight_at(given(run, "run"), index);
     check_size(*run, tensor, bytes);
+    const auto* const begin = static_cast<const std::byte*>(from);
+    write_outside_tensor(run->trainer->program(), tensor,
+                         {&given(begin, "from"), static_cast<size_t>(bytes)});
+  });
+}
+
+int32_t thimble_run_has_state(const thimble_run* run, int32_t weight, const char* state) {
+  if (run == nullptr || state == nullptr || weight < 0 || weight >= std::ssize(run->weights))
+    return 0;
+  return find_state(*run, run->weights[static_cast<size_t>(weight)], state) ? 1 : 0;
+}
+
+thimble_code thimble_run_read_state(thimble_run* run, int32_t weight, const char* state, void* to,
+                                    int64_t bytes) {
+  return guarded([&] {
+    const OutsideTensor tensor = state_at(given(run, "run"), weight, state, bytes);
+    std::byte* const begin = static_cast<std::byte*>(to);
+    read_outside_tensor(run->trainer->program(), tensor,
+                        {&given(begin, "to"), static_cast<size_t>(bytes)});
+  });
+}
+
+thimble_code thimble_run_write_state(thimble_run* run, int32_t weight, const char* state,
+                                     const void* from, int64_t bytes) {
+  return guarded([&] {
+    const OutsideTensor tensor = state_at(given(run, "run"), weight, state, bytes);
     const auto* const begin = static_cast<const std::byte*>(from);
     write_outside_tensor(run->trainer->program(), tensor,
                          {&given(begin, "from"), static_cast<size_t>(bytes)});

@@ -86,7 +86,7 @@ void TrainingStep::feed_scalars(Part& part, int64_t step, double rate) {
   Program& program = part.program();
   program.view<float>(scalars.learning_rate)[0] = static_cast<float>(rate);
   if (scalars.step.valid()) {
-    program.view<float>(scalars.step)[0] = static_cast<float>(step + 1 - skipped_);
+    program.view<float>(scalars.step)[0] = static_cast<float>(steps_before_ + step + 1 - skipped_);
   }
   if (scalars.loss_scale.valid()) program.view<float>(scalars.loss_scale)[0] = loss_scale_;
   if (scalars.rounding_key.valid()) {

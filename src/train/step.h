@@ -47,6 +47,9 @@ class TrainingStep {
     skipped_ = skipped;
   }
 
+  // How many steps the optimizer had made before the run's first.
+  void set_steps_before(int64_t steps) { steps_before_ = steps; }
+
   // No step from this one on is coming: what follows the one before it is not fetched ahead.
   void end_before(int64_t step) { last_ = step; }
 
@@ -108,6 +111,7 @@ class TrainingStep {
   bool spoiled_ = false;
   float loss_scale_ = 1;
   int64_t skipped_ = 0;
+  int64_t steps_before_ = 0;
 };
 
 }  // namespace thimble

@@ -22,6 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kMostSteps = int64_t{1} << 40;  // of an optimizer, before a run
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -115,6 +117,7 @@ bool Trainer::asked_to_stop() const {
 }
 
 void Trainer::start() {
+  optimizer_steps_ = options_.optimizer_steps;
   set_first_values(program(), planned_.full().model, recipe().seed);
   source_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) {
@@ -138,10 +141,16 @@ void Trainer::start() {
     user_check(!scaler_.dynamic() ||
                    scaler_.from_json(position.progress.value("loss_scale", nlohmann::json())),
                "the checkpoint in '{}' is damaged: its loss scale is not what was saved", *folder);
+    const nlohmann::json before = position.progress.value("optimizer_steps", nlohmann::json(0));
+    user_check(before.is_number_integer() && before >= 0 && before <= kMostSteps,
+               "the checkpoint in '{}' is damaged: its optimizer's steps are not what was saved",
+               *folder);
+    optimizer_steps_ = before.get<int64_t>();
     user_check(position.step <= steps_,
                "the checkpoint in '{}' is at step {}, beyond the {} steps asked for", *folder,
                position.step, steps_);
   }
+  step_->set_steps_before(optimizer_steps_);
   const SparsitySpec& sparsity = recipe().sparsity;
   if (sparsity.enabled() && sparsity.method != SparseMethod::fixed) {
     reallocator_ = std::make_unique<Reallocator>(program(), sparsity, recipe().seed);
@@ -353,6 +362,7 @@ std::string Trainer::save() {
   position.recipe = to_json(recipe());
   position.progress = tally_.to_json();
   position.data = options_.fingerprint;
+  if (optimizer_steps_ > 0) position.progress["optimizer_steps"] = optimizer_steps_;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint =
       save_checkpoint(options_.out, program(), position, recipe().keep_checkpoints);

@@ -26,6 +26,8 @@ struct TrainOptions {
   // the batch into other microbatches than it was begun with.
   bool resume = false;
   std::string weights = {};  // a safetensors file to start from; empty: the model's own start
+  // That the optimizer had made before this run, whose state is set next (bias corrections count them).
+  int64_t optimizer_steps = 0;
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
@@ -148,6 +150,7 @@ class Trainer {
   Tally tally_;  // of the current epoch
   LossScaler scaler_;
   double last_rate_ = 0;
+  int64_t optimizer_steps_ = 0;  // before the run's first
   std::string weights_note_;
   std::unique_ptr<RunLog> log_;
   double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none

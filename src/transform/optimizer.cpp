@@ -14,6 +14,7 @@
 namespace thimble {
 namespace {
 
+constexpr std::string_view kScope = "update";  // of all that updates are made of
 constexpr std::array<std::string_view, 3> kRoundings = {"nearest", "stochastic", "kahan"};
 
 // In 8 bits.
@@ -220,6 +221,10 @@ Rounding parse_rounding(std::string_view name) {
 
 std::string_view name_of(DecayOn on) { return on == DecayOn::all ? "all" : "matrices"; }
 
+std::string state_name(std::string_view weight, std::string_view state) {
+  return fmt::format("{}.{}.{}", kScope, weight, state);
+}
+
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec) {
   const Value& value = graph[weight];
   const Shape& shape = value.is_part() ? value.whole : value.type.shape;
@@ -270,7 +275,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   if (spec.rounding == Rounding::stochastic) {
     scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
   }
-  const Builder::Scope scope(b, "update");
+  const Builder::Scope scope(b, kScope);
 
   std::vector<ValueId> trained, complete;
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -72,6 +72,9 @@ double usual_rate(const OptimizerSpec& spec);
 // The rule whose name the spec has. REQUIRES: there is one.
 const UpdateRule& rule_of(const OptimizerSpec& spec);
 
+// What an update of that weight keeps from step to step ("momentum"), by its name in the graph.
+std::string state_name(std::string_view weight, std::string_view state);
+
 // The decay of one weight.
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec);
 

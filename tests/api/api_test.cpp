@@ -43,6 +43,7 @@ struct Source {
   int64_t fails_in_fill = -1;     // at this step, in its second microbatch
   int64_t fails_in_prepare = -1;  // at this step
   bool says_why = true;
+  int64_t first_step = 0;  // whose rows come first
   int calls = 0;
 
   static int32_t fill(void* context, thimble_batch* batch) {
@@ -57,7 +58,7 @@ struct Source {
     auto* pixels = static_cast<uint8_t*>(batch->fields[0].data);
     auto* labels = static_cast<int32_t*>(batch->fields[1].data);
     for (int64_t row = 0; row < batch->rows; ++row) {
-      const int64_t number = batch->step * 10 + batch->first + row;
+      const int64_t number = (self.first_step + batch->step) * 10 + batch->first + row;
       labels[row] = static_cast<int32_t>(number % 4);
       for (int64_t i = 0; i < 64; ++i) {
         pixels[64 * row + i] = static_cast<uint8_t>(number * 31 + i * (number % 4));
@@ -102,6 +103,19 @@ struct OneRun {
   thimble_run* handle = nullptr;
 };
 
+// What the optimizer keeps of a weight.
+std::vector<float> state(const OneRun& run, const char* weight, const char* name) {
+  int32_t index = -1;
+  EXPECT_EQ(thimble_run_find_weight(run.handle, weight, &index), THIMBLE_OK);
+  EXPECT_EQ(thimble_run_has_state(run.handle, index, name), 1);
+  thimble_tensor tensor = {};
+  EXPECT_EQ(thimble_run_weight(run.handle, index, &tensor), THIMBLE_OK);
+  std::vector<float> numbers(static_cast<size_t>(tensor.bytes) / sizeof(float));
+  EXPECT_EQ(thimble_run_read_state(run.handle, index, name, numbers.data(), tensor.bytes),
+            THIMBLE_OK);
+  return numbers;
+}
+
 std::string last() { return thimble_last_error(); }
 
 TEST(Api, AStepIsTheSameHoweverItIsDriven) {
@@ -121,6 +135,93 @@ TEST(Api, AStepIsTheSameHoweverItIsDriven) {
   EXPECT_NE(std::string(thimble_run_result(whole.handle)).find("\"steps\":6"), std::string::npos);
   ASSERT_EQ(thimble_run_evaluate(whole.handle, nullptr, nullptr, &figures), THIMBLE_OK);
   EXPECT_EQ(figures.records, 10);
+}
+
+// A first step at a rate of 0 leaves every gradient as the momentum, and the weights as they were:
+// what a step at a rate of 1/2 takes away is half of it.
+TEST(Api, AFirstStepsMomentumIsItsGradient) {
+  for (const char* parts : {"", "microbatch = 4\n"}) {
+    Source source;
+    const std::string recipe = std::string(parts) + "optimizer = \"sgd\"\nmomentum = 0.9\n";
+    OneRun still(Plan(recipe + "lr = 0"), source.options());
+    OneRun plain(Plan(std::string(parts) + "optimizer = \"sgd\"\nmomentum = 0\nlr = 0.5"),
+                 source.options());
+    const std::vector<float> before = still.weight("classifier.weight");
+    ASSERT_EQ(thimble_run_step(still.handle, nullptr), THIMBLE_OK) << last();
+    ASSERT_EQ(thimble_run_step(plain.handle, nullptr), THIMBLE_OK) << last();
+    EXPECT_EQ(still.weight("classifier.weight"), before);
+    const std::vector<float> gradient = state(still, "classifier.weight", "momentum");
+    const std::vector<float> after = plain.weight("classifier.weight");
+    for (size_t i = 0; i < before.size(); ++i) {
+      EXPECT_EQ(after[i], before[i] - 0.5f * gradient[i]) << i;
+    }
+    for (int32_t w = 0; w < thimble_run_weight_count(plain.handle); ++w) {
+      EXPECT_EQ(thimble_run_has_state(plain.handle, w, "momentum"), 0);
+      EXPECT_EQ(thimble_run_has_state(still.handle, w, "first_moment"), 0);
+    }
+  }
+}
+
+TEST(Api, AnOptimizersStateGoesOutAndIn) {
+  Source source, later;
+  const Plan plan("steps = 6\noptimizer = \"adamw\"");
+  OneRun whole(plan, source.options()), begun(plan, source.options());
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(thimble_run_step(whole.handle, nullptr), THIMBLE_OK);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(thimble_run_step(begun.handle, nullptr), THIMBLE_OK);
+  const TemporaryFolder folder;
+  const std::string weights = folder / "w.safetensors", out = folder / "out";
+  ASSERT_EQ(thimble_run_export(begun.handle, weights.c_str()), THIMBLE_OK) << last();
+  later.first_step = 2;
+  thimble_run_options options = later.options();
+  options.weights = weights.c_str();
+  options.optimizer_steps = 2;
+  options.out = out.c_str();
+  {
+    OneRun other(plan, options);
+    for (int32_t w = 0; w < thimble_run_weight_count(other.handle); ++w) {
+      thimble_tensor tensor = {};
+      ASSERT_EQ(thimble_run_weight(other.handle, w, &tensor), THIMBLE_OK);
+      for (const char* name : {"first_moment", "second_moment"}) {
+        if (thimble_run_has_state(other.handle, w, name) == 0) continue;
+        const std::vector<float> numbers = state(begun, tensor.name, name);
+        ASSERT_EQ(thimble_run_write_state(other.handle, w, name, numbers.data(), tensor.bytes),
+                  THIMBLE_OK)
+            << last();
+      }
+    }
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(thimble_run_step(other.handle, nullptr), THIMBLE_OK);
+    ASSERT_EQ(thimble_run_save(other.handle, nullptr), THIMBLE_OK) << last();
+  }
+  // A checkpoint counts the steps that were made before its run.
+  options.weights = nullptr;
+  options.optimizer_steps = 0;
+  options.resume = THIMBLE_RESUME;
+  OneRun resumed(plan, options);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(thimble_run_step(resumed.handle, nullptr), THIMBLE_OK);
+  EXPECT_EQ(resumed.weight("classifier.weight"), whole.weight("classifier.weight"));
+  EXPECT_EQ(state(resumed, "classifier.weight", "second_moment"),
+            state(whole, "classifier.weight", "second_moment"));
+}
+
+TEST(Api, StateThatIsNotThereIsNamed) {
+  Source source;
+  OneRun adam(Plan("optimizer = \"adam\""), source.options());
+  float number = 0;
+  EXPECT_EQ(thimble_run_read_state(adam.handle, 0, "momentum", &number, 4), THIMBLE_MISTAKE);
+  EXPECT_NE(last().find("no 'momentum' of '"), std::string::npos) << last();
+  int32_t index = -1;
+  ASSERT_EQ(thimble_run_find_weight(adam.handle, "classifier.weight", &index), THIMBLE_OK);
+  EXPECT_EQ(thimble_run_write_state(adam.handle, index, "first_moment", &number, 4),
+            THIMBLE_MISTAKE);
+  EXPECT_NE(last().find("bytes, not 4"), std::string::npos) << last();
+  EXPECT_EQ(thimble_run_has_state(adam.handle, 99, "first_moment"), 0);
+  EXPECT_EQ(thimble_run_has_state(nullptr, 0, "first_moment"), 0);
+  EXPECT_EQ(thimble_run_read_state(nullptr, 0, "first_moment", &number, 4), THIMBLE_MISTAKE);
+  thimble_run_options options = source.options();
+  options.optimizer_steps = -1;
+  thimble_run* run = nullptr;
+  EXPECT_EQ(thimble_run_new(Plan().handle, &options, &run), THIMBLE_MISTAKE);
+  EXPECT_NE(last().find("-1 steps"), std::string::npos) << last();
 }
 
 TEST(Api, AStepThatWasNotBegunLeavesTheRunGood) {

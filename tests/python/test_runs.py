@@ -140,6 +140,25 @@ class Weights(Case):
             run.load({name: np.full(weights[name].shape, 0.5, np.float32)})
             np.testing.assert_array_equal(run.weights()[name], 0.5)
 
+    def test_what_an_optimizer_keeps(self):
+        data = batches(6)
+        whole, begun = (thimble.Run(plan(optimizer="adam")) for _ in range(2))
+        for batch in data:
+            whole.step(batch)
+        for batch in data[:3]:
+            begun.step(batch)
+        other = thimble.Run(plan(optimizer="adam", seed=99), optimizer_steps=3)
+        other.load(begun.weights())
+        for name in ("first_moment", "second_moment"):
+            other.load_state(name, dict(begun.state(name)))
+        for batch in data[3:]:
+            other.step(batch)
+        for name, weight in whole.weights().items():
+            np.testing.assert_array_equal(weight, other.weights()[name], err_msg=name)
+        self.assertEqual(dict(whole.state("momentum")), {})
+        with self.assertSays(thimble.UserError, "no 'momentum' of"):
+            whole.load_state("momentum", whole.weights())
+
     def test_a_file_of_them_starts_a_run(self):
         run = thimble.Run(plan())
         run.step(batches(1)[0])

@@ -55,16 +55,18 @@ class Writer:
 
     def __init__(self, fields: list[Field]) -> None:
         self.fields = fields
-        self._views: dict[int, Any] = {}  # by address: the library has few, always the same
+        # By address, type and shape: programs of one arena (training, evaluation) have different
+        # fields at the same address.
+        self._views: dict[tuple, Any] = {}
 
     def write(self, batch: Batch, at: int, arrays: Arrays, first: int, count: int) -> None:
         """Rows [first, first + count) of the arrays to those from `at` on."""
         for index, (array, field) in enumerate(zip(arrays, self.fields)):
             tensor = batch.fields[index]
-            view = self._views.get(tensor.data)
-            if view is None or view.shape[field.row_axis] != tensor.shape[field.row_axis]:
-                shape = tuple(tensor.shape[:tensor.rank])
-                view = self._views[tensor.data] = view_of(tensor.data, shape, tensor.dtype)
+            where = (tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)
+            view = self._views.get(where)
+            if view is None:
+                view = self._views[where] = view_of(*where)
             lead = (slice(None),) * field.row_axis
             rows = array[lead + (slice(first, first + count),)]
             if field.code == BF16 and array.dtype != view.dtype:

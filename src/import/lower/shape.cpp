@@ -101,10 +101,13 @@ void concat(Lowering& l, const NetNode& node) {
   user_check(!node.in.empty(), "it joins nothing");
   Builder& b = l.b();
   std::vector<Laid> parts;
+  bool floating =
+      false;  // as whole numbers that were computed are, which may stand beside fed ones
   for (size_t i = 0; i < node.in.size(); ++i) {
     parts.push_back(l.in(node, i));
-    if (is_floating(b.type(parts.back().value).dtype)) parts.back() = l.stored_in(node, i);
+    floating |= is_floating(b.type(parts.back().value).dtype);
   }
+  for (size_t i = 0; i < node.in.size() && floating; ++i) parts[i] = l.stored_in(node, i);
   const auto largest = std::ranges::max_element(
       parts, {}, [&](const Laid& x) { return b.type(x.value).elements(); });
   const Order order = largest->order;

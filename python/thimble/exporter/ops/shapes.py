@@ -233,7 +233,8 @@ def _cat(r, a):
     tensors = [r.value(t) for t in a.tensors if 0 not in getattr(t, "shape", [])]
     if len(tensors) == 1:
         return tensors[0]
-    return r.emit("concat", tensors, a.shape, tensors[0].dtype, axis=axis_of(a.dim, a.shape))
+    whole = 1 if tensors[0].dtype == "i32" else None
+    return r.emit("concat", tensors, a.shape, tensors[0].dtype, axis=axis_of(a.dim, a.shape), whole=whole)
 
 
 @op("stack")

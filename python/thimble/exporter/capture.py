@@ -12,21 +12,23 @@ from collections import abc
 
 import torch
 from torch import nn
-from torch.nn.modules import transformer
 
-from .functions import own_gradients
 from .reader import Graph, Reader
+from .tracing import traceable
+from .untouched import untouched
 from .values import DTYPES, ROWS, CannotExport, is_callers
 
 
-class _WithLoss(nn.Module):
-    """What is exported: flat tensors in; the loss and what else the net gives out."""
+class WithLoss(nn.Module):
+    """What is exported: flat tensors in; the loss and what else the net gives out. Its mode is that of the module,
+    whose parts have each their own."""
 
     def __init__(self, model, loss, names, targets):
         super().__init__()
         self.model = model
         self.loss = loss
         self.names, self.targets = names, targets
+        self.training = model.training
 
     def forward(self, *tensors):
         given = dict(zip(self.names, tensors))
@@ -69,11 +71,9 @@ def _export(wrapped, tensors, rows):
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
         # PyTorch prints its graph as far as it got; what there is to say of it is raised.
-        with contextlib.ExitStack() as stack:
-            for one in (_no_layer_drop(wrapped), _masks_as_given(), own_gradients()):
-                stack.enter_context(one)
-            stack.enter_context(warnings.catch_warnings())
-            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        with traceable(wrapped), warnings.catch_warnings(), contextlib.redirect_stderr(
+            io.StringIO()
+        ):
             warnings.simplefilter("ignore")
             return torch.export.export(wrapped, picked, strict=False)
     except CannotExport:
@@ -90,33 +90,6 @@ def _export(wrapped, tensors, rows):
         raise CannotExport(
             f"torch.export cannot trace the module{at}: {first[:400]}" + hint * ("data-dependent" in str(error))
         ) from error
-
-
-@contextlib.contextmanager
-def _no_layer_drop(module):
-    """Modules of transformers draw a number for every layer and leave the layer out where it is below
-    `layerdrop`; where that is 0, no draw ever is, and none is traced."""
-    having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
-    shares = [part.layerdrop for part in having if hasattr(part, "layerdrop")]
-    draw = torch.rand
-    if shares and not any(shares):
-        torch.rand = lambda *size, **more: 1.0 if size == ([],) else draw(*size, **more)
-    try:
-        yield
-    finally:
-        torch.rand = draw
-
-
-@contextlib.contextmanager
-def _masks_as_given():
-    """nn.Transformer looks at the numbers of a mask that nobody says `is_causal` of, to leave a causal one out. With
-    the mask it computes the same, and the reader sees which masks are causal."""
-    looks = transformer._detect_is_causal_mask
-    transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: is_causal is True
-    try:
-        yield
-    finally:
-        transformer._detect_is_causal_mask = looks
 
 
 def _frames(error):
@@ -138,8 +111,14 @@ def capture(model: nn.Module, loss, example) -> Graph:
             raise CannotExport(
                 f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed"
             )
-    wrapped = _WithLoss(model, loss, list(batch), targets).train(model.training)
-    first = next(model.parameters(), None)
-    tensors = [t if first is None else t.to(first.device) for t in batch.values()]
-    exports = [_export(wrapped, tensors, rows) for rows in ROWS]
+    wrapped = WithLoss(model, loss, list(batch), targets)
+    tensors = where_the_module_is(model, batch)
+    with untouched(model, loss):
+        exports = [_export(wrapped, tensors, rows) for rows in ROWS]
     return Reader(model, exports, batch, targets).read()
+
+
+def where_the_module_is(model, batch) -> list:
+    """The tensors of a batch on the device of the module's parameters."""
+    first = next(model.parameters(), None)
+    return [t if first is None else t.to(first.device) for t in batch.values()]

@@ -241,7 +241,7 @@ class Reader:
 
     def _result(self, name, a, b):
         items = [self.env[0][node][0] for node in a.all_input_nodes]
-        self._check_buffer(name, a, items)
+        self._check_written(name, a)
         if any(argument.is_out for argument in getattr(a.target, "_schema", _NO_SCHEMA).arguments):
             return self._written(a, b, items)
         if _is_known(a.target, items):
@@ -263,9 +263,6 @@ class Reader:
         written, op = a.kwargs.get("out"), functional(a.target)
         if not isinstance(written, torch.fx.Node) or op is None:
             raise Unsupported("writes into tensors that it is given (out=...); use what it returns")
-        kept = self._item(written)
-        if isinstance(kept, Buffer):
-            raise Unsupported(_spectral(self.model, kept.name) or _changes(kept.name))
         if _is_known(op, [item for node, item in zip(a.all_input_nodes, items) if node is not written]):
             return self._fold(a, b)
         result = self._handled(ops.HANDLERS.get(op.name()), a, b)
@@ -288,13 +285,19 @@ class Reader:
             fault = Unsupported(f"with arguments that it is not known here with ({type(error).__name__}: {error})")
             return self._of_pieces(a, b, fault)
 
-    def _check_buffer(self, name, node, items):
+    def _check_written(self, name, node):
         """Numbers that a net keeps from step to step would be those of the first in all of them."""
-        if _out_of_place(name) == name or node.all_input_nodes[:1] != list(node.args[:1]):
+        if ops.changes_statistics(name) or not isinstance(node.target, torch._ops.OpOverload):
             return
-        kept = items[0]
-        if isinstance(kept, Buffer) and kept.tensor.is_floating_point():
-            raise Unsupported(_changes(kept.name))
+        given = dict(zip((argument.name for argument in node.target._schema.arguments), node.args))
+        given.update(node.kwargs)
+        for argument in node.target._schema.arguments:
+            written = given.get(argument.name)
+            if not (argument.alias_info and argument.alias_info.is_write and isinstance(written, torch.fx.Node)):
+                continue
+            kept = self._item(written)
+            if isinstance(kept, Buffer) and (kept.tensor.is_floating_point() or argument.is_out):
+                raise Unsupported(_spectral(self.model, kept.name) or _changes(kept.name))
 
     def _put_back(self, part, changed):
         """Where a slice is changed, what it is a slice of has that in its place: which node, or None."""
@@ -481,7 +484,10 @@ _NO_SCHEMA = torch.ops.aten.alias.default._schema  # of what is no op: nothing i
 
 
 def _changes(name) -> str:
-    return f"changes the buffer '{name}' from step to step; only the statistics of batch norms can be"
+    return (
+        f"changes the buffer '{name}' from step to step; only the statistics of batch norms can be; leave it out, or "
+        "call eval() of what changes it"
+    )
 
 
 def _spectral(model, name) -> str:

@@ -137,4 +137,14 @@ def where_of(node) -> str:
             lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith("File ") else ""
         )
         found = f"{path.rsplit('/', 1)[-1]}:{number}" + (f": {code[:120]}" if code else "")
-    return found
+    return found or _module_of(node)
+
+
+def _module_of(node) -> str:
+    """The module that a node is of, where no line of the caller's is: "module '2.norm' (LayerNorm)"."""
+    for path, kind in reversed(list((node.meta.get("nn_module_stack") or {}).values())):
+        name = path.removeprefix("model").removeprefix(".")
+        kind = (kind if isinstance(kind, str) else kind.__name__).rsplit(".", 1)[-1]
+        if name and not kind.startswith("_"):
+            return f"module '{name}' ({kind})"
+    return ""

@@ -1,0 +1,70 @@
+"""What is otherwise while a module is traced, where PyTorch's own code decides on numbers or hides gradients."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+import torch.utils.checkpoint
+
+from .functions import own_gradients
+
+
+@contextlib.contextmanager
+def traceable(module):
+    """The module can be traced inside."""
+    with contextlib.ExitStack() as stack:
+        for patch in (
+            _no_layer_drop(module), _no_checkpoints(), _masks_as_they_are(), own_gradients()
+        ):
+            stack.enter_context(patch)
+        yield
+
+
+@contextlib.contextmanager
+def _in_place_of(owner, name, other):
+    before = getattr(owner, name)
+    setattr(owner, name, other)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextlib.contextmanager
+def _no_layer_drop(module):
+    """Modules of transformers draw a number for every layer and leave the layer out where it is below
+    `layerdrop`; where that is 0, no draw ever is, and none is traced."""
+    having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
+    shares = [part.layerdrop for part in having if hasattr(part, "layerdrop")]
+    draw = torch.rand
+    if not shares or any(shares):
+        yield
+        return
+    with _in_place_of(
+        torch, "rand", lambda *size, **more: 1.0 if size == ([],) else draw(*size, **more)
+    ):
+        yield
+
+
+class _Through:
+    """A reentrant checkpoint computes its part where gradients are off, and again in its backward, which a trace
+    does not see. What to compute again is the planner's business here."""
+
+    @staticmethod
+    def apply(function, preserve_rng_state, *args):
+        del preserve_rng_state
+        return function(*args)
+
+
+def _no_checkpoints():
+    return _in_place_of(torch.utils.checkpoint, "CheckpointFunction", _Through)
+
+
+def _masks_as_they_are():
+    """nn.Transformer compares a mask with the causal one, to name it to kernels; unnamed, it is a mask."""
+    return _in_place_of(
+        torch.nn.modules.transformer,
+        "_detect_is_causal_mask",
+        lambda mask, is_causal=None, size=None: bool(is_causal),
+    )

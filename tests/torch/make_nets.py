@@ -145,7 +145,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default=str(parity.ROOT / "build" / "release" / "thimble"))
     args = parser.parse_args()
-    tools = parity.thimble_torch()
+    tools = parity.thimble_torch(args.program)
     FOLDER.mkdir(parents=True, exist_ok=True)
     export_folded()
     for name, (build, loss, example) in NETS.items():

@@ -35,10 +35,14 @@ MOST = (
 )
 
 
-def thimble_torch():
-    """thimble.torch, whether or not the library of the package is built."""
+def thimble_torch(program=None):
+    """thimble.torch, whether or not the library of the package is built. `program`: beside whose library, what is
+    exported is held against PyTorch."""
     import importlib.util
 
+    if program is not None:
+        library = pathlib.Path(program).parent / "lib" / "libthimble.so.0"
+        os.environ.setdefault("THIMBLE_LIBRARY", str(library))
     package = ROOT / "python" / "thimble"
     if "thimble" not in sys.modules:
         spec = importlib.util.spec_from_loader("thimble", loader=None)
@@ -149,7 +153,7 @@ def export_onnx(module, loss, example, net, dynamo):
 
 
 def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, double=False, **sizes):
-    tools = thimble_torch()
+    tools = thimble_torch(program)
     module, loss, example = nets.net(name, **sizes)
     batch, _ = tools.fields_of(module, loss, example)
     optimizer = torch.optim.SGD(module.parameters(), rate, momentum=0.9)

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 
 import torch
 
+from .files import STORED
+
 FORMAT = 1
-_STORED = {torch.float32: "F32", torch.int32: "I32", torch.uint8: "U8"}
 
 
-def write(graph, path: str, *, name: str = "", batch: int = 1, groups=None) -> None:
-    """`groups`: {"rate", "decay"} of each group of parameters, which say by "group" which one they are of."""
-    stem = path.removesuffix(".json")
-    tensors = {**graph.tensors, **graph.constants}
-    write_safetensors(stem + ".safetensors", tensors)
+def weights_of(path: str) -> str:
+    return path.removesuffix(".json") + ".safetensors"
+
+
+def write_graph(
+    graph, path: str, weights: str, *, name: str = "", batch: int = 1, groups=None, checked: str = ""
+) -> None:
+    """The network file alone; `weights`: a file in its folder.
+
+    groups   {"rate", "decay"} of each group of parameters, which say by "group" which one they are of
+    checked  against what it was held before it was written: for people
+    """
     document = {
         "thimble_network": FORMAT,
         "name": name,
         "made_by": f"torch {torch.__version__}",
         "batch": batch,
-        "weights": os.path.basename(stem) + ".safetensors",
+        "checked": checked,
+        "weights": weights,
         "inputs": graph.inputs,
         "parameters": list(graph.parameters.values()),
         "buffers": list(graph.buffers.values()),
         "constants": [
-            {"name": key, "dtype": _STORED[value.dtype].lower(), "shape": list(value.shape)}
+            {"name": key, "dtype": STORED[value.dtype].lower(), "shape": list(value.shape)}
             for key, value in graph.constants.items()
         ],
         "groups": groups or [],
@@ -45,7 +53,8 @@ def write(graph, path: str, *, name: str = "", batch: int = 1, groups=None) -> N
         "loss": graph.loss,
         "outputs": graph.outputs,
     }
-    temporary = stem + ".json.part"
+    path = path.removesuffix(".json") + ".json"
+    temporary = path + ".part"
     with open(temporary, "w", encoding="utf-8") as file:
         lines = [
             f" {json.dumps(key)}: "
@@ -57,30 +66,8 @@ def write(graph, path: str, *, name: str = "", batch: int = 1, groups=None) -> N
             for key, value in document.items()
         ]
         file.write("{\n" + ",\n".join(lines) + "\n}\n")
-    os.replace(temporary, stem + ".json")
+    os.replace(temporary, path)
 
 
 def _rows(items) -> str:
     return "[\n" + ",\n".join("  " + json.dumps(item) for item in items) + "\n ]"
-
-
-def write_safetensors(path: str, tensors: dict) -> None:
-    """Without a copy of all of them at once."""
-    header, at = {}, 0
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
-    for key, tensor in ordered:
-        size = tensor.numel() * tensor.element_size()
-        header[key] = {
-            "dtype": _STORED[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [at, at + size],
-        }
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    temporary = path + ".part"
-    with open(temporary, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for _, tensor in ordered:
-            file.write(tensor.detach().cpu().contiguous().numpy().tobytes())
-    os.replace(temporary, path)

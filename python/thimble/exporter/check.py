@@ -1,0 +1,299 @@
+"""What was exported, held against PyTorch on a few rows of a batch, before anything is trained: the loss, every
+gradient, the running statistics; and what microbatches make of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import math
+import os
+import warnings
+
+import torch
+
+from . import eager
+from .capture import WithLoss, where_the_module_is
+from .files import read_safetensors
+from .packing import check_documents
+from .untouched import untouched
+from .values import CannotExport
+from .write import write_graph
+
+ROWS = 4
+# Of the largest number of a tensor, and of the largest gradient of all: rounding in another order, and sums of
+# which nothing is left but that (the gradient of a bias in front of a norm).
+CLOSE, REST = 1e-4, 1e-7
+# A net's own instability makes more of rounding: then PyTorch in fp32 is as far from PyTorch in fp64, and one such
+# distance is a draw of luck, which another may be several times.
+LUCK = 16
+
+
+class Check:
+    """Of a captured graph, whose weights are in a file already."""
+
+    def __init__(self, model, loss, batch, targets, graph, weights, threads=None):
+        self.model, self.loss, self.graph, self.weights = model, loss, graph, weights
+        self.wrapped = WithLoss(model, loss, list(batch), targets)
+        self.threads = threads
+        named = dict(model.named_parameters())
+        self.parameters = {name: named[name] for name in graph.parameters}
+        self.trained = [name for name, p in graph.parameters.items() if p["trained"]]
+        self.batch = {name: tensor[:ROWS] for name, tensor in batch.items()}
+        self.whole = batch
+        self.eager = None  # the pass in PyTorch
+        self.exact = None  # the same in fp64, once it was wanted
+
+    def run(self) -> None:
+        """CannotExport unless a step of the rows together is what PyTorch computes."""
+        _no_hooks_behind_sums(self.parameters)
+        with untouched(self.model, self.loss):
+            if self.loss is None:
+                check_documents(self.model, self.whole)
+            self.eager = self._eager(self.batch)
+            if not math.isfinite(self.eager.loss):  # not one label that counts in the first rows, say
+                self.batch = self.whole
+                self.eager = self._eager(self.batch)
+            self._compare(1, "")
+
+    def run_apart(self) -> None:
+        """The same of a step of single rows, added up. REQUIRES: run()."""
+        with untouched(self.model, self.loss):
+            self._compare(len(next(iter(self.batch.values()))), " in microbatches of one row")
+
+    def _eager(self, batch) -> eager.Pass:
+        tensors = where_the_module_is(self.model, batch)
+        buffers = {name: self.model.get_buffer(name) for name in self.graph.buffers}
+        try:
+            made = eager.run(self.wrapped, tensors, self.parameters, buffers)
+        except CannotExport:
+            _Ours(self, 1)  # labels that are out of range are said better here
+            raise
+        self._parameters_as_written()
+        return made
+
+    def _parameters_as_written(self):
+        """A forward pass that changes weights by itself is none that could be exported."""
+        written = read_safetensors(self.weights)
+        changed = [
+            name
+            for name, parameter in self.parameters.items()
+            if not torch.equal(_bits(parameter.detach().cpu()), _bits(written[name]))
+        ]
+        for name in changed:
+            self.parameters[name].data.copy_(written[name])
+        if changed:
+            raise CannotExport(
+                f"the forward pass changes the parameter '{changed[0]}' itself; do that between steps, or compute "
+                "with a changed copy of it"
+            )
+
+    def _compare(self, microbatches, how):
+        if not math.isfinite(self.eager.loss):
+            raise CannotExport(
+                f"the loss of the first batch is {self.eager.loss} in PyTorch itself; see that its numbers are "
+                "finite, and that it has labels that count"
+            )
+        ours = _Ours(self, microbatches)
+        largest = max(
+            (g.abs().max().item() for g in self.eager.gradients.values() if g is not None and g.numel()),
+            default=0.0,
+        )
+        faults = []
+        for what, name, number in ours.numbers():
+            if what == "statistics" and how:
+                continue  # those of the last microbatch are another matter
+            theirs = self._theirs(self.eager, what, name)
+            apart = _apart(number, theirs)
+            most = CLOSE * _size(theirs) + REST * (largest if what == "gradient" else 1.0)
+            if apart > most and not self._is_rounding(what, name, number, theirs, most):
+                faults.append((what, name, apart, _size(theirs)))
+        if faults:
+            raise CannotExport(self._sentence(faults, how))
+
+    @staticmethod
+    def _theirs(made, what, name):
+        if what == "loss":
+            return torch.tensor(made.loss, dtype=torch.float64)
+        return (made.gradients if what == "gradient" else made.buffers)[name]
+
+    def _is_rounding(self, what, name, ours, theirs, most) -> bool:
+        """Whether ours is about as far from what fp64 gives as PyTorch's is."""
+        if self.exact is None:
+            self.exact = self._in_double()
+        exact = self._theirs(self.exact, what, name)
+        if exact is None or theirs is None:
+            return False
+        return _apart(ours, exact) <= max(most, LUCK * _apart(theirs, exact))
+
+    def _in_double(self):
+        self.eager.gradients = {n: None if g is None else g.cpu() for n, g in self.eager.gradients.items()}
+        batch = {
+            name: tensor.double() if tensor.is_floating_point() else tensor
+            for name, tensor in self.batch.items()
+        }
+        with eager.in_double(self.wrapped):
+            tensors = where_the_module_is(self.model, batch)
+            buffers = {name: self.model.get_buffer(name) for name in self.graph.buffers}
+            with untouched(self.model, self.loss):
+                try:
+                    return eager.run(self.wrapped, tensors, self.parameters, buffers)
+                except CannotExport:  # something is fp32 whatever else is: nothing is known then
+                    return eager.Pass(
+                        math.nan, dict.fromkeys(self.parameters), dict.fromkeys(buffers), [], []
+                    )
+
+    def _sentence(self, faults, how) -> str:
+        order = self._order()
+        what, name, apart, size = max(faults, key=lambda fault: (fault[0] == "loss", order.get(fault[1], -1)))
+        line = self._line_of(name) if what != "loss" else self._line_of(self.graph.loss)
+        called = {"loss": "the loss", "gradient": f"the gradient of '{name}'"}.get(
+            what, f"the running statistic '{name}'"
+        )
+        others = len(faults) - 1
+        return (
+            f"what was exported is not what PyTorch computes: {called}{line}{how} is {apart:.1e} from PyTorch's, "
+            f"which is {size:.1e} at most"
+            + (f", and so {'are' if others > 1 else 'is'} {others} other{'s' * (others > 1)}" if others else "")
+            + f"; likely since {self._cause(what, how)} (check=False trains all the same)"
+        )
+
+    def _cause(self, what, how) -> str:
+        if how:
+            return (
+                "the loss mixes rows, or divides by what every microbatch counts for itself: leave microbatches out "
+                f"(microbatch={len(next(iter(self.whole.values())))})"
+            )
+        if self.eager.functions and what == "gradient":
+            return (
+                f"{', '.join(self.eager.functions)} has a backward of its own, which an export does not see: write "
+                "its forward with functions whose gradients are those"
+            )
+        if self.eager.hooks and what == "gradient":
+            return (
+                f"{', '.join(dict.fromkeys(self.eager.hooks))} changes gradients, which an export does not see: "
+                "take it away"
+            )
+        if what == "gradient":
+            return "its gradient is changed on the way (a hook, .data, or a backward of its own): take that away"
+        return (
+            "the forward pass depends on something that an export fixes (a number that Python reads or counts, "
+            "the time, a file), or on random numbers: make it part of the batch, or a buffer"
+        )
+
+    def _order(self) -> dict:
+        """By name: the last node that reads a parameter, so that what is wrong is likely right behind."""
+        order = {}
+        for at, node in enumerate(self.graph.nodes):
+            for item in node.inputs:
+                if isinstance(item, str):
+                    order[item] = at
+        return order
+
+    def _line_of(self, name) -> str:
+        for node in self.graph.nodes:
+            if (name in node.inputs or name in node.outputs) and node.where:
+                return f" ({node.where})"
+        return ""
+
+
+class _Ours:
+    """A step of the exported net without draws, whose only trace is its gradients: the momentum that a first step of
+    SGD at a rate of 0 leaves."""
+
+    def __init__(self, check, microbatches):
+        self.check = check
+        rows = len(next(iter(check.batch.values())))
+        self.file = check.weights.removesuffix(".safetensors") + ".check.json"
+        graph = copy.copy(check.graph)
+        graph.nodes = [_without_draws(node) for node in graph.nodes]
+        graph.parameters = {name: {**p, "group": 0} for name, p in graph.parameters.items()}
+        try:
+            write_graph(graph, self.file, os.path.basename(check.weights), batch=rows)
+            self._step(rows, microbatches)
+        finally:
+            if os.path.exists(self.file):
+                os.remove(self.file)
+
+    def _step(self, rows, microbatches):
+        from .._errors import UserError
+        from .._plan import Plan
+        from .._run import Run
+
+        settings = {
+            "optimizer": "sgd",
+            "momentum": 0.9,
+            "lr": 0,
+            "weight-decay": 0,
+            "schedule": "constant",
+            "steps": 1,
+            "batch": rows,
+            "microbatch": rows // microbatches if microbatches > 1 else None,
+            "threads": self.check.threads,
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # notes on settings are of no use to whoever did not choose them
+            plan = Plan(self.file, settings, with_data=False)
+        self.run = Run(plan)
+        batch = {name: tensor.detach().cpu() for name, tensor in self.check.batch.items()}
+        try:
+            self.loss = self.run.step(batch).loss
+        except UserError as error:
+            if self.check.eager is None:
+                raise
+            raise CannotExport(
+                f"what was exported is not what PyTorch computes, whose loss is {self.check.eager.loss:.3g}: {error}"
+            ) from error
+
+    def numbers(self):
+        """("loss" | "gradient" | "statistics", name, numbers), one after another."""
+        yield "loss", "", torch.tensor(self.loss, dtype=torch.float64)
+        left = set(self.check.trained)
+        for name, gradient in self.run.state("momentum"):
+            if name in left:
+                left.remove(name)
+                yield "gradient", name, torch.from_numpy(gradient)
+        for name in sorted(left):
+            yield "gradient", name, None
+        weights = self.run.weights(copy=False)
+        for name in self.check.graph.buffers:
+            yield "statistics", name, torch.from_numpy(weights[name])
+        del weights
+        self.run.close()
+        gc.collect()
+
+
+def _without_draws(node):
+    changed = {"dropout": "p", "drop_mask": "p", "attention": "dropout"}.get(node.op)
+    if not node.attrs.get(changed):
+        return node
+    node = copy.copy(node)
+    node.attrs = {**node.attrs, changed: 0.0}
+    return node
+
+
+def _no_hooks_behind_sums(parameters):
+    for name, parameter in parameters.items():
+        if getattr(parameter, "_post_accumulate_grad_hooks", None):
+            raise CannotExport(
+                f"'{name}' has a hook that is called when its gradient is there (register_post_accumulate_grad_hook), "
+                "and no gradient ever is in a run; take it away (clip-norm is a setting of the run)"
+            )
+
+
+def _bits(tensor):
+    return tensor.contiguous().view(torch.int32)
+
+
+def _size(tensor) -> float:
+    return 0.0 if tensor is None or tensor.numel() == 0 else tensor.abs().max().item()
+
+
+def _apart(ours, theirs) -> float:
+    """The largest difference; what is not there is zero."""
+    if ours is None or theirs is None:
+        return max(_size(ours), _size(theirs))
+    if ours.numel() == 0:
+        return 0.0
+    difference = (ours.double() - theirs.detach().cpu().double()).abs().max().item()
+    return math.inf if math.isnan(difference) else difference

@@ -1,0 +1,166 @@
+"""PyTorch's own forward and backward pass of what was exported, every random draw replaced by its mean."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import traceback
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .values import CannotExport, is_callers
+
+_ATEN = torch.ops.aten
+_SUMS = (_ATEN.add.Tensor, _ATEN.detach.default)
+
+
+@dataclasses.dataclass
+class Pass:
+    loss: float
+    gradients: dict  # by the names of parameters; None: PyTorch gives none
+    buffers: dict  # what the forward pass left in those that it changes
+    functions: list  # whose backward the caller wrote: "Clamp (net.py:12)"
+    hooks: list  # on gradients, with the caller's lines
+
+
+class _Means(TorchDispatchMode):
+    """Dropout passes on what it is given, and stochastic depth keeps every row as often as on average."""
+
+    def __init__(self):
+        super().__init__()
+        self.uniform: dict[int, torch.Tensor] = {}  # by id: what was drawn from 0 to 1, and sums of it
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if op is _ATEN.bernoulli_.float:
+            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
+        if op is _ATEN.bernoulli.p:
+            return torch.full_like(args[0], args[1])
+        if op is _ATEN.native_dropout.default:
+            return args[0].clone(), torch.ones_like(args[0], dtype=torch.bool)
+        if op is _ATEN.native_dropout_backward.default:
+            return args[0].clone()
+        # floor(share + uniform): ones in that share of the rows.
+        if op is _ATEN.rand.default:
+            return self._drawn(op(*args, **kwargs).zero_())
+        drawn = any(id(item) in self.uniform for item in args)
+        if drawn and op in (_ATEN.floor.default, _ATEN.floor_.default):
+            return args[0]
+        result = op(*args, **kwargs)
+        return self._drawn(result) if drawn and op in _SUMS else result
+
+    def _drawn(self, tensor):
+        self.uniform[id(tensor)] = tensor
+        return tensor
+
+
+def run(wrapped, tensors, parameters, buffers=()) -> Pass:
+    """REQUIRES: whoever calls sees to it that the module is as it was (`untouched`); values of parameters, which
+    only the module itself could change, are theirs to compare."""
+    for parameter in parameters.values():
+        parameter.grad = None
+    hooks: list[str] = []
+    try:
+        with as_exported(), _noting_hooks(hooks):
+            loss, _ = wrapped(*tensors)
+            left = {name: buffer.detach().clone() for name, buffer in dict(buffers).items()}
+            functions = _own_functions(loss)
+            if loss.requires_grad:
+                loss.sum().backward()  # of one number, whatever its axes
+    except Exception as error:  # of many kinds, all of them about the module
+        raise CannotExport(
+            f"PyTorch itself cannot compute the gradients of the first batch: {type(error).__name__}: "
+            f"{str(error)[:400]}"
+        ) from error
+    gradients = {name: parameter.grad for name, parameter in parameters.items()}
+    for parameter in parameters.values():
+        parameter.grad = None
+    return Pass(loss.item(), gradients, left, functions, hooks + _hooks_of(wrapped))
+
+
+@contextlib.contextmanager
+def as_exported():
+    """Numbers as an exact machine would have them: full products, no kernels that draw by themselves."""
+    with _Means(), torch.enable_grad(), torch.backends.cudnn.flags(
+        enabled=False
+    ), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        yield
+
+
+@contextlib.contextmanager
+def in_double(module):
+    """Parameters and buffers in fp64, and what the module makes by itself; afterwards they are where they were, but
+    for gradients, which are gone."""
+    tensors = {id(t): t for t in (*module.parameters(), *module.buffers()) if t.dtype == torch.float32}
+    kept = [(tensor, tensor.data) for tensor in tensors.values()]
+    usual = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        for tensor, data in kept:
+            tensor.grad = None
+            tensor.data = data.double()
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+        for tensor, data in kept:
+            tensor.grad = None
+            tensor.data = data
+
+
+@contextlib.contextmanager
+def _noting_hooks(notes):
+    """Hooks on tensors that the forward pass registers."""
+    before = torch.Tensor.register_hook
+
+    def noted(self, hook):
+        lines = [f for f in traceback.extract_stack()[:-1] if is_callers(f.filename)]
+        if lines:
+            notes.append(f"register_hook ({lines[-1].filename.rsplit('/', 1)[-1]}:{lines[-1].lineno})")
+        return before(self, hook)
+
+    torch.Tensor.register_hook = noted
+    try:
+        yield
+    finally:
+        torch.Tensor.register_hook = before
+
+
+def _hooks_of(module: nn.Module) -> list[str]:
+    """Those that stay from pass to pass."""
+    found = [
+        f"a backward hook on module '{name.removeprefix('model').removeprefix('.')}'"
+        for name, part in module.named_modules()
+        if part._backward_hooks or part._backward_pre_hooks
+    ]
+    return found + [
+        f"a hook on the gradient of '{name.removeprefix('model.')}'"
+        for name, parameter in module.named_parameters()
+        if parameter._backward_hooks
+    ]
+
+
+def _own_functions(loss) -> list[str]:
+    """Classes of the caller's in the graph that the loss came of, each once."""
+    found, seen, left = [], set(), [loss.grad_fn]
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        left.extend(following for following, _ in node.next_functions)
+        kind = getattr(node, "_forward_cls", None)
+        if kind is None or kind.__module__.partition(".")[0] == "torch":
+            continue
+        found.append(f"{kind.__name__}{_line_of(kind)}")
+    return list(dict.fromkeys(found))
+
+
+def _line_of(kind) -> str:
+    try:
+        path, line = inspect.getsourcefile(kind), inspect.getsourcelines(kind)[1]
+    except (OSError, TypeError):
+        return ""
+    return f" ({path.rsplit('/', 1)[-1]}:{line})"

@@ -94,7 +94,7 @@ void with_number(Lowering& l, const NetNode& node, bool number_first, double num
   const auto [computed, kept] = l.dtypes_of(node);
   const Laid x = l.in(node, number_first ? 1 : 0);
   ValueId y = l.in_dtype(x.value, computed);
-  constexpr double kInfinite = 1e38;  // numbers beyond stand for what is: they stay finite here
+  constexpr double kInfinite = 1e30;  // numbers beyond stand for what is: they stay finite here
   if (std::abs(number) > kInfinite && node.op != "div") {
     number = std::clamp(number, -largest_of(kept), largest_of(kept));
   }

@@ -1,4 +1,4 @@
-"""Other nets of torchvision and transformers, tiny: name -> build(full) -> (module, loss, batch).
+"""Other nets of torchvision, transformers and timm, tiny: name -> build(full) -> (module, loss, batch).
 
 `parity.py --more` trains those beside PyTorch that take a moment; `parity.py --rate 1e-7 NAME` one of the others.
 """
@@ -29,6 +29,15 @@ def of_torchvision(name, size=64, **settings):
         ),
         size,
     )
+
+
+def of_timm(name, size=64):
+    def build(full):
+        import timm
+
+        return timm.create_model(name, num_classes=CLASSES)
+
+    return classifier(build, size)
 
 
 def of_segmentation(name, size=64, **settings):
@@ -442,7 +451,10 @@ TRANSFORMERS = {
     "cohere": causal("Cohere", **GROUPED),
 }
 
-MORE = {**TORCHVISION, **TRANSFORMERS}
+# Branches that meet again and again: a gradient has many claims on it.
+TIMM = {"hrnet_w18_small": of_timm("hrnet_w18_small"), "res2next50": of_timm("res2next50")}
+
+MORE = {**TORCHVISION, **TRANSFORMERS, **TIMM}
 
 # Those that are small, and steady at the usual rate.
-QUICK = ["swin_v2", "maxvit", "lraspp", "mc3_18", "lstm_both_ways", *TRANSFORMERS]
+QUICK = ["swin_v2", "maxvit", "lraspp", "mc3_18", "lstm_both_ways", *TIMM, *TRANSFORMERS]

@@ -291,6 +291,9 @@ def net(name, full=False, size=None, length=None):
 
     torch.manual_seed(1)
     module, loss, batch = {**NETS, **MORE}[name](full)
+    for parameter in module.parameters():  # a head of zeros hides the gradients of all that is before it
+        if parameter.ndim > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.02)
     if isinstance(batch, dict):
         batch = {key: cropped(tensor, size, length) for key, tensor in batch.items()}
     else:

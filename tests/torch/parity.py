@@ -1,12 +1,15 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
 usage: parity.py [--program build/release/thimble] [--steps 20] [--rate 1e-5] [--onnx] [--dynamo] [--more] [--double]
-                 [--full [--size 128] [--length 32]] [NET ...]
+                 [--precision bf16] [--full [--size 128] [--length 32]] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
 with Thimble's. Prints the largest difference of losses; exits 1 where one is above 1e-4. --double: and by how much
 PyTorch itself differs from PyTorch in fp64 on those batches, which is what a net's own instability makes of rounding.
+
+And the gradient of the first batch, tensor by tensor: the one that is furthest from fp64's, in units of PyTorch's own
+distance from it; exits 1 where that is above MOST_GRADIENT. --precision bf16 or fp16: that alone, beside autocast.
 """
 
 import argparse
@@ -33,6 +36,11 @@ import nets
 MOST = (
     1e-4  # of a loss, relative to it where it is above one: rounding in another order over 20 steps
 )
+# Two sums in different orders are two samples of the same rounding; PyTorch's may be the lucky one.
+MOST_GRADIENT = 4
+# A rate at which a step is nothing but the gradient: what the weight itself is rounded by is lost in it.
+HUGE_RATE = 2.0**30
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def thimble_torch(program=None):
@@ -152,7 +160,90 @@ def export_onnx(module, loss, example, net, dynamo):
     return module, batch, of_places
 
 
-def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, double=False, **sizes):
+def gradients_of(module, loss, fed, precision="fp32"):
+    """The loss of a step, its gradients by name, and the running statistics after it."""
+    module.zero_grad()
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(next(module.parameters()).dtype)  # of tensors that it makes of a dtype's range
+    try:
+        with torch.autocast("cpu", DTYPES[precision], enabled=precision != "fp32"):
+            value = loss_of(module, loss, fed)
+        value.backward()
+    finally:
+        torch.set_default_dtype(usual)
+    made = {}
+    for key, tensor in module.state_dict(keep_vars=True).items():
+        is_statistic = not isinstance(tensor, torch.nn.Parameter)
+        made[key] = tensor if is_statistic else torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+    return value.item(), {key: tensor.detach().double() for key, tensor in made.items()}
+
+
+def distances(mine, theirs, exact, sizes, epsilon):
+    """By tensor, how far it is from fp64's, in units of PyTorch's own distance.
+
+    Below a rounding of the tensor, of the weight whose step it is read from, and of what cancels in it, a distance
+    says nothing; what cancels in a running mean is as large as the deviation."""
+    largest = max(tensor.norm() for tensor in exact.values())
+    times = {}
+    for key, tensor in mine.items():
+        floor = epsilon * (exact[key].norm() + epsilon * largest) + sizes[key] * 2.0**-23 / HUGE_RATE
+        if key.endswith("running_mean"):
+            floor += epsilon * exact[key.removesuffix("mean") + "var"].sqrt().norm()
+        ours, own = (tensor - exact[key]).norm(), (theirs[key] - exact[key]).norm()
+        far = (ours / max(own, floor)).item() if ours != 0 else 0.0
+        times[key] = far if far == far else float("inf")
+    return times
+
+
+def first_gradients(tools, program, net, folder, module, loss, batch, precision, flags):
+    """The gradient that is furthest from fp64's (how far, its name), and how far both losses are.
+
+    Where a number next to 0 is on its other side, a relu's gradient is another: that is so in one batch and not in
+    the next, and what is wrong is wrong in all. So a tensor is as far as in the best of up to three batches."""
+    settings = tools.settings_of(torch.optim.SGD(module.parameters(), HUGE_RATE))
+    settings = [f for key, value in settings.items() for f in (f"--{key}", value)]
+    if precision != "fp32":
+        settings += ["--precision", precision, "--master"]
+    start = {key: tensor.double().clone() for key, tensor in module.state_dict().items()}
+    trained = dict(module.named_parameters(remove_duplicate=False))
+    best, apart = {}, []
+    for seed in range(3):
+        out = os.path.join(folder, f"one{seed}")
+        result = json.loads(
+            run(program, "train", net, "--json", "--losses", *flags, "--steps", 1, "--seed", seed, "--no-eval",
+                "--out", out, "--export-batches", out + ".batches", *settings)
+        )
+        run(program, "export", out, out + ".safetensors")
+        stepped = tools.read_safetensors(out + ".safetensors")
+        fed = fed_of(tools, batch, sorted(glob.glob(os.path.join(out + ".batches", "*")))[0])
+        try:
+            value, theirs = gradients_of(copy.deepcopy(module), loss, fed, precision)
+        except RuntimeError:  # autocast cannot run it: then a few roundings of that type are what may be
+            value, theirs = gradients_of(copy.deepcopy(module), loss, fed)
+        wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in fed.items()}
+        exact_value, exact = gradients_of(copy.deepcopy(module).double(), loss, wide)
+        mine = {
+            key: (start[key] - tensor.double()) / HUGE_RATE if key in trained else tensor.double()
+            for key, tensor in stepped.items()
+        }
+        sizes = {key: start[key].norm() for key in mine}
+        times = distances(mine, theirs, exact, sizes, torch.finfo(DTYPES[precision]).eps)
+        best = {key: min(far, best.get(key, far)) for key, far in times.items()}
+        apart = apart or [abs(one - exact_value) / max(1.0, abs(exact_value)) for one in (result["losses"][0], value)]
+        if max(best.values()) <= MOST_GRADIENT:
+            break
+    return max((far, key) for key, far in best.items()), apart
+
+
+def fed_of(tools, batch, path):
+    """The tensors of a batch that was written out, as PyTorch wants them."""
+    tensors = tools.read_safetensors(path)
+    return {key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long() for key in batch}
+
+
+def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynamo=False, double=False,
+            gradients=None, **sizes):
+    """`gradients`: a precision to compare them in, too; in another than fp32 they are all that is compared."""
     tools = thimble_torch(program)
     module, loss, example = nets.net(name, **sizes)
     batch, _ = tools.fields_of(module, loss, example)
@@ -172,6 +263,10 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
     settings = [
         f for key, value in tools.settings_of(optimizer).items() for f in (f"--{key}", value)
     ]
+    data = ("--data", "npy", "--data-dir", folder, "--threads", 2, *extra)
+    first = gradients and first_gradients(tools, program, net, folder, module, loss, batch, gradients, data)
+    if gradients not in (None, "fp32"):
+        return None, None, None, (), {"first": first}
     result = json.loads(
         run(
             program,
@@ -179,20 +274,14 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
             net,
             "--json",
             "--losses",
-            "--data",
-            "npy",
-            "--data-dir",
-            folder,
+            *data,
             "--steps",
             steps,
-            "--threads",
-            2,
             "--out",
             os.path.join(folder, "run"),
             "--export-batches",
             os.path.join(folder, "batches"),
             *settings,
-            *extra,
         )
     )
     run(program, "export", os.path.join(folder, "run"), os.path.join(folder, "out.safetensors"))
@@ -205,11 +294,7 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
             glob.glob(os.path.join(folder, "batches", f"*{step:06d}*"))
             or glob.glob(os.path.join(folder, "batches", "*"))
         )
-        tensors = tools.read_safetensors(files[0] if len(files) == 1 else files[step])
-        fed = {
-            key: tensors[key] if tensors[key].is_floating_point() else tensors[key].long()
-            for key in batch
-        }
+        fed = fed_of(tools, batch, files[0] if len(files) == 1 else files[step])
         optimizer.zero_grad()
         theirs = loss_of(module, loss, fed)
         theirs.backward()
@@ -252,7 +337,7 @@ def compare(name, program, steps, folder, rate=1e-5, extra=(), onnx=False, dynam
             / 2
         )
     tested = abs(result["test_loss"] - total) / max(1.0, abs(total))
-    result["unsteady"] = unsteady
+    result["unsteady"], result["first"] = unsteady, first
     return worst, apart, tested, missing, result
 
 
@@ -265,6 +350,7 @@ def main():
     parser.add_argument("--more", action="store_true", help="other small nets of both libraries")
     parser.add_argument("--full", action="store_true", help="as published, not tiny")
     parser.add_argument("--double", action="store_true", help="PyTorch in fp64 beside PyTorch, too")
+    parser.add_argument("--precision", choices=DTYPES, default="fp32", help="gradients alone, beside autocast")
     parser.add_argument("--size", type=int, help="pictures of this many pixels a side, not the net's")
     parser.add_argument("--length", type=int, help="rows of this many tokens, not the net's")
     parser.add_argument("--rate", type=float, default=1e-5)
@@ -283,7 +369,7 @@ def main():
                 subprocess.run(["rm", "-rf", folder])
                 os.makedirs(folder)
             try:
-                worst, apart, tested, missing, result = compare(
+                worst, _, tested, missing, result = compare(
                     name,
                     args.program,
                     args.steps,
@@ -292,6 +378,7 @@ def main():
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
                     double=args.double,
+                    gradients=args.precision,
                     full=args.full,
                     size=args.size,
                     length=args.length,
@@ -300,13 +387,17 @@ def main():
                 print(f"{name:16} FAILED {type(error).__name__}: {error}", flush=True)
                 failed.append(name)
                 continue
-        good = worst <= MOST and tested <= MOST
-        unsteady = f"  PyTorch from fp64 {result['unsteady']:.1e}" if args.double else ""
-        print(
-            f"{name:16} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
-            f"{unsteady}  {'ok' if good else 'APART'}{'  not exported: ' + ' '.join(missing[:5]) if missing else ''}",
-            flush=True,
-        )
+        (times, tensor), (own, theirs) = result["first"]
+        good = times <= MOST_GRADIENT
+        told = f"{name:20} gradient {times:.2f} {tensor}, loss from fp64 {own:.1e} of {theirs:.1e}"
+        if args.precision == "fp32":
+            good &= worst <= MOST and tested <= MOST
+            told += f"  loss {worst:.1e}  test {tested:.1e}  arena {result['arena_bytes']:>12}"
+        if args.double:
+            told += f"  PyTorch from fp64 {result['unsteady']:.1e}"
+        if missing:
+            told += f"  not exported: {' '.join(missing[:5])}"
+        print(f"{told}  {'ok' if good else 'APART'}", flush=True)
         if not good:
             failed.append(name)
     if failed:

@@ -184,6 +184,7 @@ class OnnxLowering {
   bool lower_shape(const OnnxNode& node);
   bool lower_layer(const OnnxNode& node);
   bool lower_elements(const OnnxNode& node);
+  bool lower_places(const OnnxNode& node);
   void conv(const OnnxNode& node, bool transposed);
   void gemm(const OnnxNode& node);
   void matmul();
@@ -191,6 +192,12 @@ class OnnxLowering {
   void gather(const OnnxNode& node);
   void gather_by_places(const OnnxNode& node);
   void take(const Known& places, int axes, const Shape& result);
+  std::vector<int64_t> flat_places(const Known& given, const Shape& x) const;
+  std::string value_of(size_t i);
+  void along(const OnnxNode& node);
+  void scatter_by_places(const OnnxNode& node);
+  void running_sum(const OnnxNode& node);
+  void draw(const OnnxNode& node);
   void slice(const OnnxNode& node);
   void resize(const OnnxNode& node);
 

@@ -9,31 +9,26 @@ namespace thimble {
 namespace {
 
 // Of the same meaning and with no more to say.
-constexpr auto kSameMaps =
-    std::to_array<std::pair<std::string_view, std::string_view>>({{"Relu", "relu"},
-                                                                  {"Sigmoid", "sigmoid"},
-                                                                  {"Tanh", "tanh"},
-                                                                  {"Exp", "exp"},
-                                                                  {"Log", "log"},
-                                                                  {"Sqrt", "sqrt"},
-                                                                  {"Abs", "abs"},
-                                                                  {"Neg", "neg"},
-                                                                  {"Erf", "erf"},
-                                                                  {"Sin", "sin"},
-                                                                  {"Cos", "cos"},
-                                                                  {"Reciprocal", "reciprocal"},
-                                                                  {"HardSwish", "hard_swish"},
-                                                                  {"Mish", "mish"},
-                                                                  {"Softplus", "softplus"},
-                                                                  {"Add", "add"},
-                                                                  {"Sub", "sub"},
-                                                                  {"Mul", "mul"},
-                                                                  {"Div", "div"}});
+constexpr auto kSameMaps = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"Relu", "relu"},   {"Sigmoid", "sigmoid"},
+     {"Tanh", "tanh"},   {"Exp", "exp"},
+     {"Log", "log"},     {"Sqrt", "sqrt"},
+     {"Abs", "abs"},     {"Neg", "neg"},
+     {"Erf", "erf"},     {"Sin", "sin"},
+     {"Cos", "cos"},     {"Reciprocal", "reciprocal"},
+     {"Round", "round"}, {"Floor", "floor"},
+     {"Ceil", "ceil"},   {"HardSwish", "hard_swish"},
+     {"Mish", "mish"},   {"Softplus", "softplus"},
+     {"Add", "add"},     {"Sub", "sub"},
+     {"Mul", "mul"},     {"Div", "div"}});
 
 }  // namespace
 
 void OnnxLowering::lower(const OnnxNode& node) {
-  if (lower_known(node) || lower_shape(node) || lower_layer(node) || lower_elements(node)) return;
+  if (lower_known(node) || lower_shape(node) || lower_layer(node) || lower_elements(node) ||
+      lower_places(node)) {
+    return;
+  }
   user_error("there is no such op here");
 }
 

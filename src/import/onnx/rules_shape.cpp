@@ -205,11 +205,8 @@ void OnnxLowering::take(const Known& places, int axes, const Shape& result) {
   reshaped(rows, result, node_->out[0]);
 }
 
-// Slices by the places of their first axes, the last axis of known numbers.
-void OnnxLowering::gather_by_places(const OnnxNode& node) {
-  const Shape x = shape(name(0));
-  const Known& given = known_in(1);
-  user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
+// The first axes of x as one, and the places in it that the last axis of `given` names.
+std::vector<int64_t> OnnxLowering::flat_places(const Known& given, const Shape& x) const {
   const int64_t axes = given.shape.rank() > 0 ? given.shape.back() : 0;
   user_check(axes >= 1 && axes <= x.rank(), "{} names no places of {}", to_string(given.shape),
              to_string(x));
@@ -224,10 +221,20 @@ void OnnxLowering::gather_by_places(const OnnxNode& node) {
     }
     ids.push_back(at);
   }
+  return ids;
+}
+
+// Slices by the places of their first axes, the last axis of known numbers.
+void OnnxLowering::gather_by_places(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const Known& given = known_in(1);
+  user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
+  const std::vector<int64_t> ids = flat_places(given, x);
+  const auto axes = static_cast<int>(given.shape.back());
   std::vector<int64_t> dims = dims_of(given.shape);
   dims.pop_back();
-  for (int axis = static_cast<int>(axes); axis < x.rank(); ++axis) dims.push_back(x[axis]);
-  take(known_list(ids), static_cast<int>(axes), as_shape(dims));
+  for (int axis = axes; axis < x.rank(); ++axis) dims.push_back(x[axis]);
+  take(known_list(ids), axes, as_shape(dims));
 }
 
 }  // namespace thimble

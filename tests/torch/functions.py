@@ -253,6 +253,7 @@ FUNCTIONS = {
     .index_put((torch.tensor([1, 1, 2]),), x.transpose(0, 1)[:3].sin(), accumulate=True)
     .transpose(0, 1),
     "index_put by a mask": lambda x: changed(x, lambda y: y.__setitem__(x > 0.5, 0.0)),
+    "cumsum": lambda x: x.cumsum(1) + x.cumsum(-1),
     "cumprod": lambda x: torch.cumprod(1 + x, -1),
     "cumprod with zeros": lambda x: torch.cumprod(F.relu(x), -1) + torch.cumprod(x * (x > -0.3), 1),
     "prod of many": lambda x: (1 + x.flatten(1).repeat(1, 2) * 0.05).prod(-1, keepdim=True) * x[:, 0],
@@ -406,6 +407,8 @@ OF_NUMBERS = {
 # In 16 bits, too: what stands in for the infinite there must not be so itself.
 HALVES = {"max_pool of 1 by 3, and the rest", "norm at zero", "norm of order 3 at zero"}
 MOST_OF_HALVES = 1e-2
+# From ONNX, too, which has ops for them.
+IN_ONNX = {"gather", "scatter of a source", "index_put", "cumsum", "round", "weight standardisation"}
 ALL = [*FUNCTIONS, *FED, *LAYERS, *OF_LABELS, *OF_NUMBERS]
 
 
@@ -438,6 +441,9 @@ def main():
                     in_half = ("--precision", "fp16", "--overwrite")
                     halves = parity.compare(name, args.program, 4, folder, 1e-2, in_half)[0]
                     good = good and halves <= MOST_OF_HALVES
+                if name in IN_ONNX:
+                    onnx = parity.compare(name, args.program, 4, folder, 1e-2, ("--overwrite",), onnx=True)
+                    good = good and max(onnx[:3]) <= MOST
                 print(f"{name:34} loss {worst:.1e}  weights {apart:.1e}  test {tested:.1e}", flush=True)
             except Exception as error:
                 print(f"{name:34} FAILED {type(error).__name__}: {error}", flush=True)

@@ -122,13 +122,12 @@ class TrainingRun {
                           .seed = run.seed});
     feeder_ = std::make_unique<Feeder>(*data_, feed);
     trainer_ = std::make_unique<Trainer>(*planned_, *feeder_,
-                                         TrainOptions{options.out,
-                                                      options.resume,
-                                                      options.weights,
-                                                      options.fingerprint,
-                                                      options.stop,
-                                                      {},
-                                                      options.on_microbatch});
+                                         TrainOptions{.out = options.out,
+                                                      .resume = options.resume,
+                                                      .weights = options.weights,
+                                                      .fingerprint = options.fingerprint,
+                                                      .stop = options.stop,
+                                                      .on_microbatch = options.on_microbatch});
   }
 
   TrainResult run() { return trainer_->run({}); }

@@ -14,6 +14,7 @@ import torch
 
 from . import eager
 from .capture import WithLoss, where_the_module_is
+from .draws import still
 from .files import read_safetensors
 from .packing import check_documents
 from .untouched import untouched
@@ -210,7 +211,7 @@ class _Rows:
 
 
 class _Ours:
-    """A step of the exported net without draws, whose only trace is its gradients: the momentum that a first step of
+    """A step of the exported net, its draws held still, whose only trace is its gradients: the momentum that a first step of
     SGD at a rate of 0 leaves."""
 
     def __init__(self, check, batch, microbatches):
@@ -218,7 +219,7 @@ class _Ours:
         rows = len(next(iter(batch.values())))
         self.file = check.weights.removesuffix(".safetensors") + ".check.json"
         graph = copy.copy(check.graph)
-        graph.nodes = [_without_draws(node) for node in graph.nodes]
+        graph.nodes = still(graph.nodes)
         graph.parameters = {name: {**p, "group": 0} for name, p in graph.parameters.items()}
         try:
             write_graph(graph, self.file, os.path.basename(check.weights), batch=rows)
@@ -273,15 +274,6 @@ class _Ours:
         del weights
         self.run.close()
         gc.collect()
-
-
-def _without_draws(node):
-    changed = {"dropout": "p", "drop_mask": "p", "attention": "dropout"}.get(node.op)
-    if not node.attrs.get(changed):
-        return node
-    node = copy.copy(node)
-    node.attrs = {**node.attrs, changed: 0.0}
-    return node
 
 
 def _no_hooks_behind_sums(parameters):

@@ -1,4 +1,4 @@
-"""PyTorch's own forward and backward pass of what was exported, every random draw replaced by its mean."""
+"""PyTorch's own forward and backward pass of what was exported, random draws held still."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import traceback
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from .draws import Still
 from .values import CannotExport, is_callers
-
-_ATEN = torch.ops.aten
-_SUMS = (_ATEN.add.Tensor, _ATEN.detach.default)
 
 
 @dataclasses.dataclass
@@ -24,37 +21,6 @@ class Pass:
     buffers: dict  # what the forward pass left in those that it changes
     functions: list  # whose backward the caller wrote: "Clamp (net.py:12)"
     hooks: list  # on gradients, with the caller's lines
-
-
-class _Means(TorchDispatchMode):
-    """Dropout passes on what it is given, and stochastic depth keeps every row as often as on average."""
-
-    def __init__(self):
-        super().__init__()
-        self.uniform: dict[int, torch.Tensor] = {}  # by id: what was drawn from 0 to 1, and sums of it
-
-    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if op is _ATEN.bernoulli_.float:
-            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
-        if op is _ATEN.bernoulli.p:
-            return torch.full_like(args[0], args[1])
-        if op is _ATEN.native_dropout.default:
-            return args[0].clone(), torch.ones_like(args[0], dtype=torch.bool)
-        if op is _ATEN.native_dropout_backward.default:
-            return args[0].clone()
-        # floor(share + uniform): ones in that share of the rows.
-        if op is _ATEN.rand.default:
-            return self._drawn(op(*args, **kwargs).zero_())
-        drawn = any(id(item) in self.uniform for item in args)
-        if drawn and op in (_ATEN.floor.default, _ATEN.floor_.default):
-            return args[0]
-        result = op(*args, **kwargs)
-        return self._drawn(result) if drawn and op in _SUMS else result
-
-    def _drawn(self, tensor):
-        self.uniform[id(tensor)] = tensor
-        return tensor
 
 
 def run(wrapped, tensors, parameters, buffers=()) -> Pass:
@@ -84,7 +50,7 @@ def run(wrapped, tensors, parameters, buffers=()) -> Pass:
 @contextlib.contextmanager
 def as_exported():
     """Numbers as an exact machine would have them: full products, no kernels that draw by themselves."""
-    with _Means(), torch.enable_grad(), torch.backends.cudnn.flags(
+    with Still(), torch.enable_grad(), torch.backends.cudnn.flags(
         enabled=False
     ), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         yield

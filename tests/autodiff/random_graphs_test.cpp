@@ -20,8 +20,10 @@ TEST_P(RandomGradients, AreRightInEveryFormOfTheStep) {
     EXPECT_EQ(fault.value_or(""), "");
   }
   EXPECT_EQ(tally.graphs, static_cast<int64_t>(kGraphs));
-  // Kinks within a step of every point that was tried.
-  EXPECT_LE(tally.unsettled, 3);
+  // Kinks within a step of every point that was tried: a value in the middle with exact zeros (padding,
+  // places that nothing was added to, what a relu left) in front of a relu or a maximum has one always.
+  // One graph in 300 is of that kind, and of 256 at most five.
+  EXPECT_LE(tally.unsettled, 5);
   // A new op takes part by its samples (support/ingredients.cpp), or fails here.
   for (const OpDef* op : all_ops()) {
     if (op->gradient == nullptr) continue;

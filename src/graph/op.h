@@ -18,6 +18,8 @@ namespace thimble {
 class Builder;
 class Communicator;
 class GradientBuilder;
+struct RowCall;
+struct RowFlow;
 
 // A tensor as a kernel sees it: where it is and what it is.
 struct TensorRef {
@@ -120,6 +122,9 @@ struct OpDef {
   // Null: no flops, and one pass over inputs and outputs.
   Work (*work)(const Signature& signature) = nullptr;
   std::vector<Sample> (*samples)() = nullptr;
+  // How the rows of a batch pass into output `output` (graph/row_flow.h), where they pass at all.
+  // Null: it may depend on all of them at once.
+  RowFlow (*rows)(const RowCall& call, size_t output) = nullptr;
 
   Recompute recompute = Recompute::cheap;
   std::vector<Alias> in_place = {};  // output may overwrite input, when this is its last reader
@@ -132,8 +137,8 @@ struct OpDef {
   // null: there is none. With attr act = none it is what is left when relu_backward, of output 0 of
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
-  // Of a gradient: with attr takes_over = 1 it makes everything that its forward node makes as well,
-  // behind its own outputs and to the same bits.
+  // Of a gradient: with attr takes_over = 1 it makes everything that its forward node makes as
+  // well, behind its own outputs and to the same bits.
   bool takes_over = false;
   bool view = false;         // output 0 is input 0 seen with another shape; nothing runs
   bool casts = false;        // output 0 is input 0 in another dtype

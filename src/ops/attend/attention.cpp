@@ -4,10 +4,12 @@
 // lengths (padded = 1) say how many keys of a row are real; rng (dropout > 0) is that of dropout.
 // lse, the log-sum-exp of the scores, is saved for the gradient, which computes them again. A query
 // that sees no key gets zeros, and -inf for its lse.
+#include <array>
 #include <limits>
 
 #include "graph/builder.h"
 #include "ops/attend/attention_scores.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -108,6 +110,15 @@ std::vector<Sample> samples() {
   return samples_of(std::make_index_sequence<std::size(kAttentionCases)>{});
 }
 
+// Positions of a row see each other; lengths are a number of each row.
+RowFlow rows(const RowCall& call, size_t output) {
+  const size_t sources = call.attrs.integer("packed", 0) != 0 ? 1 : 3;
+  std::array<int, 5> axes = {2, 2, 2, -1, -1};
+  if (sources == 1) axes = {2, -1, -1, -1, -1};
+  if (call.attrs.integer("padded", 0) != 0) axes[sources] = 0;
+  return rows_of_joint_slices(call, output, std::span(axes).first(call.inputs.size()));
+}
+
 }  // namespace
 
 extern const OpDef op_attention{
@@ -119,6 +130,7 @@ extern const OpDef op_attention{
     .reference_workspace = reference_workspace,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .recompute = Recompute::costly,
 };
 

@@ -2,6 +2,7 @@
 // Padding counts as zeros: every window divides by kernel * kernel.
 #include "graph/builder.h"
 #include "ops/convolve/pool_geometry.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -44,6 +45,7 @@ extern const OpDef op_avg_pool{
     .reference = reference,
     .work = pool_work,
     .samples = pool_samples,
+    .rows = rows_by_slice<3>,
 };
 
 }  // namespace thimble

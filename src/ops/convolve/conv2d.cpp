@@ -2,6 +2,7 @@
 #include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 
 namespace thimble {
@@ -71,6 +72,7 @@ extern const OpDef op_conv2d{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows_by_slice<3>,
     .recompute = Recompute::costly,
     .filter = 1,
     .maps = 1u << 1,

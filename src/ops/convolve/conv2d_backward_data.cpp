@@ -1,9 +1,10 @@
-// conv2d_backward_data(w, dy) -> dx: the gradient of conv2d with respect to its image.
-// attrs: conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1. By itself it
-// is a transposed convolution of dy, whose gradients are conv2d and its weight gradient.
+// conv2d_backward_data(w, dy) -> dx: the gradient of conv2d with respect to its image. attrs:
+// conv2d's, and in_h, in_w, which dy alone does not tell when the stride is not 1. By itself it is
+// a transposed convolution of dy, whose gradients are conv2d and its weight gradient.
 #include "graph/builder.h"
 #include "ops/convolve/conv_geometry.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -68,6 +69,7 @@ extern const OpDef op_conv2d_backward_data{
     .reference = reference,
     .work = work,
     .samples = [] { return conv_backward_samples(true); },
+    .rows = (rows_by_slice<3, 1>),
     .recompute = Recompute::costly,
     .accumulates = 1,
 };

@@ -1,5 +1,6 @@
 // global_avg_pool(x [N,H,W,C]) -> y [N,C]: the mean over the image.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 #include "ops/work.h"
 
@@ -53,6 +54,7 @@ extern const OpDef op_global_avg_pool{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
+    .rows = rows_by_slice<3>,
 };
 
 }  // namespace thimble

@@ -4,6 +4,7 @@
 
 #include "graph/builder.h"
 #include "ops/convolve/pool_geometry.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -55,6 +56,7 @@ extern const OpDef op_max_pool{
     .reference = reference,
     .work = pool_work,
     .samples = pool_samples,
+    .rows = rows_by_slice<3>,
 };
 
 }  // namespace thimble

@@ -1,8 +1,9 @@
-// resample(x [N,H,W,C]) -> y [N,h,w,C]: images in another size; attrs h, w, mode (nearest, bilinear,
-// corners or average: resample_geometry.h).
+// resample(x [N,H,W,C]) -> y [N,h,w,C]: images in another size; attrs h, w, mode (nearest,
+// bilinear, corners or average: resample_geometry.h).
 #include "ops/convolve/resample.h"
 
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -26,6 +27,7 @@ extern const OpDef op_resample{
     .reference = [](const KernelArgs& args) { run_resample("resample", args, false); },
     .work = resample_work,
     .samples = [] { return resample_samples(false); },
+    .rows = rows_by_slice<3>,
     .accumulates = 1,
 };
 

@@ -1,10 +1,11 @@
 // embed(table [V,C], tokens i32 [...]) -> [...,C]; attrs pad (-1: none; tokens of this number have
 // rows of zeros and give no gradient), scale (1). A token that is no row of the table is padding,
-// too; whoever fills tokens has checked them. attr untrained: tokens of this number have their row and
-// give no gradient.
+// too; whoever fills tokens has checked them. attr untrained: tokens of this number have their row
+// and give no gradient.
 #include "graph/builder.h"
 #include "ops/embed/row_lookup.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -35,6 +36,16 @@ std::vector<Sample> samples() {
           sample(40, 64, {6}, {{"scale", 8.0}}), sample(3, 16, {2, 3, 4}, {}, -1)};
 }
 
+// Numbers look up rows of a table: of a batch's numbers in a table of weights, or known numbers in a
+// table whose last axis the rows lie along.
+RowFlow rows(const RowCall& call, size_t output) {
+  if (call.flows[1].kind != RowFlow::Kind::fixed) return rows_of_slices(call, output, 1, 0);
+  const std::optional<RowAxis> at = row_axis(call.flows[0], call.inputs[0].shape, call.rows);
+  if (call.flows[0].kind != RowFlow::Kind::rows || !at || at->axis != 1) return kMixed;
+  const Shape& made = call.outputs[output].shape;
+  return along_axis(*at, made.rank() - 1, made);
+}
+
 }  // namespace
 
 extern const OpDef op_embed{
@@ -44,6 +55,7 @@ extern const OpDef op_embed{
     .gradient = gradient,
     .reference = look_up_rows,
     .samples = samples,
+    .rows = rows,
 };
 
 }  // namespace thimble

@@ -1,8 +1,11 @@
 // embed_backward(tokens i32 [...], dy [...,C]) -> dtable [V,C]; attrs rows (V), pad, scale as of
 // embed. A row of the table gets the sum over its tokens, in their order, rounded once.
+#include <array>
+
 #include "graph/builder.h"
 #include "ops/embed/row_lookup.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 
 namespace thimble {
@@ -71,6 +74,17 @@ std::vector<Sample> samples() {
   return and_added(and_added(std::move(result), 1, 1), 1, 2);
 }
 
+// Added up over the batch, but where its rows lie along the last axis and the numbers are known.
+RowFlow rows(const RowCall& call, size_t output) {
+  const Shape& dy = call.inputs[1].shape;
+  if (call.flows[0].kind == RowFlow::Kind::fixed && call.flows[1].kind == RowFlow::Kind::rows) {
+    const std::optional<RowAxis> at = row_axis(call.flows[1], dy, call.rows);
+    if (at && at->axis == dy.rank() - 1) return along_axis(*at, 1, call.outputs[output].shape);
+  }
+  constexpr std::array<int, 2> kAxes = {0, 1};
+  return rows_added_up(call, kAxes);
+}
+
 }  // namespace
 
 extern const OpDef op_embed_backward{
@@ -81,6 +95,7 @@ extern const OpDef op_embed_backward{
     .reference = reference,
     .reference_workspace = reference_workspace,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

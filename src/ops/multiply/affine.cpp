@@ -1,11 +1,13 @@
 // affine(x [...,K], w [N,K], bias [N] [, addend [...,N]]) -> y [...,N] = x w' + bias [+ addend],
 // rounded once: the sums that a matmul, a bias_act and an add would each round.
+#include <array>
 #include <numeric>
 
 #include "ops/checks.h"
 #include "ops/multiply/stacked_rows.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -82,6 +84,11 @@ std::vector<Sample> samples() {
   };
 }
 
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 4> kAxes = {1, -1, -1, 1};
+  return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
+}
+
 }  // namespace
 
 extern const OpDef op_affine{
@@ -92,6 +99,7 @@ extern const OpDef op_affine{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .recompute = Recompute::costly,
     .in_place = {{0, 3}},
     .maps = 1u << 1,

@@ -4,6 +4,7 @@
 #include "ops/multiply/matmul_geometry.h"
 #include "ops/multiply/stacked_rows.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 
 namespace thimble {
@@ -79,6 +80,29 @@ std::vector<Sample> samples() {
        sample({2, 3, 2, 5}, {4, 5}, false, true), sample({1, 1}, {1, 1}, false, false)});
 }
 
+// A row of either factor is one of the product, but for rows along the axis that is summed over.
+// Rows of both lie along one leading axis.
+RowFlow rows(const RowCall& call, size_t) {
+  const Shape& y = call.outputs[0].shape;
+  std::optional<RowFlow> all;
+  for (size_t i = 0; i < 2; ++i) {
+    if (call.flows[i].kind == RowFlow::Kind::fixed) continue;
+    if (call.flows[i].kind != RowFlow::Kind::rows) return kMixed;
+    const Shape& from = call.inputs[i].shape;
+    const auto at = row_axis(call.flows[i], from, call.rows);
+    if (!at) return kMixed;
+    const bool turned = call.attrs.integer(i == 0 ? "transpose_a" : "transpose_b", 0) != 0;
+    const int behind = from.rank() - at->axis;   // 1: the last axis
+    const int own = (i == 0) == turned ? 1 : 2;  // the axis that the product keeps
+    if (behind <= 2 && behind != own) return kMixed;
+    const int axis = behind > 2 ? at->axis : y.rank() - (i == 0 ? 2 : 1);
+    const RowFlow flow = along_axis(*at, axis, y);
+    if (all && (*all != flow || behind <= 2)) return kMixed;
+    all = flow;
+  }
+  return *all;
+}
+
 }  // namespace
 
 extern const OpDef op_matmul{
@@ -89,6 +113,7 @@ extern const OpDef op_matmul{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .recompute = Recompute::costly,
     .maps = 1u << 1,
     .accumulates = 1,

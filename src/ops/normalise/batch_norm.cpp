@@ -1,11 +1,12 @@
 // batch_norm(x [...,C], mean [C], var [C], gamma [C], beta [C]) -> y like x:
 //   y = act(gamma * (x - mean) / sqrt(var + epsilon) + beta)
 // attrs epsilon (1e-5), act (none or relu), training (1: mean and var are batch_norm_stats(x), and
-// the gradient goes through them; 0: they are constants), ranks (1; else mean and var are of all ranks'
-// x, and so is the gradient).
+// the gradient goes through them; 0: they are constants), ranks (1; else mean and var are of all
+// ranks' x, and so is the gradient).
 #include "graph/builder.h"
 #include "ops/normalise/batch_norm_channel.h"
 #include "ops/pointwise/activation.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -18,8 +19,8 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& a
   return {inputs[0]};
 }
 
-// Through statistics that all ranks have in common: what a rank alone would make of constants, less an
-// affine function of x, whose two numbers a channel come from the sums of all ranks.
+// Through statistics that all ranks have in common: what a rank alone would make of constants, less
+// an affine function of x, whose two numbers a channel come from the sums of all ranks.
 //   dx = gamma rstd (d - mean(d) - normalized(x) mean(d normalized(x)))
 void gradient_over_ranks(GradientBuilder& g, int64_t ranks) {
   Builder& b = g.build();
@@ -117,6 +118,7 @@ extern const OpDef op_batch_norm{
     .reference = reference,
     .work = flops_per_input<4>,
     .samples = samples,
+    .rows = rows_by_element,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("batch_norm", attrs); },
     .normalizes = true,

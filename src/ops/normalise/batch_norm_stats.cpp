@@ -2,6 +2,7 @@
 // the last, in the statistics dtype. It has no gradient of its own: batch_norm's is the whole one.
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -55,6 +56,7 @@ extern const OpDef op_batch_norm_stats{
     .reference = reference,
     .work = flops_per_input<4>,
     .samples = samples,
+    .rows = rows_of_statistics,
     .mixes_rows = true,
 };
 

@@ -4,6 +4,7 @@
 // gradient, in the statistics dtype.
 #include "graph/builder.h"
 #include "ops/normalise/group_norm_geometry.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -59,6 +60,7 @@ extern const OpDef op_group_norm{
     .reference = reference,
     .work = flops_per_input<8>,
     .samples = samples,
+    .rows = rows_by_slice<3>,
     .in_place = {{0, 0}},
     .nonnegative = [](const Attrs& attrs) { return fuses_relu("group_norm", attrs); },
     .normalizes = true,

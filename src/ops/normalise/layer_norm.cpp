@@ -4,6 +4,7 @@
 #include "graph/builder.h"
 #include "ops/normalise/group_statistics.h"
 #include "ops/reduce/last_axis.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -55,6 +56,7 @@ extern const OpDef op_layer_norm{
     .reference = reference,
     .work = flops_per_input<8>,
     .samples = samples,
+    .rows = rows_by_slice<1>,
     .in_place = {{0, 0}},
 };
 

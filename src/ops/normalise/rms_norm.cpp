@@ -5,6 +5,7 @@
 
 #include "graph/builder.h"
 #include "ops/reduce/last_axis.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -68,6 +69,7 @@ extern const OpDef op_rms_norm{
     .reference = reference,
     .work = flops_per_input<5>,
     .samples = samples,
+    .rows = rows_by_slice<1>,
     .in_place = {{0, 0}},
 };
 

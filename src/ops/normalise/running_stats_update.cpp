@@ -1,8 +1,9 @@
 // running_stats_update(running_mean [C], running_var [C], mean [K C], var [K C]) -> the first two,
-// moved by `momentum` (0.1) towards the last two: K batches, one behind the other, each in turn. attr
-// count: the elements behind each mean; var is biased and running_var is not.
+// moved by `momentum` (0.1) towards the last two: K batches, one behind the other, each in turn.
+// attr count: the elements behind each mean; var is biased and running_var is not.
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -69,6 +70,7 @@ extern const OpDef op_running_stats_update{
     .infer = infer,
     .reference = reference,
     .samples = samples,
+    .rows = rows_of_statistics,
     .recompute = Recompute::never,
     .updates = {{0, 0}, {1, 1}},
 };

@@ -15,7 +15,7 @@ void gradient(GradientBuilder& g) {
 
 }  // namespace
 
-extern const OpDef op_add =
-    binary_op<"add">("sum of two tensors", gradient, [](auto a, auto b) { return a + b; });
+extern const OpDef op_add = binary_op<"add", rows_of_sum>("sum of two tensors", gradient,
+                                                          [](auto a, auto b) { return a + b; });
 
 }  // namespace thimble

@@ -4,6 +4,7 @@
 #include "ops/pointwise/activation.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -67,6 +68,7 @@ extern const OpDef op_bias_act{
     .reference = reference,
     .work = flops_per_input<2>,
     .samples = samples,
+    .rows = rows_by_element,
     .in_place = {{0, 0}},
     .nonnegative =
         [](const Attrs& attrs) {

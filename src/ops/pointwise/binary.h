@@ -3,6 +3,7 @@
 
 #include "graph/builder.h"
 #include "ops/fixed_name.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -32,7 +33,7 @@ void run_binary(const KernelArgs& args, Combine combine) {
 }
 
 // The whole record of y = Combine(a, b).
-template <FixedName kName, class Combine>
+template <FixedName kName, RowFlow (*kRows)(const RowCall&, size_t), class Combine>
 OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Combine) {
   return {.name = kName.view(),
           .summary = summary,
@@ -42,6 +43,7 @@ OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Co
           .reference = [](const KernelArgs& args) { run_binary(args, Combine()); },
           .work = binary_work,
           .samples = binary_samples,
+          .rows = kRows,
           .in_place = {{0, 0}, {0, 1}},
           .accumulates = 1};
 }

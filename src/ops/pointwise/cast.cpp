@@ -1,5 +1,6 @@
 // cast(x) -> y: the elements in another floating dtype; attr dtype (text). x may be integer.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -58,6 +59,7 @@ extern const OpDef op_cast{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows_of_linear,
     .casts = true,
     .accumulates = 1,
 };

@@ -1,5 +1,6 @@
 // copy(x) -> y = x, any dtype. Added into, it is `y += x`.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -41,6 +42,7 @@ extern const OpDef op_copy{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows_of_linear,
     .in_place = {{0, 0}},
     .accumulates = 1,
 };

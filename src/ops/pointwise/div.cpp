@@ -26,8 +26,8 @@ std::vector<Sample> samples() {
 }
 
 OpDef definition() {
-  OpDef op = binary_op<"div">("quotient of two tensors, element by element", gradient,
-                              [](auto a, auto b) { return a / b; });
+  OpDef op = binary_op<"div", rows_of_quotient>("quotient of two tensors, element by element",
+                                                gradient, [](auto a, auto b) { return a / b; });
   op.samples = samples;
   op.reading = reads<Reading::curved, 1>;
   return op;

@@ -6,6 +6,7 @@
 #include "ops/checks.h"
 #include "ops/pointwise/dropout_mask.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -64,6 +65,7 @@ extern const OpDef op_dropout{
     .reference = reference,
     .work = flops_per_input<25>,  // about 100 integer operations make four random words
     .samples = samples,
+    .rows = rows_by_element,
     .in_place = {{0, 0}},
 };
 

@@ -1,5 +1,6 @@
 // fill() -> y: a tensor of one number; attrs shape (integer list), value, dtype (text; default
 // f32).
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -37,6 +38,7 @@ extern const OpDef op_fill{
     .infer = infer,
     .reference = reference,
     .samples = samples,
+    .rows = rows_of_repeats,
 };
 
 }  // namespace thimble

@@ -116,8 +116,8 @@ inline void give_argument_gradient(GradientBuilder& g, std::string_view backward
   g.give(0, g.build().op(backward, {g.input(0), g.upstream()}, g.attrs()));
 }
 
-// The whole record of y = gate(x), of the gate that kGateOf(op, attrs) names; its gradient is the op
-// NAME_backward.
+// The whole record of y = gate(x), of the gate that kGateOf(op, attrs) names; its gradient is the
+// op NAME_backward.
 template <FixedName kName, int kFlopsPerElement, auto kGateOf>
 OpDef gate_op(std::string_view summary, std::vector<Sample> (*samples)()) {
   return {.name = kName.view(),
@@ -138,6 +138,7 @@ OpDef gate_op(std::string_view summary, std::vector<Sample> (*samples)()) {
               },
           .work = flops_per_output<kFlopsPerElement>,
           .samples = samples,
+          .rows = rows_by_element,
           .in_place = {{0, 0}}};
 }
 

@@ -1,5 +1,6 @@
 // leaky_relu(x) -> y = x < 0 ? slope * x : x; attr slope (default 0.01).
 #include "ops/pointwise/unary.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -30,6 +31,7 @@ extern const OpDef op_leaky_relu{
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
+    .rows = rows_by_element,
     .in_place = {{0, 0}},
 };
 

@@ -3,6 +3,7 @@
 #include "ops/pointwise/gate.h"
 #include "ops/pointwise/map_functions.h"
 #include "ops/pointwise/zeros_like.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -50,6 +51,17 @@ std::vector<Sample> map_samples(bool backward) {
   return and_added(std::move(result));
 }
 
+namespace {
+
+// A number added to a mean of rows is added to the mean of such means.
+RowFlow rows(const RowCall& call, size_t output) {
+  const bool shifts = call.attrs.text("of", "") == "shift";
+  const bool mean = call.flows[0].kind == RowFlow::Kind::mean;
+  return shifts && mean ? call.flows[0] : rows_by_element(call, output);
+}
+
+}  // namespace
+
 extern const OpDef op_map{
     .name = "map",
     .summary = "a function of each element",
@@ -58,6 +70,7 @@ extern const OpDef op_map{
     .reference = reference,
     .work = flops_per_output<10>,
     .samples = [] { return map_samples(false); },
+    .rows = rows,
     .in_place = {{0, 0}},
     .accumulates = 1,
 };

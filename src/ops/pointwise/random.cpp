@@ -5,6 +5,7 @@
 #include "ops/checks.h"
 #include "ops/pointwise/random_numbers.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -65,6 +66,7 @@ extern const OpDef op_random{
     .reference = reference,
     .work = flops_per_output<40>,  // words as for dropout, a logarithm and a sine for two of them
     .samples = samples,
+    .rows = rows_of_repeats,
 };
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
 // scale(x) -> y = factor * x; attr factor.
 #include "ops/pointwise/unary.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -30,6 +31,7 @@ extern const OpDef op_scale{
     .reference = reference,
     .work = flops_per_output<1>,
     .samples = samples,
+    .rows = rows_of_linear,
     .in_place = {{0, 0}},
     .accumulates = 1,
 };

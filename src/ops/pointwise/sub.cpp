@@ -17,7 +17,7 @@ void gradient(GradientBuilder& g) {
 
 }  // namespace
 
-extern const OpDef op_sub =
-    binary_op<"sub">("difference of two tensors", gradient, [](auto a, auto b) { return a - b; });
+extern const OpDef op_sub = binary_op<"sub", rows_of_sum>("difference of two tensors", gradient,
+                                                          [](auto a, auto b) { return a - b; });
 
 }  // namespace thimble

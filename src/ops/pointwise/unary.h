@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 #include "ops/fixed_name.h"
 #include "ops/reading.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 #include "ops/shape/strided.h"
 #include "ops/work.h"
@@ -87,6 +88,7 @@ OpDef unary_op(std::string_view summary, Map) {
           .reference = [](const KernelArgs& args) { run_unary(args, Map()); },
           .work = flops_per_output<kFlopsPerElement>,
           .samples = [] { return unary_samples(); },
+          .rows = rows_by_element,
           .in_place = {{0, 0}}};
 }
 

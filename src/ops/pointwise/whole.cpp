@@ -1,10 +1,11 @@
-// whole(x) -> y: the nearest whole numbers, in i32; those beyond its range are its ends. For labels and numbers
-// of rows that a net computes: no gradient.
+// whole(x) -> y: the nearest whole numbers, in i32; those beyond its range are its ends. For labels
+// and numbers of rows that a net computes: no gradient.
 #include <algorithm>
 #include <cmath>
 
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 
 namespace thimble {
@@ -45,6 +46,7 @@ extern const OpDef op_whole{
     .infer = infer,
     .reference = reference,
     .samples = samples,
+    .rows = rows_by_element,
 };
 
 }  // namespace thimble

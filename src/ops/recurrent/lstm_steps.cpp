@@ -7,6 +7,7 @@
 
 #include "ops/recurrent/lstm_gradient.h"
 #include "ops/recurrent/lstm_step.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -80,6 +81,20 @@ std::vector<Sample> samples() {
   return result;
 }
 
+// Rows lie along the second axis of sequences, and the first of states.
+RowFlow rows(const RowCall& call, size_t output) {
+  std::optional<RowAxis> all;
+  for (size_t i = 0; i < call.flows.size(); ++i) {
+    if (call.flows[i].kind == RowFlow::Kind::fixed) continue;
+    if (call.flows[i].kind != RowFlow::Kind::rows || i > 2) return kMixed;
+    const auto at = row_axis(call.flows[i], call.inputs[i].shape, call.rows);
+    if (!at || at->axis != (i == 0 ? 1 : 0)) return kMixed;
+    if (all && (at->outer != all->outer || at->inner != all->inner)) return kMixed;
+    all = at;
+  }
+  return along_axis(*all, output == kLastH || output == kLastC ? 0 : 1, call.outputs[output].shape);
+}
+
 }  // namespace
 
 extern const OpDef op_lstm_steps{
@@ -90,6 +105,7 @@ extern const OpDef op_lstm_steps{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .recompute = Recompute::costly,
     .in_place = {{kLastH, 1}, {kLastC, 2}},
     .maps = 3u << 3,

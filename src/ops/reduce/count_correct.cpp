@@ -1,8 +1,11 @@
 // count_correct(logits [R,C], labels i32 [R]) -> f32 [1]: the rows whose largest logit is at their
 // label. Of equal logits the first is the largest. A label out of range is never right.
+#include <array>
+
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -39,6 +42,11 @@ std::vector<Sample> samples() {
   };
 }
 
+RowFlow rows(const RowCall& call, size_t) {
+  constexpr std::array<int, 2> kAxes = {1, 0};
+  return rows_added_up(call, kAxes);
+}
+
 }  // namespace
 
 extern const OpDef op_count_correct{
@@ -48,6 +56,7 @@ extern const OpDef op_count_correct{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

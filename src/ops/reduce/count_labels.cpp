@@ -1,7 +1,10 @@
-// count_labels(labels i32 [...]) -> f32 [1]: how many of them are not `ignore_index` (attr; -1). What
-// the mean of a cross-entropy is a mean over.
+// count_labels(labels i32 [...]) -> f32 [1]: how many of them are not `ignore_index` (attr; -1).
+// What the mean of a cross-entropy is a mean over.
+#include <array>
+
 #include "ops/checks.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -30,6 +33,11 @@ std::vector<Sample> samples() {
   };
 }
 
+RowFlow rows(const RowCall& call, size_t) {
+  constexpr std::array<int, 1> kAxes = {0};
+  return rows_added_up(call, kAxes);
+}
+
 }  // namespace
 
 extern const OpDef op_count_labels{
@@ -38,6 +46,7 @@ extern const OpDef op_count_labels{
     .infer = infer,
     .reference = reference,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -1,9 +1,10 @@
-// cumprod(x [...,C]) -> y like x: y[c] is the product of x[0] to x[c] of its row. Products are in the
-// type of sums; each element is rounded once.
+// cumprod(x [...,C]) -> y like x: y[c] is the product of x[0] to x[c] of its row. Products are in
+// the type of sums; each element is rounded once.
 #include "graph/builder.h"
 #include "ops/checks.h"
 #include "ops/reading.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -50,6 +51,7 @@ extern const OpDef op_cumprod{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
+    .rows = rows_by_slice<1>,
     .in_place = {{0, 0}},
     .reading = reads<Reading::curved, 0>,
 };

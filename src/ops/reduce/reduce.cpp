@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 #include "ops/work.h"
 
@@ -117,6 +118,29 @@ std::vector<Sample> samples() {
   };
 }
 
+// Over the rows, sums are sums and means are means; over other axes, each row keeps its own.
+RowFlow rows(const RowCall& call, size_t) {
+  const RowFlow& flow = call.flows[0];
+  const Kind kind = kind_of(call.attrs);
+  if (is_sum(flow)) return kind == Kind::max ? RowFlow{.kind = RowFlow::Kind::of_sums} : flow;
+  if (flow.kind != RowFlow::Kind::rows) return kMixed;
+  const Shape &x = call.inputs[0].shape, &y = call.outputs[0].shape;
+  const std::vector<int64_t>& axes = call.attrs.integers("axes");
+  const std::optional<RowAxis> at = row_axis(flow, x, call.rows);
+  const bool all = std::ssize(axes) == x.rank();
+  if (!at && !all) return kMixed;
+  if (all || std::ranges::find(axes, int64_t{at->axis}) != axes.end()) {
+    if (kind == Kind::max) return kMixed;
+    if (kind == Kind::mean) return {.kind = RowFlow::Kind::mean};
+    const auto each = static_cast<double>(x.elements()) /
+                      static_cast<double>(std::max<int64_t>(1, y.elements() * call.rows));
+    return {.kind = RowFlow::Kind::sum, .entries = each};
+  }
+  const bool keeps = call.attrs.integer("keep_dims", 0) != 0;
+  const auto gone = std::ranges::count_if(axes, [&](int64_t axis) { return axis < at->axis; });
+  return along_axis(*at, keeps ? at->axis : at->axis - static_cast<int>(gone), y);
+}
+
 }  // namespace
 
 extern const OpDef op_reduce{
@@ -127,6 +151,7 @@ extern const OpDef op_reduce{
     .reference = reference,
     .work = flops_per_input<1>,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

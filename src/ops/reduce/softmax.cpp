@@ -1,11 +1,12 @@
-// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1; attr log
-// (0; 1: the logarithms of that).
+// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1; attr
+// log (0; 1: the logarithms of that).
 #include <algorithm>
 #include <cmath>
 
 #include "graph/builder.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
@@ -65,6 +66,7 @@ extern const OpDef op_softmax{
     .reference = reference,
     .work = flops_per_input<5>,
     .samples = samples,
+    .rows = rows_by_slice<1>,
     .in_place = {{0, 0}},
 };
 

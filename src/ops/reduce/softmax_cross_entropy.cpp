@@ -12,6 +12,7 @@
 #include "ops/reduce/labels.h"
 #include "ops/reduce/last_axis.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 #include "ops/work.h"
 
@@ -94,6 +95,12 @@ std::vector<Sample> samples() {
   return and_added(std::move(result));
 }
 
+// The loss is a sum over rows; what is kept beside it is theirs.
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 3> kAxes = {1, 0, -1};
+  return output == 0 ? rows_added_up(call, kAxes) : rows_of_joint_slices(call, output, kAxes);
+}
+
 }  // namespace
 
 extern const OpDef op_softmax_cross_entropy{
@@ -104,6 +111,7 @@ extern const OpDef op_softmax_cross_entropy{
     .reference = reference,
     .work = flops_per_input<5>,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -1,8 +1,10 @@
-// add_along(x [R,M], places i32 [R,M]) -> [R,C]; attr width (C): element places[r,m] of row r is the
-// sum of the x[r,m] that name it, in their order, from zero.
+// add_along(x [R,M], places i32 [R,M]) -> [R,C]; attr width (C): element places[r,m] of row r is
+// the sum of the x[r,m] that name it, in their order, from zero.
 #include <algorithm>
+#include <array>
 
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/samples.h"
 #include "ops/shape/along.h"
 
@@ -57,6 +59,11 @@ std::vector<Sample> samples() {
   return and_added({sample(3, 4, 7), sample(1, 64, 5), sample(33, 1, 9)});
 }
 
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 3> kAxes = {1, 1, 1};
+  return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
+}
+
 }  // namespace
 
 extern const OpDef op_add_along{
@@ -67,6 +74,7 @@ extern const OpDef op_add_along{
     .reference = reference,
     .reference_workspace = reference_workspace,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -1,5 +1,6 @@
 // broadcast_to(x) -> y: x repeated to a shape it broadcasts to; attr shape (integer list).
 #include "ops/pointwise/binary.h"
+#include "ops/row_rules.h"
 
 namespace thimble {
 namespace {
@@ -32,6 +33,11 @@ std::vector<Sample> samples() {
   };
 }
 
+RowFlow rows(const RowCall& call, size_t output) {
+  const bool fixed = call.flows[0].kind == RowFlow::Kind::fixed;
+  return fixed ? rows_of_repeats(call, output) : rows_of_linear(call, output);
+}
+
 }  // namespace
 
 extern const OpDef op_broadcast_to{
@@ -41,6 +47,7 @@ extern const OpDef op_broadcast_to{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -1,5 +1,6 @@
 // concat(x0, x1, ...) -> y: the inputs behind each other along one axis, any dtype; attr axis.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
@@ -63,6 +64,33 @@ std::vector<Sample> samples() {
   };
 }
 
+// Batches behind each other along the axis of the rows, or parts of every row along another one.
+RowFlow rows(const RowCall& call, size_t) {
+  std::optional<RowAxis> all;
+  const int64_t axis = call.attrs.integer("axis");
+  bool fixed = false;
+  for (size_t i = 0; i < call.flows.size(); ++i) {
+    if (call.flows[i].kind == RowFlow::Kind::fixed) {
+      fixed = true;
+      continue;
+    }
+    if (call.flows[i].kind != RowFlow::Kind::rows) return kMixed;
+    const auto at = row_axis(call.flows[i], call.inputs[i].shape, call.rows);
+    if (!at) return kMixed;
+    if (!all) {
+      all = at;
+    } else if (at->axis != all->axis || at->inner != all->inner) {
+      return kMixed;
+    } else if (at->axis == axis) {
+      all->outer += at->outer;
+    } else if (at->outer != all->outer) {
+      return kMixed;
+    }
+  }
+  if (fixed && all->axis == axis) return kMixed;
+  return along_axis(*all, all->axis, call.outputs[0].shape);
+}
+
 }  // namespace
 
 extern const OpDef op_concat{
@@ -72,6 +100,7 @@ extern const OpDef op_concat{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows,
 };
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
 // detach(x) -> y = x, through which no gradient passes. A view.
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/shape/view.h"
 
 namespace thimble {
@@ -20,6 +21,7 @@ extern const OpDef op_detach{
     .infer = infer,
     .reference = copy_view,
     .samples = samples,
+    .rows = rows_of_linear,
     .view = true,
 };
 

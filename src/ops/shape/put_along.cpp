@@ -1,9 +1,11 @@
-// put_along(base [R,C], places i32 [R,M], x [R,M]) -> y like base, any dtype: the base with x[r,m] at
-// place places[r,m] of row r. Of several that name a place the last counts; as in PyTorch, each of
-// them has the gradient of that place.
+// put_along(base [R,C], places i32 [R,M], x [R,M]) -> y like base, any dtype: the base with x[r,m]
+// at place places[r,m] of row r. Of several that name a place the last counts; as in PyTorch, each
+// of them has the gradient of that place.
 #include <algorithm>
+#include <array>
 
 #include "ops/pointwise/zeros_like.h"
+#include "ops/row_rules.h"
 #include "ops/shape/along.h"
 
 namespace thimble {
@@ -53,6 +55,11 @@ std::vector<Sample> samples() {
   return {sample(33, 9, 1), sample(3, 7, 4), sample(2, 5, 64), whole};
 }
 
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 3> kAxes = {1, 1, 1};
+  return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
+}
+
 }  // namespace
 
 extern const OpDef op_put_along{
@@ -62,6 +69,7 @@ extern const OpDef op_put_along{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows,
     .in_place = {{0, 0}},
 };
 

@@ -1,6 +1,7 @@
 // reshape(x) -> y: the same elements under another shape; attr shape (integer list). A view.
 #include "graph/builder.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/shape/view.h"
 
 namespace thimble {
@@ -30,6 +31,9 @@ std::vector<Sample> samples() {
   };
 }
 
+// Elements stay in their order.
+RowFlow rows(const RowCall& call, size_t) { return call.flows[0]; }
+
 }  // namespace
 
 extern const OpDef op_reshape{
@@ -39,6 +43,7 @@ extern const OpDef op_reshape{
     .gradient = gradient,
     .reference = copy_view,
     .samples = samples,
+    .rows = rows,
     .view = true,
 };
 

@@ -1,5 +1,6 @@
 // slice(x) -> y: the part [begin, end) of one axis, any dtype; attrs axis, begin, end.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
@@ -57,6 +58,20 @@ std::vector<Sample> samples() {
   };
 }
 
+// Of the axis that rows lie along, only whole batches can be taken.
+RowFlow rows(const RowCall& call, size_t) {
+  if (call.flows[0].kind != RowFlow::Kind::rows) return call.flows[0];
+  std::optional<RowAxis> at = row_axis(call.flows[0], call.inputs[0].shape, call.rows);
+  if (!at) return kMixed;
+  if (at->axis == call.attrs.integer("axis")) {
+    const int64_t batch = call.rows * at->inner;
+    const int64_t begin = call.attrs.integer("begin"), end = call.attrs.integer("end");
+    if (begin % batch != 0 || end % batch != 0) return kMixed;
+    at->outer = (end - begin) / batch;
+  }
+  return along_axis(*at, at->axis, call.outputs[0].shape);
+}
+
 }  // namespace
 
 extern const OpDef op_slice{
@@ -67,6 +82,7 @@ extern const OpDef op_slice{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

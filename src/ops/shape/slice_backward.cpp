@@ -1,6 +1,7 @@
 // slice_backward(dy) -> dx: dy at [begin, begin + its extent) of an axis of `extent`, zeros
 // elsewhere; attrs axis, begin, extent. Added into, it touches the part only.
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/axis_part.h"
 #include "ops/shape/strided.h"
 
@@ -59,6 +60,19 @@ std::vector<Sample> samples() {
   };
 }
 
+// Along the axis of the rows, only whole batches of zeros can be put around.
+RowFlow rows(const RowCall& call, size_t) {
+  if (call.flows[0].kind != RowFlow::Kind::rows) return call.flows[0];
+  std::optional<RowAxis> at = row_axis(call.flows[0], call.inputs[0].shape, call.rows);
+  if (!at) return kMixed;
+  if (at->axis == call.attrs.integer("axis")) {
+    const int64_t batch = call.rows * at->inner, extent = call.attrs.integer("extent");
+    if (call.attrs.integer("begin") % batch != 0 || extent % batch != 0) return kMixed;
+    at->outer = extent / batch;
+  }
+  return along_axis(*at, at->axis, call.outputs[0].shape);
+}
+
 }  // namespace
 
 extern const OpDef op_slice_backward{
@@ -69,6 +83,7 @@ extern const OpDef op_slice_backward{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -1,8 +1,10 @@
-// take_along(x [R,C], places i32 [R,M]) -> [R,M]: element places[r,m] of row r of x, any dtype; zero
-// where there is none. An element may be taken more than once.
+// take_along(x [R,C], places i32 [R,M]) -> [R,M]: element places[r,m] of row r of x, any dtype;
+// zero where there is none. An element may be taken more than once.
 #include <algorithm>
+#include <array>
 
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/along.h"
 
 namespace thimble {
@@ -51,6 +53,11 @@ std::vector<Sample> samples() {
   return {sample(3, 7, 4), sample(1, 5, 64), sample(33, 9, 1), whole};
 }
 
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 3> kAxes = {1, 1, 1};
+  return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
+}
+
 }  // namespace
 
 extern const OpDef op_take_along{
@@ -61,6 +68,7 @@ extern const OpDef op_take_along{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .rows = rows,
 };
 
 }  // namespace thimble

@@ -1,5 +1,8 @@
 // transpose(x) -> y with axes reordered: axis k of y is axis perm[k] of x; attr perm.
+#include <algorithm>
+
 #include "graph/builder.h"
+#include "ops/row_rules.h"
 #include "ops/shape/strided.h"
 
 namespace thimble {
@@ -53,6 +56,15 @@ std::vector<Sample> samples() {
   };
 }
 
+RowFlow rows(const RowCall& call, size_t) {
+  if (call.flows[0].kind != RowFlow::Kind::rows) return call.flows[0];
+  const std::optional<RowAxis> at = row_axis(call.flows[0], call.inputs[0].shape, call.rows);
+  if (!at) return kMixed;
+  const std::vector<int64_t>& perm = call.attrs.integers("perm");
+  const auto axis = std::ranges::find(perm, int64_t{at->axis}) - perm.begin();
+  return along_axis(*at, static_cast<int>(axis), call.outputs[0].shape);
+}
+
 }  // namespace
 
 extern const OpDef op_transpose{
@@ -62,6 +74,7 @@ extern const OpDef op_transpose{
     .gradient = gradient,
     .reference = reference,
     .samples = samples,
+    .rows = rows,
     .accumulates = 1,
 };
 

@@ -15,12 +15,13 @@ namespace thimble {
 struct RecordField {
   std::string name;  // "pixels", "label", "tokens"
   DType dtype = DType::f32;
-  Shape shape;            // of one record, the largest there is; rank 0: a number
-  int64_t limit = 0;      // whole numbers: all are in [0, limit); 0: no matter
-  double pad = 0;         // stands where a batch has more room than records fill
-  bool variable = false;  // records may be shorter along the first axis
-  bool strided = false;   // entries of the first axis may be written apart (RecordPart::stride)
-  bool image = false;     // [H,W,C]: may be cropped and mirrored while training
+  Shape shape;                          // of one record, the largest there is; rank 0: a number
+  int64_t limit = 0;                    // whole numbers: all are in [0, limit); 0: no matter
+  std::optional<int64_t> ignored = {};  // or this one, a label that does not count
+  double pad = 0;                       // stands where a batch has more room than records fill
+  bool variable = false;                // records may be shorter along the first axis
+  bool strided = false;  // entries of the first axis may be written apart (RecordPart::stride)
+  bool image = false;    // [H,W,C]: may be cropped and mirrored while training
 };
 
 // "'pixels' u8[8,8,1], 'label' i32 below 10". For messages.

@@ -186,9 +186,16 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
     if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
   };
   offer("codec", codecs(graph, allow));
-  if (!optimizer.clip_two_pass) offer("microbatch", microbatches(typed, mixes_rows(graph)));
+  ModelOptions model = typed.model;
+  complete_model(model);
+  const PartsOfBatches parts = parts_of_batches(model);
+  const bool in_parts =
+      parts.refused.empty() && !parts.labels_all_count && !(parts.late && optimizer.fold);
+  if (!optimizer.clip_two_pass && in_parts) {
+    offer("microbatch", microbatches(typed, mixes_rows(graph)));
+  }
   // Behind microbatches: it is their sums that it does away with.
-  if (rule.folds && optimizer.momentum > 0 && !optimizer.fold) {
+  if (rule.folds && optimizer.momentum > 0 && !optimizer.fold && !parts.late) {
     offer("fold",
           {{"fold", {{"fold", true}}, "gradients folded into the momentum", Tier::equivalent}});
   }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "import/loss_parts.h"
 #include "import/lowering.h"
 #include "import/net.h"
 #include "import/onnx/lower_onnx.h"
@@ -16,7 +17,8 @@ namespace {
 struct Imported {
   std::shared_ptr<const Net> net;
   std::shared_ptr<const OnnxModel> onnx;
-  bool joined = false;  // on a device whose products add biases
+  std::shared_ptr<std::optional<LossParts>> parts;  // found when they are asked for
+  bool joined = false;                              // on a device whose products add biases
 };
 
 bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
@@ -45,8 +47,31 @@ const Net& net_of(ModelOptions& options) {
   return *own.net;
 }
 
+LossParts find_parts(ModelOptions options) {
+  try {
+    if (is_onnx(options.name)) return loss_parts_of_onnx(onnx_of(options), options);
+    const auto [some, others] = two_sizes_of(options);
+    Lowering one(net_of(options), some), other(net_of(options), others);
+    one.lower_all();
+    other.lower_all();
+    return find_loss_parts(one, other, net_of(options).loss);
+  } catch (const UserError&) {  // what is wrong for any number of rows is said elsewhere
+    return {.refused = fmt::format("it cannot be built for another number of rows than {}",
+                                   options.batch)};
+  }
+}
+
+const LossParts& parts_of(ModelOptions& options) {
+  auto& parts = own_of<Imported>(options).parts;
+  if (!parts) parts = std::make_shared<std::optional<LossParts>>();
+  if (!*parts) *parts = find_parts(options);
+  return **parts;
+}
+
 void complete(ModelOptions& options, bool on_gpu) {
-  if (on_gpu) own_of<Imported>(options).joined = true;
+  Imported& own = own_of<Imported>(options);
+  if (on_gpu) own.joined = true;
+  if (!own.parts) own.parts = std::make_shared<std::optional<LossParts>>();
   if (is_onnx(options.name)) {
     const OnnxModel& onnx = onnx_of(options);
     if (options.batch == 0) options.batch = usual_rows(onnx);
@@ -63,10 +88,13 @@ std::vector<RecordField> records(const ModelOptions& options) {
   std::vector<RecordField> fields;
   for (const NetInput& input : net.inputs) {
     const Shape one = shape_for(input.shape, 1);
+    const bool whole = input.dtype == DType::i32;
+    const WholeNumbers numbers = whole ? numbers_of(net, input.name) : WholeNumbers{};
     fields.push_back({.name = input.name,
                       .dtype = input.dtype,
                       .shape = Shape(one.dims().subspan(1)),
-                      .limit = input.dtype == DType::i32 ? limit_of(net, input.name) : 0});
+                      .limit = numbers.limit,
+                      .ignored = numbers.ignored});
   }
   return fields;
 }
@@ -83,10 +111,19 @@ Model build(const ModelOptions& options) {
              "--label-smoothing out",
              options.name);
   ModelOptions read = options;
-  if (is_onnx(options.name)) return build_onnx(onnx_of(read), options);
+  const LossParts* const parts = options.is_part() ? &parts_of(read) : nullptr;
+  if (is_onnx(options.name)) return build_onnx(onnx_of(read), options, parts);
   Lowering lowering(net_of(read), options);
   if (own_of<Imported>(read).joined) lowering.join_products();
-  return lowering.build();
+  return lowering.build(parts);
+}
+
+PartsOfBatches parts_of_imported(const ModelOptions& options) {
+  ModelOptions read = options;
+  const LossParts& parts = parts_of(read);
+  return {.refused = parts.refused,
+          .late = parts.weight.has_value(),
+          .labels_all_count = parts.labels_all_count};
 }
 
 }  // namespace
@@ -98,6 +135,7 @@ extern const ModelFamily family_imported{
     .fields = fields,
     .build = build,
     .complete = complete,
+    .parts = parts_of_imported,
     .intake = &kIntake,
     .data = "noise"};
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "import/loss_parts.h"
 
 namespace thimble {
 namespace {
@@ -38,7 +39,19 @@ bool reads_scale(const NetNode& node, const std::string& name) {
                              [&](const Operand& operand) { return operand.value == name; });
 }
 
+// Ops that move the numbers of their first operand, and leave them as they are.
+bool only_moves(std::string_view op) {
+  constexpr std::array<std::string_view, 5> kMoves = {"reshape", "slice", "permute", "pad",
+                                                      "expand"};
+  return std::ranges::find(kMoves, op) != kMoves.end();
+}
+
 }  // namespace
+
+int64_t ignored_label(const NetNode& cross_entropy) {
+  constexpr int64_t kUsual = -100;  // PyTorch's
+  return cross_entropy.attrs.has("ignore") ? whole_of(cross_entropy, "ignore") : kUsual;
+}
 
 int64_t whole_of(const NetNode& node, std::string_view name) {
   for (const auto& [key, value] : node.attrs.entries()) {
@@ -73,9 +86,7 @@ int axis_in(const NetNode& node, std::string_view name, int rank) {
 }
 
 // What a table or a loss says of the numbers that it looks up, through nodes that only move them.
-int64_t limit_of(const Net& net, std::string_view input) {
-  constexpr std::array<std::string_view, 5> kMoves = {"reshape", "slice", "permute", "pad",
-                                                      "expand"};
+WholeNumbers numbers_of(const Net& net, std::string_view input) {
   std::vector<std::string_view> same = {input};
   const auto moved = [&](const std::string& name) {
     return std::ranges::find(same, std::string_view(name)) != same.end();
@@ -94,11 +105,11 @@ int64_t limit_of(const Net& net, std::string_view input) {
     }
     return 0;
   };
-  int64_t limit = 0;
+  WholeNumbers numbers;
+  bool looked_up = false;  // other than as a label
   for (const NetNode& node : net.nodes) {
     if (node.in.empty()) continue;
-    const bool moves = std::ranges::find(kMoves, node.op) != kMoves.end();
-    if (moves && moved(node.in[0].value)) same.push_back(node.out[0]);
+    if (only_moves(node.op) && moved(node.in[0].value)) same.push_back(node.out[0]);
     if (node.in.size() < 2 || !moved(node.in[1].value)) continue;
     const int last = node.shapes.empty() ? 0 : static_cast<int>(node.shapes[0].size()) - 1;
     const int64_t own = node.op == "embedding"       ? extent(node.in[0].value, 0)
@@ -108,9 +119,17 @@ int64_t limit_of(const Net& net, std::string_view input) {
                         : node.op == "add_along"     ? extent(node.out[0], last)
                         : node.op == "put_along"     ? extent(node.out[0], last)
                                                      : 0;
-    if (own > 0) limit = limit == 0 ? own : std::min(limit, own);
+    if (own > 0) numbers.limit = numbers.limit == 0 ? own : std::min(numbers.limit, own);
+    if (node.op == "cross_entropy") {
+      numbers.ignored = ignored_label(node);
+      numbers.one_counts = node.attrs.text("reduction", "mean") == "mean";
+    } else {
+      looked_up = looked_up || own > 0;
+    }
   }
-  return limit;
+  if (looked_up) numbers.ignored.reset();
+  numbers.one_counts = numbers.one_counts && numbers.ignored;
+  return numbers;
 }
 
 Lowering::Lowering(const Net& net, const ModelOptions& options)
@@ -124,15 +143,20 @@ Lowering::Lowering(const Net& net, const ModelOptions& options)
   readers_[net.loss].push_back(net.nodes.size());
 }
 
-Model Lowering::build() {
+Model Lowering::build(const LossParts* parts) {
+  lower_all();
+  return finish(net_.loss, net_.outputs, parts);
+}
+
+void Lowering::lower_all() {
   begin();
   for (const NetNode& node : net_.nodes) lower(node);
-  return finish(net_.loss, net_.outputs);
+  check_faults();
 }
 
 void Lowering::begin() {
   for (const NetInput& input : net_.inputs) {
-    add_input(input, input.dtype == DType::i32 ? limit_of(net_, input.name) : 0);
+    add_input(input, input.dtype == DType::i32 ? numbers_of(net_, input.name) : WholeNumbers{});
   }
   make_parameters();
 }
@@ -145,7 +169,8 @@ void Lowering::check_faults() const {
              more > 0 ? fmt::format("\n  and {} more", more) : "");
 }
 
-Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs) {
+Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> outputs,
+                       const LossParts* parts) {
   check_faults();
   user_check(knows(loss_name), "'{}': its loss '{}' is not there", options_.name, loss_name);
   Laid loss = values_.at(loss_name);
@@ -153,10 +178,13 @@ Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> 
   user_check(
       builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
       "'{}': the loss is {}, not one number", options_.name, to_string(builder_.type(loss.value)));
-  // The net's own is a mean over the rows at hand; that of a step is one over all of its rows.
-  const ValueId share =
-      builder_.op("scale", {weight_of_loss()}, {{"factor", static_cast<double>(rows())}});
-  model_.loss = builder_.op("mul", {reshaped(builder_, loss.value, {1}), share});
+  if (options_.is_part()) {
+    internal_check(parts != nullptr, "a part of a batch without what its loss is made of");
+    model_.loss = loss_of_parts(*parts);
+  } else {  // the net's own is of the rows at hand, which are all there are: a factor of 1
+    const ValueId share = share_of_rows();
+    model_.loss = builder_.op("mul", {reshaped(builder_, loss.value, {1}), share});
+  }
   model_.graph.results = {model_.loss};
   for (const Metric& metric : model_.metrics) {
     for (const ValueId result : {metric.sum, metric.count}) {
@@ -170,10 +198,67 @@ Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> 
   return std::move(model_);
 }
 
-void Lowering::add_input(const NetInput& input, int64_t limit) {
+// Of a part of a step. Weighted sums are divided by a guess at their weight, and by the weight
+// itself at the end.
+ValueId Lowering::loss_of_parts(const LossParts& parts) {
+  user_check(
+      parts.refused.empty(),
+      "'{}' has to be trained in whole batches: {}; leave --microbatch out, and train on one "
+      "rank",
+      options_.name, parts.refused);
+  const bool late = parts.weight && !options_.counts_beforehand;
+  user_check(late || !parts.weight || !parts.terms_when_all_count.empty(),
+             "the loss of '{}' has a weight that is known behind the last microbatch, too late for "
+             "gradients that are folded into the momentum; leave --fold out, or --microbatch",
+             options_.name);
+  const auto scalar = [&](const std::string& name) {
+    return reshaped(builder_, in_dtype(values_.at(name).value, DType::f32), {1});
+  };
+  const auto times = [&](ValueId value, double factor) {
+    return factor == 1 ? value : builder_.op("scale", {value}, {{"factor", factor}});
+  };
+  const bool early = parts.weight && !late;
+  const std::vector<LossTerm>& terms = early ? parts.terms_when_all_count : parts.terms;
+  double guess = 1;
+  for (const LossTerm& term : terms) {
+    if (!late || term.mean) continue;
+    guess = 1 / (static_cast<double>(options_.step_batch) * std::max(1.0, term.entries));
+  }
+  ValueId loss;
+  for (const LossTerm& term : terms) {
+    ValueId value =
+        term.value.empty() ? builder_.constant(1, {{1}, DType::f32}) : scalar(term.value);
+    for (const LossTerm::Factor& factor : term.factors) {
+      value = builder_.op(factor.divides ? "div" : "mul", {value, scalar(factor.value)});
+    }
+    value = times(value, term.coefficient * guess);
+    if (term.mean) value = builder_.op("mul", {value, share_of_rows()});
+    loss = loss.valid() ? builder_.op("add", {loss, value}) : value;
+  }
+  weight_of_loss();
+  for (Feed& feed : model_.feeds) feed.must_count = early || parts.labels_all_count;
+  if (!late) return loss;
+  LossFactor factor = {.weight = values_.at(parts.weight->value).value,
+                       .divides = parts.weight->divides,
+                       .guess = guess};
+  for (const auto& [name, mean] : parts.weight->sums) {
+    const ValueId sum = values_.at(name).value, own = in_dtype(sum, DType::f32);
+    factor.arguments.push_back(sum);
+    factor.sums.push_back(mean ? builder_.op("mul", {own, share_of_rows()})
+                               : builder_.op("copy", {own}));
+  }
+  model_.late_factor = std::move(factor);
+  return loss;
+}
+
+void Lowering::add_input(const NetInput& input, WholeNumbers numbers) {
   const Shape shape = shape_for(input.shape, rows());
   const ValueId value = builder_.input(input.name, {shape, input.dtype});
-  model_.feeds.push_back({.value = value, .field = input.name, .limit = limit});
+  model_.feeds.push_back({.value = value,
+                          .field = input.name,
+                          .limit = numbers.limit,
+                          .ignored = numbers.ignored,
+                          .one_counts = numbers.one_counts});
   values_[input.name] = {value, plain_order(shape.rank())};
 }
 
@@ -243,6 +328,8 @@ void Lowering::lower(const NetNode& node) {
   const bool of_broken =
       std::ranges::any_of(node.in, [&](const Operand& in) { return is_broken(in.value); });
   if (of_broken) std::ranges::for_each(node.out, [&](const auto& out) { mark_broken(out); });
+  origins_.emplace_back(graph().nodes.size(), node.op + where);
+  for (const std::string& out : node.out) made_[out] = {node.op, node.in};
   try {
     if (const auto applied = applied_.find(node.out[0]); applied != applied_.end()) {
       values_[node.out[0]] = values_.at(applied->second);
@@ -259,7 +346,8 @@ void Lowering::lower(const NetNode& node) {
                  "it makes {}, and the file says {}", to_string(shape), to_string(said));
     }
   } catch (const UserError& fault) {
-    // A stand-in may be of another shape or dtype, so what is wrong with its readers may be its fault.
+    // A stand-in may be of another shape or dtype, so what is wrong with its readers may be its
+    // fault.
     if (!of_broken || rule == nullptr) {
       add_fault(fmt::format("{}: {}{}", node.op, fault.what(), where));
     }
@@ -309,6 +397,37 @@ Shape Lowering::stated(const NetNode& node, size_t k) const {
   return shape_for(node.shapes.at(k), rows());
 }
 
+const Lowering::Made* Lowering::maker_of(const std::string& name) const {
+  const auto found = made_.find(name);
+  return found == made_.end() ? nullptr : &found->second;
+}
+
+const Lowering::Mean* Lowering::mean_of(const std::string& name) const {
+  const auto found = means_.find(name);
+  return found == means_.end() ? nullptr : &found->second;
+}
+
+std::vector<ValueId> Lowering::fed() const {
+  std::vector<ValueId> values;
+  for (const Feed& feed : model_.feeds) values.push_back(feed.value);
+  return values;
+}
+
+std::string Lowering::origin_of(NodeId node) const {
+  const auto next =
+      std::ranges::upper_bound(origins_, node.at(), {}, &std::pair<size_t, std::string>::first);
+  return next == origins_.begin() ? "" : std::prev(next)->second;
+}
+
+bool Lowering::is_fed(const std::string& name) const {
+  const Made* made = maker_of(name);
+  if (made == nullptr) {
+    return std::ranges::find(model_.feeds, name, &Feed::field) != model_.feeds.end();
+  }
+  const bool moves = only_moves(made->op) || made->op == "cast";
+  return moves && !made->in.empty() && is_fed(made->in[0].value);
+}
+
 void Lowering::set(const NetNode& node, Laid result, size_t k) {
   user_check(k < node.out.size(), "it makes more than {} results", node.out.size());
   values_[node.out[k]] = std::move(result);
@@ -335,6 +454,11 @@ std::string Lowering::fused_activation(const NetNode& node,
 ValueId Lowering::rng() {
   if (!model_.rng.valid()) model_.rng = builder_.input("rng", {{3}, DType::i64});
   return model_.rng;
+}
+
+ValueId Lowering::share_of_rows() {
+  const auto rows_at_hand = static_cast<double>(rows());
+  return builder_.op("scale", {weight_of_loss()}, {{"factor", rows_at_hand}});
 }
 
 ValueId Lowering::weight_of_loss() {

@@ -54,6 +54,7 @@ std::vector<RecordField> fields_read(const Model& model) {
                       .dtype = type.dtype,
                       .shape = Shape(dims),
                       .limit = feed.limit,
+                      .ignored = feed.must_count ? std::nullopt : feed.ignored,
                       .strided = feed.row_axis > 0});
   }
   return fields;
@@ -157,6 +158,12 @@ Model build_model(ModelOptions options) {
   model.graph.name = options.name;
   verify_graph(model.graph);
   return model;
+}
+
+PartsOfBatches parts_of_batches(const ModelOptions& options) {
+  if (options.build) return {};
+  const ModelFamily& family = find_model_family(options.name);
+  return family.parts == nullptr ? PartsOfBatches{} : family.parts(options);
 }
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// A model is a forward graph with open ends: what it reads of a record, what it computes for others.
-// Families of models are one file each in model/zoo; the file name is the registration (see
+// A model is a forward graph with open ends: what it reads of a record, what it computes for
+// others. Families of models are one file each in model/zoo; the file name is the registration (see
 // cmake/tables.cmake). What a pixel, a label or a token is, only a family knows and the data sets
 // that go with it; all the rest matches names.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "base/record.h"
 #include "graph/graph.h"
+#include "graph/loss_factor.h"
 #include "graph/update_rule.h"
 
 namespace thimble {
@@ -34,7 +35,13 @@ std::string_view name_of(Norm norm);
 struct ModelOptions {
   std::string name;   // "wrn-28-2", "resnet:[3,4,6,3]", "lstm:layers=4,hidden=1024"
   int64_t batch = 0;  // rows of one microbatch
-  Shape image;        // [H, W, C] of the data
+  // Rows of the whole step, where a microbatch is a part of them (or a rank's are); 0: they are
+  // all.
+  int64_t step_batch = 0;
+  bool is_part() const { return training && step_batch > batch; }
+  // Gradients of parts cannot be divided by what they have counted once all of them are there.
+  bool counts_beforehand = false;
+  Shape image;  // [H, W, C] of the data
   int64_t classes = 0;
   int64_t length = 0;  // of records that have one; of those that families list it for
   double label_smoothing = 0;
@@ -67,9 +74,12 @@ ModelOptions options_for(ModelOptions options, const VariantShape& shape);
 // An entrance: a graph input that a field of records fills, a row for each.
 struct Feed {
   ValueId value;
-  std::string field;     // "pixels", "tokens", "label"
-  int row_axis = 0;      // of the value's shape; the others are the record's
-  int64_t limit = 0;     // whole numbers must be below; 0: no matter
+  std::string field;                    // "pixels", "tokens", "label"
+  int row_axis = 0;                     // of the value's shape; the others are the record's
+  int64_t limit = 0;                    // whole numbers must be below; 0: no matter
+  std::optional<int64_t> ignored = {};  // or this one, a label that does not count
+  bool must_count = false;              // such a label is refused: the loss takes all to count
+  bool one_counts = false;              // a step needs one that counts: the loss is their mean
   ValueId staging = {};  // an input with room for one record that is changed on its way; or none
 };
 
@@ -132,6 +142,9 @@ struct Model {
   ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
   ValueId loss;  // f32 [1], a result; invalid when generating
+  // Of a part of a step whose loss has a weight (labels that count): what the loss of all parts,
+  // added up, and the gradients are multiplied by.
+  std::optional<LossFactor> late_factor;
   std::vector<Metric> metrics;
   std::vector<Output> outputs;
   std::optional<ForeignNames> foreign;  // none: other programs know it by our names alone
@@ -160,6 +173,13 @@ struct Intake {
 };
 extern const Intake kImageIntake;  // 'pixels' and 'label'
 
+// What a step in parts (micro-batches, ranks) makes of a model's batch.
+struct PartsOfBatches {
+  std::string refused = {};       // why there can be none; empty: there can
+  bool late = false;              // its loss has a weight that is known behind the last of them
+  bool labels_all_count = false;  // it is the batch's loss only where every label counts
+};
+
 struct ModelFamily {
   std::string_view pattern;  // for people: "wrn-D-K"
   std::string_view summary;
@@ -173,6 +193,8 @@ struct ModelFamily {
   std::function<Model(const ModelOptions& options)> build;
   // Fills in what its own settings leave open, some by the device; may be null.
   void (*complete)(ModelOptions& options, bool on_gpu) = nullptr;
+  // Null: the loss is a sum over rows, times the weight that it is given.
+  PartsOfBatches (*parts)(const ModelOptions& options) = nullptr;
   const Intake* intake = &kImageIntake;
   std::string_view data = "digits";  // the data set that it is trained on where none is named
 
@@ -201,5 +223,8 @@ void split_name(ModelOptions& options);
 void complete_model(ModelOptions& options, bool on_gpu = false);
 
 Model build_model(ModelOptions options);
+
+// REQUIRES: the options are complete.
+PartsOfBatches parts_of_batches(const ModelOptions& options);
 
 }  // namespace thimble

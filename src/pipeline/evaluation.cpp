@@ -7,12 +7,13 @@
 namespace thimble {
 namespace {
 
-// Tries the most rows first and halves them until they fit, in multiples of `unit`. Null: not even one
-// unit does.
+// Tries the most rows first and halves them until they fit, in multiples of `unit`: everything is
+// computed once, but for a single unit that only fits with recomputation, as a step of few trained
+// weights may have been planned. Null: not even that fits.
 std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantShape shape,
                                       int64_t unit) {
   const Variant& first = training.full();
-  const std::string policies[] = {"keep_all"};
+  const std::string policies[] = {"keep_all", "optimal"};
   const auto units = [&](int64_t rows) { return (rows + unit - 1) / unit; };
   for (int64_t count = units(shape.rows);; count = (count + 1) / 2) {
     shape.rows = count * unit;
@@ -21,7 +22,8 @@ std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantSh
     shard_weights(model.graph, training.recipe.ranks, part_unit(training.recipe.optimizer));
     auto variant = std::make_unique<Variant>(Variant{.shape = shape, .model = std::move(model)});
     variant->costs = gather_costs(variant->model.graph, *training.backend);
-    if (plan_into(first, *variant, policies, 1)) return variant;
+    const size_t tried = count == 1 ? 2 : 1;
+    if (plan_into(first, *variant, std::span(policies).first(tried), 1)) return variant;
     if (count == 1) return nullptr;
   }
 }
@@ -35,7 +37,10 @@ std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& tra
     if (shape.rows == training.microbatches.rest) continue;  // a smaller last microbatch
     shape.purpose = Purpose::evaluation;
     all.push_back(plan_between(training, shape, 1));
-    internal_check(all.back() != nullptr, "evaluation does not fit where training does");
+    user_check(all.back() != nullptr,
+               "tests of {} do not fit the arena of {} that training takes; give --memory more, or "
+               "leave them out (--no-eval)",
+               training.recipe.model.name, to_string(training.plan().arena));
   }
   return all;
 }

@@ -13,6 +13,7 @@
 #include "transform/accumulate.h"
 #include "transform/clip.h"
 #include "transform/lean_order.h"
+#include "transform/loss_factor.h"
 #include "transform/take_over.h"
 
 namespace thimble {
@@ -40,9 +41,9 @@ struct Held {
   }
 };
 
-// Keeps the order of the nodes unless another holds less at its fullest, no more on the way through the
-// forward pass, and not much more in segments, for which gradients had better come in the order of
-// what they belong to.
+// Keeps the order of the nodes unless another holds less at its fullest, no more on the way through
+// the forward pass, and not much more in segments, for which gradients had better come in the order
+// of what they belong to.
 void order_for_memory(Graph& graph) {
   Graph other = graph;
   put_in_order(other, lean_order(graph));
@@ -107,6 +108,21 @@ void sum_results(Model& model, const RanksSpec& ranks, bool several_microbatches
   }
 }
 
+// Where the loss has a weight that is known behind the last part: its results are summed here, in
+// front of every update, and its loss divided. Invalid where it has none.
+ValueId add_loss_factor(Model& model, const RanksSpec& ranks, bool several_microbatches) {
+  if (!model.late_factor) return {};
+  const ValueId factor =
+      add_loss_factor(model.graph, *model.late_factor, ranks, several_microbatches);
+  sum_results(model, ranks, several_microbatches);
+  Builder b(model.graph);
+  b.set_backward(true);
+  b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  const auto result = std::ranges::find(model.graph.results, model.loss);
+  *result = model.loss = b.op("mul", {model.loss, factor});
+  return factor;
+}
+
 }  // namespace
 
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
@@ -114,7 +130,12 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                   const SparsitySpec& sparsity, const CodecSpec& codec,
                                   const RanksSpec& ranks) {
   TrainingGraph training;
-  training.model = build_model(options);
+  ModelOptions part = options;
+  if (part.step_batch == 0 && (microbatches > 1 || ranks.several())) {
+    part.step_batch = part.batch * microbatches * ranks.count;
+  }
+  part.counts_beforehand = optimizer.fold;
+  training.model = build_model(std::move(part));
   training.sparsity = sparsity;
   Graph& graph = training.model.graph;
   sparsify(graph, sparsity);
@@ -142,11 +163,13 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   take_over_forward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
+  const ValueId loss_factor = add_loss_factor(training.model, ranks, microbatches > 1);
   training.scalars =
       add_updates(graph, weights, gradients, optimizer, microbatches > 1, root.upstream,
-                  training.model.rng, training.model.weight_settings, ranks);
+                  training.model.rng, loss_factor, training.model.weight_settings, ranks);
   training.model.rng = training.scalars.rng;
-  if (microbatches > 1 || ranks.several()) sum_results(training.model, ranks, microbatches > 1);
+  const bool in_parts = microbatches > 1 || ranks.several();
+  if (in_parts && !loss_factor.valid()) sum_results(training.model, ranks, microbatches > 1);
   if (training.scalars.overflow.valid()) graph.results.push_back(training.scalars.overflow);
   sort_by_phase(graph);
   order_for_memory(graph);
@@ -159,9 +182,10 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
   ModelOptions options = recipe.model;
   complete_model(options, recipe.device == "cuda");
   options.ranks = recipe.ranks.count;
+  const Microbatches parts = microbatches_of(recipe);
+  if (parts.count() > 1) options.step_batch = parts.batch;
   return make_training_graph(options_for(std::move(options), shape), recipe.optimizer, recipe.marks,
-                             microbatches_of(recipe).turns(), recipe.sparsity, recipe.codec,
-                             recipe.ranks);
+                             parts.turns(), recipe.sparsity, recipe.codec, recipe.ranks);
 }
 
 std::vector<VariantShape> step_shapes(const Recipe& recipe) {

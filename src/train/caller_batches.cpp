@@ -44,13 +44,15 @@ void pad(Program& program, const Model& model, int64_t begin) {
 
 // Whole numbers that a kernel looks up must be there.
 void check_range(const BatchField& field, double least, std::string_view model) {
-  if (field.limit == 0 || field.type.dtype != DType::i32) return;
+  if (field.type.dtype != DType::i32 || (field.limit == 0 && !field.ignored)) return;
   const std::span numbers(reinterpret_cast<const int32_t*>(field.data),
                           static_cast<size_t>(field.type.elements()));
   for (const int32_t number : numbers) {
-    user_check(number >= least && number < field.limit,
-               "a '{}' is {}, and {} reads whole numbers from 0 to {} there", *field.name, number,
-               model, field.limit - 1);
+    if (field.ignored && number == *field.ignored) continue;
+    user_check(field.limit == 0 || (number >= least && number < field.limit),
+               "a '{}' is {}, and {} reads whole numbers from 0 to {}{} there", *field.name, number,
+               model, field.limit - 1,
+               field.ignored ? fmt::format(" (or {}, which does not count)", *field.ignored) : "");
   }
 }
 
@@ -86,6 +88,7 @@ int64_t CallerBatches::fill(Program& program, const Model& model, BatchToFill ba
                  .type = model.graph[feed.value].type,
                  .row_axis = feed.row_axis,
                  .limit = feed.limit,
+                 .ignored = feed.ignored,
                  .data = program.bytes_of(feed.value).data()};
   }
   batch.rows = model.rows();
@@ -108,6 +111,7 @@ double CallerBatches::fill_training(Program& program, const Model& model,
              "the data end in step {}: {} of the {} rows of '{}' were filled; have more, or ask "
              "for fewer steps",
              rows.step + 1, rows.first + filled, rows.batch, model.options.name);
+  labels_.check(program, model, rows);
   if (model.goes_on.valid()) {
     program.view<float>(model.goes_on)[0] = rows.step % data_.steps_per_epoch == 0 ? 0.0f : 1.0f;
   }

@@ -11,15 +11,17 @@
 
 #include "data/dataset.h"
 #include "train/batch_source.h"
+#include "train/counted_labels.h"
 
 namespace thimble {
 
 // One field of a batch: all of its rows in one piece, in row-major order.
 struct BatchField {
   const std::string* name;
-  TensorType type;    // with the rows
-  int row_axis = 0;   // of type.shape
-  int64_t limit = 0;  // whole numbers must be below; 0: no matter
+  TensorType type;                      // with the rows
+  int row_axis = 0;                     // of type.shape
+  int64_t limit = 0;                    // whole numbers must be below; 0: no matter
+  std::optional<int64_t> ignored = {};  // or this one, a label that does not count
   std::byte* data = nullptr;
 };
 
@@ -36,8 +38,8 @@ struct BatchToFill {
 struct CallerData {
   // Called before a training step begins; what it throws ends the step before it has done anything.
   std::function<void(int64_t step)> prepare = {};
-  // Returns how many rows it filled, the first ones; of a test, fewer than there is room for where no
-  // more are left, in the end none.
+  // Returns how many rows it filled, the first ones; of a test, fewer than there is room for where
+  // no more are left, in the end none.
   std::function<int64_t(const BatchToFill& batch)> fill;
   int64_t steps_per_epoch = 1;
   bool tests = false;                        // whether fill() has test records, too
@@ -67,6 +69,7 @@ class CallerBatches final : public BatchSource {
   int64_t fill(Program& program, const Model& model, BatchToFill batch) const;
 
   const CallerData data_;
+  mutable CountedLabels labels_;  // of the step at hand
 };
 
 }  // namespace thimble

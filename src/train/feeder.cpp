@@ -218,6 +218,7 @@ double Feeder::fill_training(Program& program, const Model& model, const Trainin
   } else {
     fill(0, model.rows());
   }
+  labels_.check(program, model, rows);
   if (in_order) {
     const bool begins = rows.step % steps_per_epoch(rows.batch) == 0;
     program.view<float>(model.goes_on)[0] = begins ? 0.0f : 1.0f;

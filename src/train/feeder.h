@@ -1,6 +1,7 @@
-// Puts batches into a program's inputs, record by record, straight from where the data lie: fields of
-// a data set's records to the feeds of a model, by name. Holds no data: the only room it uses is the
-// program's own input values in the arena, and, of records that take a while to read, some read ahead.
+// Puts batches into a program's inputs, record by record, straight from where the data lie: fields
+// of a data set's records to the feeds of a model, by name. Holds no data: the only room it uses is
+// the program's own input values in the arena, and, of records that take a while to read, some read
+// ahead.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "data/read_ahead.h"
 #include "recipe/recipe.h"
 #include "train/batch_source.h"
+#include "train/counted_labels.h"
 
 namespace thimble {
 
@@ -77,6 +79,7 @@ class Feeder final : public BatchSource {
   std::optional<BucketOrder> order_;          // where there are buckets
   mutable std::unique_ptr<ReadAhead> ahead_;  // made when it is first of use
   mutable int64_t ahead_batch_ = 0;           // of the order that it reads in
+  mutable CountedLabels labels_;              // of the step at hand
 };
 
 }  // namespace thimble

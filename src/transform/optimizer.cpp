@@ -244,8 +244,8 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 }
 
 int64_t part_unit(const OptimizerSpec& spec) {
-  // Loops over elements take some at a time; those that are left over may round otherwise. Lines of 64
-  // bytes are what they all divide, and what the arena aligns to.
+  // Loops over elements take some at a time; those that are left over may round otherwise. Lines of
+  // 64 bytes are what they all divide, and what the arena aligns to.
   constexpr int64_t kLine = 16;
   return spec.state_bits == 8 ? kCodeBlock : kLine;
 }
@@ -253,13 +253,16 @@ int64_t part_unit(const OptimizerSpec& spec) {
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> of_rank, const OptimizerSpec& spec,
                             bool several_microbatches, ValueId loss_scale, ValueId rng,
-                            const WeightSettings& otherwise, const RanksSpec& ranks) {
+                            ValueId loss_factor, const WeightSettings& otherwise,
+                            const RanksSpec& ranks) {
   check_optimizer(spec, several_microbatches);
+  internal_check(!loss_factor.valid() || !spec.fold, "folded gradients cannot be divided later");
   user_check(otherwise.empty() || !spec.fold,
              "gradients that are folded into the momentum go by one rate and one decay; leave "
              "--fold out, or the groups of parameters");
-  // A whole sum over the microbatches first is one collective a step; where there is no such sum, or
-  // only a part of it is kept, every microbatch's gradient is summed over the ranks as it is made.
+  // A whole sum over the microbatches first is one collective a step; where there is no such sum,
+  // or only a part of it is kept, every microbatch's gradient is summed over the ranks as it is
+  // made.
   const bool at_end =
       ranks.several() && several_microbatches && !ranks.sums_at_once() && !spec.fold;
   std::vector<ValueId> gradients(of_rank.begin(), of_rank.end());
@@ -311,6 +314,10 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling, in_parts);
   if (unscaling.overflow.valid()) scalars.loss_scale = loss_scale;
   scalars.overflow = unscaling.overflow;
+  if (loss_factor.valid()) {
+    unscaling.factor =
+        unscaling.factor.valid() ? b.op("mul", {unscaling.factor, loss_factor}) : loss_factor;
+  }
   if (spec.clip_norm > 0 && !spec.clip_two_pass) {
     const ValueId factor = add_clip_factor(b, complete, spec.clip_norm, unscaling.factor, in_parts);
     if (unscaling.factor.valid()) {

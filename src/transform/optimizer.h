@@ -1,5 +1,5 @@
-// Turns gradients into updates: one node per weight, with the state it keeps. Over several microbatches
-// gradients grow in place from zero, and weights are updated at the end of the step.
+// Turns gradients into updates: one node per weight, with the state it keeps. Over several
+// microbatches gradients grow in place from zero, and weights are updated at the end of the step.
 #pragma once
 
 #include <optional>
@@ -99,14 +99,16 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
 // `loss_scale` is what add_loss_scale made; `rng` is the model's, where it has one: an update that
-// draws random bits makes one else. `otherwise` goes for weights that gradients are not folded into.
-// Of several ranks, gradients are summed over them, and what a rank keeps a part of is updated in parts.
-// Nodes of other phases than `each` are not in their places yet: see sort_by_phase.
+// draws random bits makes one else. `loss_factor`, where it is valid, is what gradients are
+// multiplied by (transform/loss_factor.h). `otherwise` goes for weights that gradients are not
+// folded into. Of several ranks, gradients are summed over them, and what a rank keeps a part of is
+// updated in parts. Nodes of other phases than `each` are not in their places yet: see
+// sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
                             bool several_microbatches = false, ValueId loss_scale = {},
-                            ValueId rng = {}, const WeightSettings& otherwise = {},
-                            const RanksSpec& ranks = {});
+                            ValueId rng = {}, ValueId loss_factor = {},
+                            const WeightSettings& otherwise = {}, const RanksSpec& ranks = {});
 
 // Elements that parts are multiples of: lines of 64 bytes in f32; blocks, where state has such.
 int64_t part_unit(const OptimizerSpec& spec);

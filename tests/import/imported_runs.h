@@ -29,9 +29,11 @@ struct Ended {
   Bytes arena, measured;
 };
 
+// As one of several ranks, where `ranks` is given.
 inline Ended train(const Recipe& recipe, const std::string& export_to = "",
-                   TrainOptions options = {}) {
+                   TrainOptions options = {}, Communicator* ranks = nullptr) {
   PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
+  if (ranks != nullptr) planned.backend->join(*ranks);
   const auto data =
       open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
   const Feeder feeder(*data, {.seed = recipe.seed});

@@ -109,8 +109,8 @@ class Arrays final : public Dataset {
     }
   }
 
-  // Reads everything once: whole numbers, for how large they are, and all bytes, for their sha256 and
-  // the mean of pixels.
+  // Reads everything once: whole numbers, for how large they are, and all bytes, for their sha256
+  // and the mean of pixels.
   void look_at_all() {
     for (size_t f = 0; f < info_.fields.size(); ++f) {
       if (info_.fields[f].limit > 0) set_limit(f);
@@ -144,6 +144,7 @@ class Arrays final : public Dataset {
           const int64_t number = file->row().dtype == DType::i64
                                      ? reinterpret_cast<const int64_t*>(row.data())[k]
                                      : reinterpret_cast<const int32_t*>(row.data())[k];
+          if (info_.fields[f].ignored == number) continue;
           user_check(number >= 0 && number < INT32_MAX,
                      "'{}' has {} in row {}; whole numbers are 0 and more there", file->path(),
                      number, i);

@@ -22,7 +22,7 @@ void cross_entropy(Lowering& l, const NetNode& node) {
   const int64_t places = b.type(logits).elements() / std::max<int64_t>(1, classes);
   logits = reshaped(b, logits, {places, classes});
   const ValueId labels = reshaped(b, l.numbers_in(node, 1), {places});
-  const int64_t ignored = node.attrs.has("ignore") ? whole_of(node, "ignore") : -100;
+  const int64_t ignored = ignored_label(node);
   const double smoothing = l.training() ? real_of(node, "label_smoothing", 0) : 0;
   const ValueId one = b.constant(1, {{1}, DType::f32});
   ValueId loss = b.op("softmax_cross_entropy", {logits, labels, one},
@@ -30,7 +30,14 @@ void cross_entropy(Lowering& l, const NetNode& node) {
   const ValueId count = b.op("count_labels", {labels}, {{"ignore_index", ignored}});
   const std::string_view reduction = node.attrs.text("reduction", "mean");
   user_check(reduction == "mean" || reduction == "sum", "it is neither a mean nor a sum");
-  if (reduction == "mean") loss = b.op("div", {loss, count});
+  if (reduction == "mean") {
+    const std::string sum = node.out[0] + ".sum";
+    const std::string weight = fmt::format("{}.counted.{}", node.in[1].value, ignored);
+    l.set_value(sum, loss);
+    l.set_value(weight, count);
+    l.note_mean(node, {sum, weight, l.is_fed(node.in[1].value)});
+    loss = b.op("div", {loss, count});
+  }
   if (!l.reports()) {
     l.report({.name = places == l.rows() ? "accuracy" : "share_right",
               .brief = "acc",

@@ -84,10 +84,10 @@ Net ends_of(const OnnxModel& onnx) {
 
 }  // namespace
 
-Model build_onnx(const OnnxModel& onnx, const ModelOptions& options) {
+Model build_onnx(const OnnxModel& onnx, const ModelOptions& options, const LossParts* parts) {
   try {
     const Net net = ends_of(onnx);
-    Model model = OnnxLowering(onnx, net, options).build();
+    Model model = OnnxLowering(onnx, net, options).build(parts);
     model.first_values = options.name;
     return model;
   } catch (const UserError& fault) {
@@ -95,6 +95,15 @@ Model build_onnx(const OnnxModel& onnx, const ModelOptions& options) {
     if (text.starts_with("'" + options.name + "'")) throw;
     user_error("'{}' cannot be trained: {}", options.name, text);
   }
+}
+
+LossParts loss_parts_of_onnx(const OnnxModel& onnx, const ModelOptions& options) {
+  const Net net = ends_of(onnx);
+  const auto [some, others] = two_sizes_of(options);
+  OnnxLowering one(onnx, net, some), other(onnx, net, others);
+  const std::string loss = one.lower_all();
+  other.lower_all();
+  return find_loss_parts(one.lowering(), other.lowering(), loss);
 }
 
 }  // namespace thimble

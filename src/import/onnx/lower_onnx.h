@@ -1,14 +1,19 @@
-// An ONNX graph, built as it is read: every node becomes nodes of the vocabulary (import/lowering.h), or
-// numbers, where all that it reads is known.
+// An ONNX graph, built as it is read: every node becomes nodes of the vocabulary
+// (import/lowering.h), or numbers, where all that it reads is known.
 #pragma once
 
+#include "import/loss_parts.h"
 #include "import/onnx/model.h"
 #include "model/model.h"
 
 namespace thimble {
 
-// UserError naming all that cannot be built. A graph that ends in logits gets a cross-entropy against
-// the field "target".
-Model build_onnx(const OnnxModel& onnx, const ModelOptions& options);
+// UserError naming all that cannot be built. A graph that ends in logits gets a cross-entropy
+// against the field "target". `parts` as in Lowering::build.
+Model build_onnx(const OnnxModel& onnx, const ModelOptions& options,
+                 const LossParts* parts = nullptr);
+
+// What its loss is made of.
+LossParts loss_parts_of_onnx(const OnnxModel& onnx, const ModelOptions& options);
 
 }  // namespace thimble

@@ -21,7 +21,14 @@ class OnnxLowering {
   OnnxLowering(const OnnxModel& onnx, const Net& net, const ModelOptions& options)
       : onnx_(onnx), options_(options), l_(net, options) {}
 
-  Model build() {
+  // As Lowering::build.
+  Model build(const LossParts* parts) {
+    const std::string end = lower_all();
+    return l_.finish(end, outputs(), parts);
+  }
+
+  // The name of the loss.
+  std::string lower_all() {
     l_.begin();
     for (const OnnxNode& node : onnx_.nodes) {
       try {
@@ -43,15 +50,18 @@ class OnnxLowering {
     } catch (const Told&) {
       l_.check_faults();
     }
-    return l_.finish(end, outputs());
+    l_.check_faults();
+    return end;
   }
+  const Lowering& lowering() const { return l_; }
 
  private:
   using Names = std::vector<std::string>;
   // A node of the vocabulary could not be built, and its fault is noted.
   struct Told {};
 
-  // What is wrong with a node, unless something is wrong with what it reads; readers of it are not looked at.
+  // What is wrong with a node, unless something is wrong with what it reads; readers of it are not
+  // looked at.
   void note(const OnnxNode& node, std::string_view fault) {
     if (!reads_broken(node)) {
       l_.add_fault(

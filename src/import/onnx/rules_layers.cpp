@@ -292,12 +292,12 @@ std::string OnnxLowering::loss() {
   std::string labels = "target";
   if (made.rank() == 3) {  // [N,T,C]: a class at every place
     target.shape.push_back({made[1], false});
-    l_.add_input(target, classes);
+    l_.add_input(target, {.limit = classes, .ignored = -100, .one_counts = true});
     logits = reshaped(end, {made[0] * made[1], made[2]});
     labels = reshaped("target", {made[0] * made[1]});
   } else {
     for (int axis = 2; axis < made.rank(); ++axis) target.shape.push_back({made[axis], false});
-    l_.add_input(target, classes);
+    l_.add_input(target, {.limit = classes, .ignored = -100, .one_counts = true});
   }
   emit("cross_entropy", {{logits, {}}, {labels, {}}}, {{"ignore", int64_t{-100}}});
   return "loss";

@@ -14,7 +14,7 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kScope = "update";  // of all that updates are made of
+constexpr std::string_view kUpdateScope = "update";  // of all that updates are made of
 constexpr std::array<std::string_view, 3> kRoundings = {"nearest", "stochastic", "kahan"};
 
 // In 8 bits.
@@ -222,7 +222,7 @@ Rounding parse_rounding(std::string_view name) {
 std::string_view name_of(DecayOn on) { return on == DecayOn::all ? "all" : "matrices"; }
 
 std::string state_name(std::string_view weight, std::string_view state) {
-  return fmt::format("{}.{}.{}", kScope, weight, state);
+  return fmt::format("{}.{}.{}", kUpdateScope, weight, state);
 }
 
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec) {
@@ -278,7 +278,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   if (spec.rounding == Rounding::stochastic) {
     scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
   }
-  const Builder::Scope scope(b, kScope);
+  const Builder::Scope scope(b, kUpdateScope);
 
   std::vector<ValueId> trained, complete;
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -16,6 +16,10 @@
 
 namespace thimble {
 
+inline Shape as_shape(const std::vector<int64_t>& dims) {
+  return Shape(std::span<const int64_t>(dims));
+}
+
 class OnnxLowering {
  public:
   OnnxLowering(const OnnxModel& onnx, const Net& net, const ModelOptions& options)

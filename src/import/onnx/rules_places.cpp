@@ -6,8 +6,6 @@
 namespace thimble {
 namespace {
 
-Shape as_shape(const std::vector<int64_t>& dims) { return Shape(std::span<const int64_t>(dims)); }
-
 // Axes with `axis` as the last; the way back is the same list turned round.
 std::vector<int64_t> with_last(int rank, int axis) {
   std::vector<int64_t> axes;

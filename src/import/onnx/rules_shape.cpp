@@ -6,8 +6,6 @@
 namespace thimble {
 namespace {
 
-Shape as_shape(const std::vector<int64_t>& dims) { return Shape(std::span<const int64_t>(dims)); }
-
 // 0 is the extent that is there, -1 what is left.
 Shape shape_asked(const Shape& from, const std::vector<int64_t>& asked, bool zeros_stay) {
   std::vector<int64_t> dims = asked;

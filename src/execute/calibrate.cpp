@@ -30,7 +30,8 @@ int updated_input(const OpDef& op, size_t output) {
   return -1;
 }
 
-// Bytes that are handed out in turn, beginning again at the end.
+// Bytes that are handed out in turn, beginning again at the end. Parts of one run never overlap: a
+// kernel that finds its scratch among its results reads wild addresses there.
 class Ring {
  public:
   Ring(Backend& backend, Bytes size) : memory_(backend.allocate(size)) {
@@ -47,8 +48,13 @@ class Ring {
     }
   }
 
-  std::byte* take(Bytes size) {
+  // Makes the next `size` bytes contiguous. REQUIRES: the ring is as large.
+  void reserve(Bytes size) {
     if (next_ + size > memory_->size()) next_ = Bytes();
+  }
+
+  // REQUIRES: within what was reserved.
+  std::byte* take(Bytes size) {
     std::byte* const at = memory_->base() + next_.count;
     next_ += align_up(size);
     return at;
@@ -144,6 +150,9 @@ class Bench {
   // On the next bytes of the rings.
   void run_somewhere(Kernel& kernel, const Signature& signature, size_t joined) {
     calls_.resize(std::max(calls_.size(), joined));
+    const Need need = need_of(signature, kernel);
+    read_->reserve(need.read * static_cast<int64_t>(joined));
+    write_->reserve(need.write * static_cast<int64_t>(joined));
     std::vector<const KernelArgs*> called;
     for (size_t i = 0; i < joined; ++i) {
       place(calls_[i], kernel, signature);

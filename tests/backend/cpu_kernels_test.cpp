@@ -101,6 +101,41 @@ void add_blocks(std::vector<Case>& result) {
   }
 }
 
+// Products, stored in every way: of whole blocks and of what no block fits, single and in batches.
+void add_products(std::vector<Case>& result) {
+  const auto stored = [](std::vector<int64_t> extents, bool turned) {
+    if (turned) std::swap(extents.back(), extents[extents.size() - 2]);
+    return f32(Shape(extents));
+  };
+  const auto product = [&](const std::vector<int64_t>& a, const std::vector<int64_t>& b,
+                           bool turned_a, bool turned_b, uint32_t accumulate) {
+    const Case c = {
+        "matmul",
+        {.inputs = {stored(a, turned_a), stored(b, turned_b)},
+         .attrs = {{"transpose_a", int64_t{turned_a}}, {"transpose_b", int64_t{turned_b}}},
+         .accumulate = accumulate}};
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      result.push_back(in_sixteen_bits(c, dtype));
+    }
+  };
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      product({130, 290}, {290, 200}, a, b, 0);
+      product({37, 31}, {31, 45}, a, b, 1);
+      product({5, 66, 33}, {5, 33, 70}, a, b, 0);
+    }
+  }
+  product({3, 40, 520}, {520, 96}, false, true, 1);  // one matrix for a whole batch
+  const Case affine = {"affine", {.inputs = {f32({3, 200, 96}), f32({70, 96}), f32({70})}}};
+  Case with_addend = affine;
+  with_addend.sample.inputs.push_back(f32({3, 200, 70}));
+  for (const Case& c : {affine, with_addend}) {
+    result.push_back(c);
+    result.push_back(in_sixteen_bits(c, DType::bf16));
+    result.push_back(in_sixteen_bits(c, DType::f16));
+  }
+}
+
 // Sentences of a translator: convolutions over time, embeddings, and what projects onto words.
 void add_sequences(std::vector<Case>& result) {
   const TensorType lengths = {{7}, DType::i32}, key = {{3}, DType::i64};
@@ -147,6 +182,14 @@ void add_sequences(std::vector<Case>& result) {
        .accumulate = 2}};
   result.push_back(loss);
   result.push_back(in_sixteen_bits(loss, DType::bf16));
+  // Few rows, of which the gradients of all logits are kept, in several chunks.
+  for (const uint32_t accumulate : {2u, 3u}) {
+    loss.sample.inputs = {f32({90, 96}), f32({517, 96}), {{90}, DType::i32}, f32({1}), f32({1})};
+    loss.sample.accumulate = accumulate;
+    loss.sample.attrs.set("rows_at_once", int64_t{40});
+    result.push_back(in_sixteen_bits(loss, DType::bf16));
+    result.push_back(in_sixteen_bits(loss, DType::f16));
+  }
 }
 
 std::vector<Case> cases() {
@@ -298,6 +341,7 @@ std::vector<Case> cases() {
                      .attrs = {{"needs_dx", int64_t{1}}},
                      .fills = {{}, {}, {}, weights, weights, gates},
                      .accumulate = 0x1c}});
+  add_products(result);
   add_attention(result);
   add_blocks(result);
   return result;

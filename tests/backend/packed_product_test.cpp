@@ -154,6 +154,130 @@ TEST(PackedProduct, HasTheSameBitsOnEveryTeamAndAddress) {
   }
 }
 
+// `values` rounded to 16 bits.
+std::vector<uint16_t> narrowed(DType dtype, const std::vector<float>& values) {
+  std::vector<uint16_t> result(values.size());
+  narrow(dtype, values.data(), std::ssize(values), result.data());
+  return result;
+}
+std::vector<float> widened(DType dtype, const std::vector<uint16_t>& values) {
+  std::vector<float> result(values.size());
+  widen(dtype, values.data(), std::ssize(values), result.data());
+  return result;
+}
+
+template <class Left, class Right, class Y>
+struct NarrowFactors {
+  Left left;
+  Right right;
+  Y y;
+};
+
+// The case with factors in 16 bits: y in f32, or in 16 bits as well.
+template <class Left, class Right>
+std::vector<float> narrow_product(const Case& c, const MicroKernel& kernel, DType dtype,
+                                  bool narrow_y) {
+  ProductSize s = c.size;
+  s.narrow = narrow_y;
+  const int64_t pitch = s.y_pitch == 0 ? s.n : s.y_pitch;
+  const auto a = narrowed(dtype, numbers(s.batch * s.m * s.k, 1));
+  const auto b = narrowed(dtype, numbers(s.batch * s.k * s.n, 2));
+  std::vector<float> y = numbers(s.batch * s.m * pitch, 3);
+  std::vector<uint16_t> y_bits = narrowed(dtype, y);
+  const PackedProduct product(s, true, kernel);
+  std::vector<std::byte> scratch(product.scratch_bytes());
+  const auto left = [&](int64_t i) {
+    return Left{{a.data() + i * s.m * s.k, c.transpose_a ? s.m : s.k, dtype}};
+  };
+  const auto right = [&](int64_t i) {
+    return Right{{b.data() + i * s.k * s.n, c.transpose_b ? s.k : s.n, dtype}};
+  };
+  if (!narrow_y) {
+    product.run(
+        [&](int64_t i) {
+          return NarrowFactors<Left, Right, float*>{left(i), right(i), y.data() + i * s.m * pitch};
+        },
+        scratch.data());
+    return y;
+  }
+  product.run(
+      [&](int64_t i) {
+        return NarrowFactors<Left, Right, NarrowRows>{
+            left(i), right(i), {y_bits.data() + i * s.m * pitch, dtype}};
+      },
+      scratch.data());
+  return widened(dtype, y_bits);
+}
+
+std::vector<float> narrow_product(const Case& c, const MicroKernel& kernel, DType dtype,
+                                  bool narrow_y) {
+  const auto go = c.transpose_a
+                      ? (c.transpose_b ? narrow_product<NarrowColumnsOfA, NarrowColumnsOfB>
+                                       : narrow_product<NarrowColumnsOfA, NarrowRowsOfB>)
+                      : (c.transpose_b ? narrow_product<NarrowRowsOfA, NarrowColumnsOfB>
+                                       : narrow_product<NarrowRowsOfA, NarrowRowsOfB>);
+  return go(c, kernel, dtype, narrow_y);
+}
+
+// A y in 16 bits is rounded once, whatever it is added to.
+TEST(PackedProduct, TakesAndGivesSixteenBits) {
+  for (const MicroKernel& kernel : micro_kernels()) {
+    for (const Case& c : cases()) {
+      for (const DType dtype : {DType::bf16, DType::f16}) {
+        const ProductSize& s = c.size;
+        const int64_t pitch = s.y_pitch == 0 ? s.n : s.y_pitch;
+        SCOPED_TRACE(testing::Message() << kernel.name << ": " << s.batch << " x " << s.m << " x "
+                                        << s.n << " x " << s.k << " of " << name_of(dtype));
+        const auto a = widened(dtype, narrowed(dtype, numbers(s.batch * s.m * s.k, 1)));
+        const auto b = widened(dtype, narrowed(dtype, numbers(s.batch * s.k * s.n, 2)));
+        const std::vector<float> before = numbers(s.batch * s.m * pitch, 3);
+        const auto before_bits = widened(dtype, narrowed(dtype, before));
+        const std::vector<float> wide = narrow_product(c, kernel, dtype, false);
+        const std::vector<float> narrow = narrow_product(c, kernel, dtype, true);
+        for (int64_t at = 0; at < s.batch * s.m * pitch; ++at) {
+          const auto here = static_cast<size_t>(at);
+          const int64_t i = at / pitch / s.m, row = at / pitch % s.m, column = at % pitch;
+          if (column >= s.n) {
+            ASSERT_EQ(wide[here], before[here]) << "written beside y";
+            ASSERT_EQ(narrow[here], before_bits[here]) << "written beside y";
+            continue;
+          }
+          double sum = 0, size = 0;
+          for (int64_t p = 0; p < s.k; ++p) {
+            const int64_t in_a = i * s.m * s.k + (c.transpose_a ? p * s.m + row : row * s.k + p);
+            const int64_t in_b =
+                i * s.k * s.n + (c.transpose_b ? column * s.k + p : p * s.n + column);
+            const double term = double{a[static_cast<size_t>(in_a)]} * b[static_cast<size_t>(in_b)];
+            sum += term;
+            size += std::abs(term);
+          }
+          const double slack = (size + 0.5) * static_cast<double>(s.k + 2) * 0x1p-24;
+          ASSERT_NEAR(wide[here], sum + (s.add ? before[here] : 0), slack) << row << ", " << column;
+          // Rounded once, to 8 or 11 bits.
+          const double expected = sum + (s.add ? before_bits[here] : 0);
+          const double unit = dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
+          ASSERT_NEAR(narrow[here], expected, slack + std::abs(expected) * unit + 0x1p-25)
+              << row << ", " << column;
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedProduct, SixteenBitsHaveTheSameBitsOnEveryTeam) {
+  for (const MicroKernel& kernel : micro_kernels()) {
+    for (const Case& c : cases()) {
+      const WithTeam alone(1);
+      const std::vector<float> expected = narrow_product(c, kernel, DType::bf16, true);
+      for (const int team : {2, 3}) {
+        const WithTeam some(team);
+        ASSERT_EQ(narrow_product(c, kernel, DType::bf16, true), expected)
+            << kernel.name << ", " << team << " threads";
+      }
+    }
+  }
+}
+
 // Sums in double over everything that a pixel of y and one of x have to do with each other.
 template <class Body>
 void for_each_term(const Convolution& c, const Body& body) {

@@ -30,6 +30,11 @@ class WorkspaceParts {
   Bytes total_;
 };
 
+// REQUIRES: f32 or bf16.
+constexpr dnnl::memory::data_type dnnl_type(DType dtype) {
+  return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
 struct DnnlArgument {
   int name;  // DNNL_ARG_...
   dnnl::memory::desc desc;
@@ -92,6 +97,13 @@ typename Primitive::primitive_desc pick_implementation(const typename Primitive:
   }
   const bool plain = std::string_view(pick.impl_info_str()).find("ref") != std::string_view::npos;
   return plain ? make() : pick;
+}
+
+// Whether an implementation multiplies bf16 numbers by instructions for them.
+inline bool multiplies_narrow(const dnnl::primitive_desc_base& pd) {
+  const std::string_view name = pd.impl_info_str();
+  return name.find("avx512_core_bf16") != std::string_view::npos ||
+         name.find("amx") != std::string_view::npos;
 }
 
 // A new K, or null when oneDNN cannot do what it needs.

@@ -76,14 +76,20 @@ const Conversions& f16() {
 
 }  // namespace
 
+void widen(DType dtype, const uint16_t* from, int64_t count, float* to) {
+  dtype == DType::f16 ? f16().widen(from, to, count) : widen_bf16(from, to, count);
+}
+
+void narrow(DType dtype, const float* from, int64_t count, uint16_t* to) {
+  dtype == DType::f16 ? f16().narrow(from, to, count) : narrow_bf16(from, to, count);
+}
+
 void widen(const TensorRef& from, int64_t first, int64_t count, float* to) {
-  const uint16_t* x = from.as<const uint16_t>() + first;
-  from.type.dtype == DType::f16 ? f16().widen(x, to, count) : widen_bf16(x, to, count);
+  widen(from.type.dtype, from.as<const uint16_t>() + first, count, to);
 }
 
 void narrow(const float* from, const TensorRef& to, int64_t first, int64_t count) {
-  uint16_t* y = to.as<uint16_t>() + first;
-  to.type.dtype == DType::f16 ? f16().narrow(from, y, count) : narrow_bf16(from, y, count);
+  narrow(to.type.dtype, from, count, to.as<uint16_t>() + first);
 }
 
 }  // namespace thimble

@@ -16,6 +16,9 @@ constexpr bool is_stageable(DType dtype) { return dtype == DType::f32 || is_sixt
 // even. REQUIRES: the tensor has a 16-bit dtype.
 void widen(const TensorRef& from, int64_t first, int64_t count, float* to);
 void narrow(const float* from, const TensorRef& to, int64_t first, int64_t count);
+// The same for numbers that are no tensor's. REQUIRES: a 16-bit dtype.
+void widen(DType dtype, const uint16_t* from, int64_t count, float* to);
+void narrow(DType dtype, const float* from, int64_t count, uint16_t* to);
 
 // An f32 tensor is used where it is, a 16-bit one in `room`: the elements as f32, and the place for
 // results, which commit() then brings where they belong.

@@ -10,38 +10,49 @@ namespace {
 
 struct Fours {
   using Vector = float __attribute__((vector_size(16), aligned(4), may_alias));
-  static constexpr int64_t kWide = 8;
+  static constexpr int64_t kLanes = 4, kVectors = 2;
 };
 struct Eights {
   using Vector = float __attribute__((vector_size(32), aligned(4), may_alias));
-  static constexpr int64_t kWide = 16;
+  static constexpr int64_t kLanes = 8, kVectors = 2;
+};
+struct Sixteens {
+  using Vector = float __attribute__((vector_size(64), aligned(4), may_alias));
+  static constexpr int64_t kLanes = 16, kVectors = 4;
 };
 
-// 12 vectors of sums, 2 of b and one of a: what 16 registers hold.
+template <class Lanes>
+constexpr int64_t kWide = Lanes::kLanes* Lanes::kVectors;
+
+// 12 vectors of sums, 2 of b and one of a are what 16 registers hold; twice as many what 32 do.
 template <class Lanes>
 THIMBLE_INLINE void multiply_tile(int64_t k, const TileOfA& a, const float* b, const TileOfY& y,
                                   bool add) {
   using Vector = typename Lanes::Vector;
-  constexpr int64_t kWide = Lanes::kWide;
+  constexpr int64_t kVectors = Lanes::kVectors;
   const float* line[kTileRows];
   for (int64_t i = 0; i < kTileRows; ++i) line[i] = a.data + std::min(i, y.rows - 1) * a.line;
-  Vector sum[kTileRows][2] = {};
-  for (int64_t p = 0, at = 0; p < k; ++p, at += a.step, b += kWide) {
-    const Vector b0 = *reinterpret_cast<const Vector*>(b);
-    const Vector b1 = *reinterpret_cast<const Vector*>(b + kWide / 2);
+  Vector sum[kTileRows][kVectors] = {};
+  for (int64_t p = 0, at = 0; p < k; ++p, at += a.step, b += kWide<Lanes>) {
+    Vector row[kVectors];
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < kVectors; ++v) {
+      row[v] = *reinterpret_cast<const Vector*>(b + v * Lanes::kLanes);
+    }
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kTileRows; ++i) {
-      sum[i][0] += b0 * line[i][at];
-      sum[i][1] += b1 * line[i][at];
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < kVectors; ++v) sum[i][v] += row[v] * line[i][at];
     }
   }
-  const bool whole = y.columns == kWide;
+  const bool whole = y.columns == kWide<Lanes>;
   for (int64_t i = 0; i < y.rows; ++i) {
     float* const out = y.data + i * y.pitch;
     if (whole) {
       auto* const vectors = reinterpret_cast<Vector*>(out);
-      vectors[0] = add ? vectors[0] + sum[i][0] : sum[i][0];
-      vectors[1] = add ? vectors[1] + sum[i][1] : sum[i][1];
+      for (int64_t v = 0; v < kVectors; ++v) {
+        vectors[v] = add ? vectors[v] + sum[i][v] : sum[i][v];
+      }
       continue;
     }
     const auto* const numbers = reinterpret_cast<const float*>(sum[i]);
@@ -60,21 +71,31 @@ __attribute__((target("avx2,fma"))) void multiply_eights(int64_t k, const TileOf
   multiply_tile<Eights>(k, a, b, y, add);
 }
 
-constexpr std::array kKernels = {MicroKernel{"sse", Fours::kWide, multiply_fours},
-                                 MicroKernel{"avx2", Eights::kWide, multiply_eights}};
+__attribute__((target("avx512f"))) void multiply_sixteens(int64_t k, const TileOfA& a,
+                                                          const float* b, const TileOfY& y,
+                                                          bool add) {
+  multiply_tile<Sixteens>(k, a, b, y, add);
+}
 
-bool runs_eights() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+constexpr std::array kKernels = {MicroKernel{"sse", kWide<Fours>, multiply_fours},
+                                 MicroKernel{"avx2", kWide<Eights>, multiply_eights},
+                                 MicroKernel{"avx512", kWide<Sixteens>, multiply_sixteens}};
+
+size_t kernels_that_run() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 1;
+  return __builtin_cpu_supports("avx512f") ? 3 : 2;
+}
 #else
-constexpr std::array kKernels = {MicroKernel{"vectors of 4", Fours::kWide, multiply_fours}};
+constexpr std::array kKernels = {MicroKernel{"vectors of 4", kWide<Fours>, multiply_fours}};
 
-bool runs_eights() { return false; }
+size_t kernels_that_run() { return 1; }
 #endif
 
 }  // namespace
 
 std::span<const MicroKernel> micro_kernels() {
   const std::span<const MicroKernel> all = kKernels;
-  return all.first(runs_eights() ? all.size() : 1);
+  return all.first(kernels_that_run());
 }
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
 // The innermost loop of our own products: a tile of y stays in registers while k runs. One for every
-// width of vectors that oneDNN's own products draw memory on.
+// width of vectors on which oneDNN lacks a product of some dtype, or draws memory for it.
 #pragma once
 
 #include <cstdint>

@@ -22,11 +22,15 @@ int64_t cost_of(const ProductSize& s, int64_t wide, int64_t down, int64_t across
 
 // Short runs far apart are nothing that a processor foresees. An address behind the matrix does no
 // harm.
-constexpr int64_t kAhead = 16;  // rows
-THIMBLE_INLINE void ask_for(const float* from, int64_t count) {
-  constexpr int64_t kLine = 16;
+constexpr int64_t kAhead = 16;          // rows
+constexpr int64_t kAheadOfTurning = 8;  // where they are long
+template <class Number>
+THIMBLE_INLINE void ask_for(const Number* from, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(Number);
   for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
 }
+
+constexpr int64_t kPiece = 512;  // 16-bit numbers that are widened at once
 
 using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -75,10 +79,14 @@ PackedProduct::PackedProduct(const ProductSize& size, bool copies_left, const Mi
   parts_ = Parts(size_.batch * cells, static_cast<int64_t>(std::clamp(work, 1.0, 1e9)));
   const int64_t rows = tiles(tiles(size_.m, kTileRows), down_) * kTileRows;
   const int64_t columns = tiles(tiles(size_.n, kernel.wide), across_);
-  deep_ = std::min(kDeep, size_.k);
-  high_ = copies_left ? std::min(kHigh, rows) : rows;
-  panels_ = std::min(columns, kPanels / (deep_ * kernel.wide));
+  deep_ = std::min(size_.narrow ? kDeepOfSums : kDeep, size_.k);
+  copies_left |= size_.narrow;
+  // Blocks of rows as equal as may be: every one copies all panels.
+  high_ = copies_left ? tiles(tiles(rows, tiles(rows, kHigh)), kTileRows) * kTileRows : rows;
+  const int64_t panels = size_.narrow ? kPanelsOfSums : kPanels;
+  panels_ = std::min(columns, panels / (deep_ * kernel.wide));
   room_ = panels_ * deep_ * kernel.wide + (copies_left ? high_ * deep_ : 0);
+  if (size_.narrow) room_ += high_ * panels_ * kernel.wide;
   room_ = tiles(room_, 16) * 16;  // cache lines of its own for every thread
 }
 
@@ -90,6 +98,18 @@ PackedProduct::Rectangle PackedProduct::rectangle(int64_t cell) const {
   const int64_t wide = kernel_->wide;
   return {cut(size_.m, kTileRows, down, down_), cut(size_.m, kTileRows, down + 1, down_),
           cut(size_.n, wide, across, across_), cut(size_.n, wide, across + 1, across_)};
+}
+
+void PackedProduct::store(float* sums, int64_t count, DType dtype, uint16_t* y) const {
+  if (size_.add) {
+    for (int64_t i = 0; i < count; i += kPiece) {
+      float before[kPiece];
+      const int64_t some = std::min(kPiece, count - i);
+      widen(dtype, y + i, some, before);
+      for (int64_t j = 0; j < some; ++j) sums[i + j] += before[j];
+    }
+  }
+  narrow(dtype, sums, count, y);
 }
 
 PackedProduct::Block ColumnsOfA::block(int64_t row, int64_t rows, int64_t p, int64_t count,
@@ -125,6 +145,74 @@ void ColumnsOfB::panels(int64_t p, int64_t count, int64_t column, int64_t column
     for (; e + 4 <= some; e += 4) turn_four(from + e * pitch, pitch, count, wide, to + e);
     for (; e < wide; ++e) {
       for (int64_t i = 0; i < count; ++i) to[i * wide + e] = e < some ? from[e * pitch + i] : 0;
+    }
+  }
+}
+
+PackedProduct::Block NarrowRowsOfA::block(int64_t row, int64_t rows, int64_t p, int64_t count,
+                                          float* room) const {
+  for (int64_t i = 0; i < rows; ++i) {
+    const uint16_t* const from = data + (row + i) * pitch + p;
+    ask_for(from + kAheadOfTurning * pitch, count);
+    widen(dtype, from, count, room + i * count);
+  }
+  return {{room, count, 1}, kTileRows * count};
+}
+
+PackedProduct::Block NarrowColumnsOfA::block(int64_t row, int64_t rows, int64_t p, int64_t count,
+                                             float* room) const {
+  float numbers[PackedProduct::kHigh];
+  for (int64_t i = 0; i < count; ++i) {
+    const uint16_t* const from = data + (p + i) * pitch + row;
+    ask_for(from + kAhead * pitch, rows);
+    widen(dtype, from, rows, numbers);
+    float* to = room + i * kTileRows;
+    int64_t r = 0;
+    for (; r + kTileRows <= rows; r += kTileRows, to += count * kTileRows) {
+      std::memcpy(to, numbers + r, kTileRows * sizeof(float));
+    }
+    for (int64_t j = r; j < rows; ++j) to[j - r] = numbers[j];
+  }
+  return {{room, 1, kTileRows}, count * kTileRows};
+}
+
+void NarrowRowsOfB::panels(int64_t p, int64_t count, int64_t column, int64_t columns, int64_t wide,
+                           float* to) const {
+  float numbers[kPiece];  // whole panels: kPiece is a multiple of every width
+  const uint16_t* from = data + p * pitch + column;
+  for (int64_t i = 0; i < count; ++i, from += pitch) {
+    ask_for(from + kAhead * pitch, columns);
+    for (int64_t j = 0; j < columns; j += kPiece) {
+      const int64_t some = std::min(kPiece, columns - j);
+      widen(dtype, from + j, some, numbers);
+      fill_row_of_panels(i, count, some, wide, to + j * count,
+                         [&](int64_t at, int64_t few, float* row) {
+                           std::memcpy(row, numbers + at, static_cast<size_t>(few) * sizeof(float));
+                         });
+    }
+  }
+}
+
+void NarrowColumnsOfB::panels(int64_t p, int64_t count, int64_t column, int64_t columns,
+                              int64_t wide, float* to) const {
+  float numbers[4 * PackedProduct::kDeep];
+  for (int64_t j = 0; j < columns; j += wide, to += count * wide) {
+    const uint16_t* const from = data + (column + j) * pitch + p;
+    const int64_t some = std::min(wide, columns - j);
+    int64_t e = 0;
+    for (; e < some; e += 4) {
+      const int64_t four = std::min<int64_t>(4, some - e);
+      for (int64_t i = 0; i < four; ++i) {
+        const uint16_t* const turned = from + (e + i) * pitch;
+        ask_for(turned + kAheadOfTurning * pitch, count);
+        widen(dtype, turned, count, numbers + i * count);
+      }
+      // The others are zeros.
+      std::fill(numbers + four * count, numbers + 4 * count, 0.0f);
+      turn_four(numbers, count, count, wide, to + e);
+    }
+    for (; e < wide; e += 4) {
+      for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * wide + e, 4, 0.0f);
     }
   }
 }

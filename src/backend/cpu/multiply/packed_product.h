@@ -1,5 +1,6 @@
-// Products of f32 matrices of our own, y [m,n] = a [m,k] b [k,n] or added, for processors on which
-// oneDNN's draw memory at every call (those without AVX-512).
+// Products of matrices of our own, y [m,n] = a [m,k] b [k,n] or added, for processors on which
+// oneDNN's draw memory at every call (those without AVX-512), and for 16-bit matrices where oneDNN has
+// no kernel for them. Sums are f32, factors in 16 bits are widened on their way into blocks and panels.
 //
 //                 b  │▒│▒│▒│▒│  panels, kDeep x a tile's width each, copied into the workspace
 //                    │▒│▒│▒│▒│
@@ -9,7 +10,8 @@
 //
 // The threads share out rectangles of y. A number of y is summed in one order, whatever the team and
 // the addresses. What factors look like is up to them: they bring themselves into blocks and panels,
-// so that the patches of a convolution need not be stored to be multiplied.
+// so that the patches of a convolution need not be stored to be multiplied. A y in 16 bits is rounded
+// once: blocks of it are summed up in the workspace over all of k.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 
 #include "backend/cpu/multiply/micro_kernel.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/sixteen_bit.h"
 
 namespace thimble {
 
@@ -27,14 +30,24 @@ struct ProductSize {
   int64_t m, n, k;
   int64_t y_pitch = 0;  // from one row of y to the next; 0: n
   bool add = false;
+  bool narrow = false;  // y has 16 bits
+};
+
+// y in 16 bits.
+struct NarrowRows {
+  uint16_t* data;
+  DType dtype;
 };
 
 class PackedProduct {
  public:
   static constexpr int64_t kDeep = 256;  // numbers along k at a time
-  static constexpr int64_t kHigh = 192;  // rows of a that are copied at a time: whole tiles
+  static constexpr int64_t kHigh = 240;  // rows of a that are copied at a time: whole tiles
   static constexpr int64_t kPanels =
       16 * 1024;  // numbers in panels, which a second-level cache holds
+  // Where blocks of y are summed up in the workspace, and every group of panels copies the left
+  // factor again.
+  static constexpr int64_t kDeepOfSums = 128, kPanelsOfSums = 2 * kPanels;
 
   // A block of the left factor: tile after tile of rows.
   struct Block {
@@ -55,7 +68,7 @@ class PackedProduct {
   }
   std::string name() const { return "packed:" + std::string(kernel_->name); }
 
-  // factors(i) gives {left, right, y} of product i:
+  // factors(i) gives {left, right, y} of product i, y a float* or NarrowRows:
   //   Block left.block(row, rows, p, count, room): rows [row, row + rows) and, along k, [p, p + count)
   //   right.panels(p, count, column, columns, wide, to): writes panels [count, wide], one behind the
   //     other, zeros behind the columns
@@ -74,34 +87,70 @@ class PackedProduct {
  private:
   Rectangle rectangle(int64_t cell) const;
 
+  // A block of rows times the panels in `room`.
+  struct Tiles {
+    int64_t high, columns, deep;
+  };
+  void multiply_block(const Block& block, const Tiles& tiles, const float* panels, float* y,
+                      int64_t pitch, bool add) const {
+    const int64_t wide = kernel_->wide;
+    TileOfA a = block.first;
+    for (int64_t i = 0; i < tiles.high; i += kTileRows, a.data += block.next) {
+      for (int64_t j = 0; j < tiles.columns; j += wide) {
+        kernel_->multiply(tiles.deep, a, panels + j * tiles.deep,
+                          {y + i * pitch + j, pitch, std::min(kTileRows, tiles.high - i),
+                           std::min(wide, tiles.columns - j)},
+                          add);
+      }
+    }
+  }
+
   template <class Left, class Right>
   void multiply(const Left& left, const Right& right, float* y, const Rectangle& r,
                 float* room) const {
-    const int64_t wide = kernel_->wide;
-    float* const copy = room + panels_ * deep_ * wide;
+    const int64_t group = panels_ * kernel_->wide;
+    float* const copy = room + group * deep_;
     for (int64_t p = 0; p < size_.k; p += deep_) {
       const int64_t deep = std::min(deep_, size_.k - p);
       const bool add = size_.add || p > 0;
       for (int64_t row = r.row; row < r.row_end; row += high_) {
         const int64_t high = std::min(high_, r.row_end - row);
         const Block block = left.block(row, high, p, deep, copy);
-        for (int64_t column = r.column; column < r.column_end; column += panels_ * wide) {
-          const int64_t columns = std::min(panels_ * wide, r.column_end - column);
-          right.panels(p, deep, column, columns, wide, room);
-          TileOfA a = block.first;
-          for (int64_t i = 0; i < high; i += kTileRows, a.data += block.next) {
-            float* const out = y + (row + i) * size_.y_pitch + column;
-            for (int64_t j = 0; j < columns; j += wide) {
-              kernel_->multiply(deep, a, room + j * deep,
-                                {out + j, size_.y_pitch, std::min(kTileRows, high - i),
-                                 std::min(wide, columns - j)},
-                                add);
-            }
-          }
+        for (int64_t column = r.column; column < r.column_end; column += group) {
+          const int64_t columns = std::min(group, r.column_end - column);
+          right.panels(p, deep, column, columns, kernel_->wide, room);
+          multiply_block(block, {high, columns, deep}, room, y + row * size_.y_pitch + column,
+                         size_.y_pitch, add);
         }
       }
     }
   }
+
+  template <class Left, class Right>
+  void multiply(const Left& left, const Right& right, const NarrowRows& y, const Rectangle& r,
+                float* room) const {
+    const int64_t group = panels_ * kernel_->wide;
+    float* const copy = room + group * deep_;
+    float* const sums = copy + high_ * deep_;
+    for (int64_t row = r.row; row < r.row_end; row += high_) {
+      const int64_t high = std::min(high_, r.row_end - row);
+      for (int64_t column = r.column; column < r.column_end; column += group) {
+        const int64_t columns = std::min(group, r.column_end - column);
+        for (int64_t p = 0; p < size_.k; p += deep_) {
+          const int64_t deep = std::min(deep_, size_.k - p);
+          const Block block = left.block(row, high, p, deep, copy);
+          right.panels(p, deep, column, columns, kernel_->wide, room);
+          multiply_block(block, {high, columns, deep}, room, sums, group, p > 0);
+        }
+        for (int64_t i = 0; i < high; ++i) {
+          store(sums + i * group, columns, y.dtype, y.data + (row + i) * size_.y_pitch + column);
+        }
+      }
+    }
+  }
+
+  // Rounds a row of sums, added to what is there where that is asked for.
+  void store(float* sums, int64_t count, DType dtype, uint16_t* y) const;
 
   ProductSize size_ = {};
   const MicroKernel* kernel_ = nullptr;
@@ -143,6 +192,29 @@ struct RowsOfB {
 struct ColumnsOfB {
   const float* data;
   int64_t pitch;
+  void panels(int64_t p, int64_t count, int64_t column, int64_t columns, int64_t wide,
+              float* to) const;
+};
+
+// The same of 16-bit matrices.
+struct NarrowMatrix {
+  const uint16_t* data;
+  int64_t pitch;
+  DType dtype;
+};
+struct NarrowRowsOfA : NarrowMatrix {
+  PackedProduct::Block block(int64_t row, int64_t rows, int64_t p, int64_t count,
+                             float* room) const;
+};
+struct NarrowColumnsOfA : NarrowMatrix {
+  PackedProduct::Block block(int64_t row, int64_t rows, int64_t p, int64_t count,
+                             float* room) const;
+};
+struct NarrowRowsOfB : NarrowMatrix {
+  void panels(int64_t p, int64_t count, int64_t column, int64_t columns, int64_t wide,
+              float* to) const;
+};
+struct NarrowColumnsOfB : NarrowMatrix {
   void panels(int64_t p, int64_t count, int64_t column, int64_t columns, int64_t wide,
               float* to) const;
 };

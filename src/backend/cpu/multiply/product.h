@@ -1,5 +1,6 @@
-// A matrix product y [M,N] = op(a) op(b), or added: oneDNN's where it works in memory that it is given,
-// else our own.
+// A matrix product y [M,N] = op(a) op(b), or added: oneDNN's where it has a kernel of its own for these
+// dtypes that works in memory that it is given, else our own. Factors in 16 bits are multiplied as they
+// are; sums are f32, and a result in 16 bits is rounded once.
 #pragma once
 
 #include "backend/cpu/dnnl.h"
@@ -13,6 +14,10 @@ struct DnnlProductShape {
   // Stored with rows and columns exchanged.
   bool transpose_a = false, transpose_b = false;
   bool add = false;
+  // A 16-bit `a` wants a `b` of the same type, and a 16-bit `result` any such factor.
+  DType a = DType::f32, b = DType::f32, result = DType::f32;
+
+  void set_factors(DType dtype) { a = b = dtype; }
 };
 
 class Product {
@@ -20,6 +25,9 @@ class Product {
   Product() = default;
   // Throws dnnl::error when the library cannot do it.
   explicit Product(const DnnlProductShape& shape);
+
+  // Whether the library multiplies factors of this type as they are.
+  static bool native(DType factors);
 
   size_t scratch_bytes() const { return scratch_bytes_; }
   // What runs it: "onednn brg:avx512_core".

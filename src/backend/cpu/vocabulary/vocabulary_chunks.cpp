@@ -26,40 +26,44 @@ THIMBLE_FOR_EACH_ISA void gradient_row(float* x, int64_t count, float lse, float
 
 }  // namespace
 
-VocabularyChunks::VocabularyChunks(const Signature& s, WorkspaceParts& rooms)
-    : v_(s.inputs[0].shape, s.inputs[1].shape, s.attrs),
+Vocabulary vocabulary_on_cpu(const Signature& s) {
+  constexpr int64_t kCached = 8 << 20, kRows = 256;
+  const Vocabulary usual(s.inputs[0].shape, s.inputs[1].shape, s.attrs);
+  const bool asked = s.attrs.integer("rows_at_once", 0) > 0;
+  if (asked || usual.at_once >= kRows || s.inputs[1].bytes().count <= kCached) return usual;
+  return {s.inputs[0].shape, s.inputs[1].shape, {{"rows_at_once", kRows}}};
+}
+
+VocabularyChunks::VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bool keeps_logits)
+    : v_(vocabulary_on_cpu(s)),
       ignored_(s.attrs.integer("ignore_index", -1)),
       smoothing_(s.attrs.real("label_smoothing", 0)),
-      staged_(s.inputs[0].dtype != DType::f32),
+      keeps_logits_(keeps_logits),
       to_logits_(v_,
                  [&](int64_t rows) {
-                   return DnnlProductShape{
-                       .m = rows, .n = v_.classes, .k = v_.width, .transpose_b = true};
+                   return DnnlProductShape{.m = rows,
+                                           .n = v_.classes,
+                                           .k = v_.width,
+                                           .transpose_b = true,
+                                           .a = s.inputs[0].dtype,
+                                           .b = s.inputs[0].dtype};
                  }),
-      logits_at_(take(rooms, v_.at_once * v_.classes)),
+      logits_at_(take(rooms, (keeps_logits ? v_.rows : v_.at_once) * v_.classes)),
       sums_at_(rooms.take(static_cast<size_t>(v_.at_once) * sizeof(RowSums))),
-      lse_at_(take(rooms, v_.at_once)) {
-  if (!staged_) return;
-  h_at_ = take(rooms, v_.at_once * v_.width);
-  weight_at_ = take(rooms, v_.classes * v_.width);
-}
+      lse_at_(take(rooms, v_.at_once)) {}
 
-const float* VocabularyChunks::weight(const KernelArgs& args) const {
-  return as_f32(args.inputs[1], 0, v_.classes * v_.width,
-                reinterpret_cast<float*>(args.workspace + weight_at_));
-}
-
-VocabularyChunks::Chunk VocabularyChunks::run(const KernelArgs& args, int64_t i,
-                                              const float* weight, std::byte* scratch, Sums& sums) {
+VocabularyChunks::Chunk VocabularyChunks::run(const KernelArgs& args, int64_t i, std::byte* scratch,
+                                              Sums& sums) {
   const auto room = [&](int64_t at) { return reinterpret_cast<float*>(args.workspace + at); };
   const int64_t first = i * v_.at_once, rows = std::min(v_.at_once, v_.rows - first);
-  const Chunk chunk = {first,
-                       rows,
-                       as_f32(args.inputs[0], first * v_.width, rows * v_.width, room(h_at_)),
-                       room(logits_at_),
-                       room(lse_at_),
-                       args.inputs[2].as<const int32_t>() + first};
-  to_logits_.run(rows, chunk.h, weight, chunk.logits, scratch);
+  const Chunk chunk = {
+      first,
+      rows,
+      args.inputs[0].as<const std::byte>() + first * v_.width * size_of(args.inputs[0].type.dtype),
+      room(logits_at_) + (keeps_logits_ ? first * v_.classes : 0),
+      room(lse_at_),
+      args.inputs[2].as<const int32_t>() + first};
+  to_logits_.run(rows, chunk.h, args.inputs[1].data, chunk.logits, scratch);
   auto* const of_rows = reinterpret_cast<RowSums*>(args.workspace + sums_at_);
   Parts(rows, v_.classes * 8).run([&](int, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

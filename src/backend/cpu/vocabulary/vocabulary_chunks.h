@@ -1,6 +1,6 @@
 // What vocabulary_loss and its gradient do alike on the CPU: the logits of a chunk of rows by one
-// product, then row by row its log-sum-exp and what it adds to the sums. 16-bit rows are widened
-// chunk by chunk, a 16-bit weight once.
+// product, then row by row its log-sum-exp and what it adds to the sums. 16-bit rows and weights are
+// multiplied as they are.
 #pragma once
 
 #include <array>
@@ -34,11 +34,15 @@ class ChunkProduct {
   int64_t rows_ = 0;
 };
 
+// The geometry with as many rows at once as are worth reading the weight for: one that no cache holds
+// comes from memory for every chunk. An attribute that names them is heeded.
+Vocabulary vocabulary_on_cpu(const Signature& s);
+
 class VocabularyChunks {
  public:
   struct Chunk {
     int64_t first, rows;
-    const float* h;          // [rows,C]
+    const std::byte* h;      // [rows,C]
     float* logits;           // [rows,V]
     const float* lse;        // [rows]
     const int32_t* targets;  // [rows]
@@ -48,17 +52,15 @@ class VocabularyChunks {
     int64_t correct = 0;
   };
 
-  // Takes its rooms from the workspace.
-  VocabularyChunks(const Signature& s, WorkspaceParts& rooms);
+  // Takes its rooms from the workspace; `keeps_logits`: those of all chunks at the same time.
+  VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bool keeps_logits = false);
 
   int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
   size_t scratch_bytes() const { return to_logits_.scratch_bytes(); }
   const std::string& name() const { return to_logits_.name(); }
 
-  // The weight in f32.
-  const float* weight(const KernelArgs& args) const;
   // Makes the logits of chunk i and adds its rows to the sums.
-  Chunk run(const KernelArgs& args, int64_t i, const float* weight, std::byte* scratch, Sums& sums);
+  Chunk run(const KernelArgs& args, int64_t i, std::byte* scratch, Sums& sums);
   // Turns logits into their gradients, in place.
   void to_gradients(const Chunk& chunk, float scale) const;
   // Writes or adds the sums into the outputs of these numbers.
@@ -73,9 +75,9 @@ class VocabularyChunks {
   const Vocabulary v_;
   const int64_t ignored_;
   const double smoothing_;
-  const bool staged_;
+  const bool keeps_logits_;
   ChunkProduct to_logits_;
-  int64_t logits_at_, sums_at_, lse_at_, h_at_ = 0, weight_at_ = 0;
+  int64_t logits_at_, sums_at_, lse_at_;
 };
 
 }  // namespace thimble

@@ -14,9 +14,8 @@ class VocabularyLoss final : public Kernel {
 
   void run(const KernelArgs& args) override {
     VocabularyChunks::Sums sums;
-    const float* const weight = chunks_.weight(args);
     for (int64_t i = 0; i < chunks_.count(); ++i) {
-      const auto chunk = chunks_.run(args, i, weight, args.workspace + scratch_at_, sums);
+      const auto chunk = chunks_.run(args, i, args.workspace + scratch_at_, sums);
       std::copy_n(chunk.lse, chunk.rows, args.outputs[kLossLse].as<float>() + chunk.first);
     }
     VocabularyChunks::store(sums, args, kLossSums);

@@ -1,5 +1,9 @@
-// vocabulary_loss_backward: chunk by chunk, logits, their gradients in place, and a product of those
-// with the rows and with the weight. A 16-bit gradient of the weight adds up in f32.
+// vocabulary_loss_backward: chunk by chunk, logits and their gradients, and a product of those with the
+// rows and with the weight.
+//
+// In f32 every chunk is added to the gradient of the weight where it lies. In 16 bits that would round
+// once a chunk. So the gradients of all logits are kept where they take no more bytes than that
+// gradient does in f32, and are multiplied once; else that gradient adds up in f32, in the workspace.
 #include "backend/cpu/vocabulary/vocabulary_chunks.h"
 
 namespace thimble {
@@ -8,77 +12,124 @@ namespace {
 class VocabularyLossBackward final : public Kernel {
  public:
   explicit VocabularyLossBackward(const Signature& s)
-      : v_(s.inputs[0].shape, s.inputs[1].shape, s.attrs),
-        staged_(s.inputs[0].dtype != DType::f32),
-        chunks_(s, rooms_),
-        to_h_(v_,
-              [&](int64_t rows) {
-                return DnnlProductShape{
-                    .m = rows, .n = v_.width, .k = v_.classes, .add = (s.accumulate & 1u) != 0};
-              }),
-        first_to_weight_(weight_shape(v_.at_once, (s.accumulate & 2u) != 0)) {
-    if (chunks_.count() > 1) {
-      to_weight_ = ChunkProduct(v_, [&](int64_t rows) { return weight_shape(rows, true); });
+      : v_(vocabulary_on_cpu(s)),
+        dtype_(s.inputs[0].dtype),
+        narrow_(dtype_ != DType::f32),
+        rounds_(narrow_ && Product::native(dtype_)),
+        keeps_all_(narrow_ && (rounds_ ? 2 : 4) * v_.rows <= 4 * v_.width),
+        chunks_(s, rooms_, keeps_all_ && !rounds_) {
+    const bool adds_h = (s.accumulate & 1u) != 0, adds_weight = (s.accumulate & 2u) != 0;
+    const auto to_h = [&](int64_t rows) {
+      return DnnlProductShape{.m = rows,
+                              .n = v_.width,
+                              .k = v_.classes,
+                              .add = adds_h,
+                              .a = gradient_type(),
+                              .b = dtype_,
+                              .result = dtype_};
+    };
+    const auto to_weight = [&](int64_t rows, bool add) {
+      return DnnlProductShape{.m = v_.classes,
+                              .n = v_.width,
+                              .k = rows,
+                              .transpose_a = true,
+                              .add = add,
+                              .a = gradient_type(),
+                              .b = dtype_,
+                              .result = keeps_all_ ? dtype_ : DType::f32};
+    };
+    if (rounds_) {
+      const int64_t rows = keeps_all_ ? v_.rows : v_.at_once;
+      rounded_at_ = rooms_.take(static_cast<size_t>(rows * v_.classes) * sizeof(uint16_t));
     }
-    if (staged_) {
-      d_rows_at_ = take(v_.at_once * v_.width);
-      d_weight_at_ = take(v_.classes * v_.width);
+    if (keeps_all_) {
+      first_to_weight_ = Product(to_weight(v_.rows, adds_weight));
+      all_to_h_ = Product(to_h(v_.rows));
+    } else {
+      first_to_weight_ = Product(to_weight(v_.at_once, adds_weight));
+      if (chunks_.count() > 1) {
+        to_weight_ = ChunkProduct(v_, [&](int64_t rows) { return to_weight(rows, true); });
+      }
+      to_h_ = ChunkProduct(v_, to_h);
+      if (narrow_) {
+        d_weight_at_ = rooms_.take(static_cast<size_t>(v_.classes * v_.width) * sizeof(float));
+      }
     }
-    scratch_at_ =
-        rooms_.take(std::max({chunks_.scratch_bytes(), to_h_.scratch_bytes(),
-                              first_to_weight_.scratch_bytes(), to_weight_.scratch_bytes()}));
+    scratch_at_ = rooms_.take(
+        std::max({chunks_.scratch_bytes(), to_h_.scratch_bytes(), all_to_h_.scratch_bytes(),
+                  to_weight_.scratch_bytes(), first_to_weight_.scratch_bytes()}));
     name = chunks_.name();
     workspace = rooms_.total();
   }
 
   void run(const KernelArgs& args) override {
     const float scale = *args.inputs[3].as<const float>() * *args.inputs[4].as<const float>();
-    const float* const weight = chunks_.weight(args);
     const int64_t weights = v_.classes * v_.width;
     std::byte* const scratch = args.workspace + scratch_at_;
-    float* const d_weight = room_for(args.outputs[1], 0, room(args, d_weight_at_));
-    if (staged_ && args.adds_into(1)) widen(args.outputs[1], 0, weights, d_weight);
+    float* const d_weight =
+        room_for(args.outputs[1], 0, reinterpret_cast<float*>(args.workspace + d_weight_at_));
+    const bool adds_up = narrow_ && !keeps_all_;
+    if (adds_up && args.adds_into(1)) widen_all(args.outputs[1], weights, d_weight);
     const bool takes_over = args.outputs.size() > 2;
+    const void* first_gradients = nullptr;
     VocabularyChunks::Sums sums;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
-      const auto chunk = chunks_.run(args, i, weight, scratch, sums);
+      const auto chunk = chunks_.run(args, i, scratch, sums);
       if (takes_over) {
         std::copy_n(chunk.lse, chunk.rows, args.outputs[kBackwardLse].as<float>() + chunk.first);
       }
       chunks_.to_gradients(chunk, scale);
+      const void* const gradients = rounds_ ? rounded(args, chunk) : chunk.logits;
+      if (i == 0) first_gradients = gradients;
+      if (keeps_all_) continue;
       if (i == 0) {
-        first_to_weight_.run(chunk.logits, chunk.h, d_weight, scratch);
+        first_to_weight_.run(gradients, chunk.h, d_weight, scratch);
       } else {
-        to_weight_.run(chunk.rows, chunk.logits, chunk.h, d_weight, scratch);
+        to_weight_.run(chunk.rows, gradients, chunk.h, d_weight, scratch);
       }
       // From here on dh may overwrite the rows.
-      const int64_t first = chunk.first * v_.width, count = chunk.rows * v_.width;
-      float* const dh = room_for(args.outputs[0], first, room(args, d_rows_at_));
-      if (staged_ && args.adds_into(0)) widen(args.outputs[0], first, count, dh);
-      to_h_.run(chunk.rows, chunk.logits, weight, dh, scratch);
-      commit(dh, args.outputs[0], first, count);
+      std::byte* const dh =
+          args.outputs[0].as<std::byte>() + chunk.first * v_.width * size_of(dtype_);
+      to_h_.run(chunk.rows, gradients, args.inputs[1].data, dh, scratch);
     }
-    commit(d_weight, args.outputs[1], 0, weights);
+    if (keeps_all_) {
+      first_to_weight_.run(first_gradients, args.inputs[0].data, args.outputs[1].data, scratch);
+      all_to_h_.run(first_gradients, args.inputs[1].data, args.outputs[0].data, scratch);
+    }
+    if (adds_up) narrow_all(d_weight, weights, args.outputs[1]);
     if (takes_over) VocabularyChunks::store(sums, args, kBackwardSums);
   }
 
  private:
-  DnnlProductShape weight_shape(int64_t rows, bool add) const {
-    return {.m = v_.classes, .n = v_.width, .k = rows, .transpose_a = true, .add = add};
+  // Of the gradients of logits, as factors.
+  DType gradient_type() const { return rounds_ ? dtype_ : DType::f32; }
+
+  const void* rounded(const KernelArgs& args, const VocabularyChunks::Chunk& chunk) const {
+    auto* const to = reinterpret_cast<uint16_t*>(args.workspace + rounded_at_) +
+                     (keeps_all_ ? chunk.first * v_.classes : 0);
+    Parts(chunk.rows * v_.classes, 4).run([&](int, int64_t begin, int64_t end) {
+      narrow(dtype_, chunk.logits + begin, end - begin, to + begin);
+    });
+    return to;
   }
-  int64_t take(int64_t floats) { return rooms_.take(static_cast<size_t>(floats) * sizeof(float)); }
-  static float* room(const KernelArgs& args, int64_t at) {
-    return reinterpret_cast<float*>(args.workspace + at);
+
+  static void widen_all(const TensorRef& from, int64_t count, float* to) {
+    Parts(count, 4).run(
+        [&](int, int64_t begin, int64_t end) { widen(from, begin, end - begin, to + begin); });
+  }
+  static void narrow_all(const float* from, int64_t count, const TensorRef& to) {
+    Parts(count, 4).run(
+        [&](int, int64_t begin, int64_t end) { narrow(from + begin, to, begin, end - begin); });
   }
 
   const Vocabulary v_;
-  const bool staged_;
+  const DType dtype_;
+  const bool narrow_, rounds_, keeps_all_;
   WorkspaceParts rooms_;
   VocabularyChunks chunks_;
-  ChunkProduct to_h_;
-  Product first_to_weight_;
-  ChunkProduct to_weight_;
-  int64_t d_rows_at_ = 0, d_weight_at_ = 0, scratch_at_ = 0;
+  Product first_to_weight_, all_to_h_;
+  ChunkProduct to_h_, to_weight_;
+  int64_t rounded_at_ = 0, d_weight_at_ = 0, scratch_at_ = 0;
 };
 
 }  // namespace

@@ -205,8 +205,13 @@ std::vector<Case> cases() {
       result.push_back(conv(op, {3, 9, 7, 17}, {3, 3, 3, 17}, 2, accumulate));
     }
   }
+  const std::vector<Case> convolutions = result;
+  for (const Case& c : convolutions) {
+    if (c.op.starts_with("conv2d")) result.push_back(in_sixteen_bits(c, DType::bf16));
+  }
   // Larger than what goes through the workspace at once: several turns per call.
   result.push_back(conv("conv2d_backward_data", {13, 64, 64, 32}, {16, 3, 3, 32}, 2, 1));
+  result.push_back(in_sixteen_bits(result.back(), DType::bf16));
   for (const char* op : {"batch_norm_stats", "batch_norm", "batch_norm_backward"}) {
     for (const int64_t channels : {1, 3, 5, 17, 64, 100}) {
       result.push_back(batch_norm(op, {7, 15, 33, channels}, 0));

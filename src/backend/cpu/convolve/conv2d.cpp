@@ -8,7 +8,7 @@ namespace {
 std::unique_ptr<Kernel> make(const Signature& s) {
   if (!one_stageable_type(s)) return nullptr;
   const Convolution c = convolution_of(s.inputs[0], s.inputs[1], s.outputs[0], s.attrs);
-  return make_if_supported<ForwardKernel>(c, s, size_t{0}, false);
+  return make_narrow_or_staged<ForwardKernel>(c, s, size_t{0}, false);
 }
 
 }  // namespace

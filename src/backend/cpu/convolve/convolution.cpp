@@ -5,15 +5,21 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
-constexpr auto kFloat = dnnl::memory::data_type::f32;
 
 Desc weights_as(const Convolution& c, Tag plain, Tag grouped) {
-  if (c.groups == 1) return Desc({c.out_c, c.in_c, c.kernel_h, c.kernel_w}, kFloat, plain);
-  return Desc({c.groups, c.out_c / c.groups, c.in_c / c.groups, c.kernel_h, c.kernel_w}, kFloat,
+  const auto type = dnnl_type(c.dtype);
+  if (c.groups == 1) return Desc({c.out_c, c.in_c, c.kernel_h, c.kernel_w}, type, plain);
+  return Desc({c.groups, c.out_c / c.groups, c.in_c / c.groups, c.kernel_h, c.kernel_w}, type,
               grouped);
 }
 
 }  // namespace
+
+Convolution Convolution::in(DType type) const {
+  Convolution c = *this;
+  c.dtype = c.result = type;
+  return c;
+}
 
 Convolution Convolution::of(int64_t images) const {
   Convolution c = *this;
@@ -31,8 +37,10 @@ Convolution Convolution::turned() const {
   return c;
 }
 
-Desc Convolution::x() const { return Desc({batch, in_c, in_h, in_w}, kFloat, Tag::nhwc); }
-Desc Convolution::y() const { return Desc({batch, out_c, out_h, out_w}, kFloat, Tag::nhwc); }
+Desc Convolution::x() const { return Desc({batch, in_c, in_h, in_w}, dnnl_type(dtype), Tag::nhwc); }
+Desc Convolution::y() const {
+  return Desc({batch, out_c, out_h, out_w}, dnnl_type(dtype), Tag::nhwc);
+}
 Desc Convolution::weights() const { return weights_as(*this, Tag::ohwi, Tag::gohwi); }
 Desc Convolution::any_weights() const { return weights_as(*this, Tag::any, Tag::any); }
 

@@ -28,6 +28,9 @@ ConvolutionCall::ConvolutionCall(ConvolutionPart part, const Convolution& c, boo
   // A primitive's description and what it reads and writes, in run()'s order.
   const auto take = [&]<class Description>(const Description& pd, const DnnlArgument& first,
                                            const DnnlArgument& second, const DnnlArgument& result) {
+    if (c.dtype != DType::f32 && (draws_memory(pd) || !multiplies_narrow(pd))) {
+      throw dnnl::error(dnnl_unimplemented, "a convolution in 16 bits");
+    }
     if (draws_memory(pd)) {
       own_ = PatchProduct(part, c, add);
       weights_ = c.weights();
@@ -52,17 +55,20 @@ ConvolutionCall::ConvolutionCall(ConvolutionPart part, const Convolution& c, boo
   }
   // Backward primitives want to see the forward one before they are made.
   const convolution_forward::primitive_desc hint(forward(c), engine);
-  const auto pick = [&]<class Primitive>() {
+  const auto pick = [&]<class Primitive>(const dnnl::memory::desc& x,
+                                         const dnnl::memory::desc& weights) {
     return pick_implementation<Primitive>(
-        {kDirect, c.x(), c.any_weights(), c.y(), c.strides(), c.dilations(), c.pads(), c.pads()},
+        {kDirect, x, weights, c.y(), c.strides(), c.dilations(), c.pads(), c.pads()},
         dnnl_attributes(false), engine, hint);
   };
+  Convolution results = c;
+  results.dtype = c.result;
   if (part == ConvolutionPart::backward_data) {
-    const auto pd = pick.operator()<convolution_backward_data>();
+    const auto pd = pick.operator()<convolution_backward_data>(results.x(), c.any_weights());
     take(pd, {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()},
          {DNNL_ARG_DIFF_SRC, pd.diff_src_desc()});
   } else {
-    const auto pd = pick.operator()<convolution_backward_weights>();
+    const auto pd = pick.operator()<convolution_backward_weights>(c.x(), results.any_weights());
     take(pd, {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
          {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()});
   }

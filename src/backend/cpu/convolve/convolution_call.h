@@ -1,5 +1,5 @@
-// One of the three products of a convolution, on f32 images: oneDNN's where it works in memory that
-// it is given, else our own (patch_product.h).
+// One of the three products of a convolution: oneDNN's where it works in memory that it is given, else,
+// of f32 images, our own (patch_product.h).
 #pragma once
 
 #include "backend/cpu/convolve/patch_product.h"
@@ -9,7 +9,8 @@ namespace thimble {
 class ConvolutionCall {
  public:
   ConvolutionCall() = default;
-  // `add`: forward only. Throws dnnl::error when the library cannot do it.
+  // `add`: forward only. Throws dnnl::error when the library cannot do it, or only by widening
+  // 16-bit numbers.
   ConvolutionCall(ConvolutionPart part, const Convolution& c, bool add = false);
 
   // The layout that weights, or their gradient, have in it.

@@ -12,14 +12,17 @@ namespace thimble {
 class ForwardKernel final : public Kernel {
  public:
   // `c` is what is computed, whose images are input `images` and whose weights are the other input;
-  // `turned`: those are of c.turned().
+  // `turned`: those are of c.turned(). Images of another dtype than c's go through the workspace.
   ForwardKernel(const Convolution& c, const Signature& s, size_t images, bool turned)
       : batch_(c.batch),
         channels_(c.out_c),
         add_(s.accumulate != 0),
         images_(images),
-        slice_(slice_images(c, s.inputs[images].dtype)),
-        block_(block_channels(c.out_c, c.bytes_per_output(), c, s.inputs[images].dtype)) {
+        as_stored_(s.inputs[images].dtype == c.dtype),
+        slice_(as_stored_ ? c.batch : slice_images(c, s.inputs[images].dtype)),
+        block_(as_stored_
+                   ? c.out_c
+                   : block_channels(c.out_c, c.bytes_per_output(), c, s.inputs[images].dtype)) {
     Convolution block = c.of(slice_);
     block.out_c = block_;
     convolve_ = ConvolutionCall(ConvolutionPart::forward, block, add_);
@@ -29,8 +32,10 @@ class ForwardKernel final : public Kernel {
                    ? PackedWeights(c.turned(), block.turned(), storage, convolve_.weights(), true)
                    : PackedWeights(c, block, storage, convolve_.weights(), false);
     packed_at_ = parts.take(weights_.bytes());
-    x_ = ImageSlices(s.inputs[images_], slice_, c.in_c, parts);
-    y_ = ImageSlices(s.outputs[0], slice_, block_, parts);
+    if (!as_stored_) {
+      x_ = ImageSlices(s.inputs[images_], slice_, c.in_c, parts);
+      y_ = ImageSlices(s.outputs[0], slice_, block_, parts);
+    }
     scratch_at_ = parts.take(convolve_.scratch_bytes());
     name = convolve_.name(turned ? "turned forward " : "");
     workspace = parts.total();
@@ -38,6 +43,11 @@ class ForwardKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     std::byte* room = args.workspace;
+    if (as_stored_) {
+      const void* weights = weights_.pack(args.inputs[1 - images_], 0, room + packed_at_);
+      convolve_.run(args.inputs[images_].data, weights, args.outputs[0].data, room + scratch_at_);
+      return;
+    }
     for (int64_t o = 0; o < channels_; o += block_) {
       const void* weights = weights_.pack(args.inputs[1 - images_], o, room + packed_at_);
       for (int64_t n = 0; n < batch_; n += slice_) {
@@ -53,6 +63,7 @@ class ForwardKernel final : public Kernel {
   const int64_t batch_, channels_;
   const bool add_;
   const size_t images_;
+  const bool as_stored_;
   const int64_t slice_, block_;
   PackedWeights weights_;
   ImageSlices x_, y_;

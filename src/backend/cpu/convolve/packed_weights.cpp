@@ -35,10 +35,11 @@ PackedWeights::PackedWeights(const Convolution& all, const Convolution& block, D
                              const dnnl::memory::desc& layout, bool turned)
     : c_(block), row_pitch_(all.in_c / all.groups), turned_(turned), bytes_(layout.get_size()) {
   const Convolution& c = block;
-  const bool f32 = storage == DType::f32;
-  in_place_ = f32 && !turned && layout == c.weights();
+  const bool as_stored = layout.data_type() == dnnl_type(storage) && storage != DType::f16;
+  widens_ = !as_stored;
+  in_place_ = as_stored && !turned && layout == c.weights();
   if (in_place_) return;
-  if (f32 && !turned) {
+  if (as_stored && !turned) {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     reorder_ = dnnl_reorder(engine, c.weights(), layout, false);
     return;
@@ -56,7 +57,8 @@ PackedWeights::PackedWeights(const Convolution& all, const Convolution& block, D
   for (size_t i = 0; i < in_at_.size(); ++i) {
     if (i % 16 != 0 && in_at_[i] != in_at_[i - 1] + 1) in_sixteens_ = false;
   }
-  padded_ = bytes_ != c.weight_count() * sizeof(float);
+  const size_t number = as_stored ? static_cast<size_t>(size_of(storage)) : sizeof(float);
+  padded_ = bytes_ != c.weight_count() * number;
 }
 
 // Calls body(first element in our layout, offset when packed) for the rows along I, on all threads.
@@ -82,32 +84,46 @@ void PackedWeights::for_each_row(int64_t first, const Body& body) const {
   });
 }
 
+// Brings a row along I to where it lies when packed: read(first, count) gives numbers of it.
+template <class Number, class Read>
+void PackedWeights::place_row(const Read& read, Number* to) const {
+  const int64_t in = static_cast<int64_t>(in_at_.size());
+  for (int64_t begin = 0; begin < in; begin += kPiece) {
+    const int64_t count = std::min(kPiece, in - begin);
+    const Number* const from = read(begin, count);
+    const int64_t* at = in_at_.data() + begin;
+    if (in_sixteens_) {
+      for (int64_t i = 0; i < count; i += 16) {
+        std::memcpy(to + at[i], from + i, 16 * sizeof(Number));
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[at[i]] = from[i];
+    }
+  }
+}
+
 const void* PackedWeights::pack(const TensorRef& weights, int64_t first, std::byte* room) {
   if (in_place_) return weights.data;
   if (reorder_) {
     reorder_.run({weights.data, room});
     return room;
   }
-  auto* packed = reinterpret_cast<float*>(room);
-  if (padded_) std::memset(packed, 0, bytes_);
-  const int64_t in = static_cast<int64_t>(in_at_.size());
+  if (padded_) std::memset(room, 0, bytes_);
   for_each_row(first, [&](int64_t row, int64_t offset) {
-    float piece[kPiece];
-    for (int64_t begin = 0; begin < in; begin += kPiece) {
-      const int64_t count = std::min(kPiece, in - begin);
-      const float* from = as_f32(weights, row + begin, count, piece);
-      const int64_t* at = in_at_.data() + begin;
-      float* to = packed + offset;
-      if (in_sixteens_) {
-        for (int64_t i = 0; i < count; i += 16) {
-          std::memcpy(to + at[i], from + i, 16 * sizeof(float));
-        }
-      } else {
-        for (int64_t i = 0; i < count; ++i) to[at[i]] = from[i];
-      }
+    if (!widens_ && is_sixteen_bit(weights.type.dtype)) {
+      const auto read = [&](int64_t begin, int64_t) {
+        return weights.as<const uint16_t>() + row + begin;
+      };
+      place_row(read, reinterpret_cast<uint16_t*>(room) + offset);
+      return;
     }
+    float piece[kPiece];
+    const auto read = [&](int64_t begin, int64_t count) {
+      return as_f32(weights, row + begin, count, piece);
+    };
+    place_row(read, reinterpret_cast<float*>(room) + offset);
   });
-  return packed;
+  return room;
 }
 
 void PackedWeights::unpack(const float* packed, const TensorRef& gradient, int64_t first,

@@ -78,6 +78,15 @@ std::optional<dnnl::matmul::primitive_desc> product_of_library(const DnnlProduct
   }
 }
 
+// The kernel beside the library, or one of narrower tiles where those hold all columns.
+const MicroKernel& micro_kernel_for(int64_t columns) {
+  const MicroKernel* pick = &micro_kernel_beside_library();
+  for (const MicroKernel& kernel : micro_kernels()) {
+    if (kernel.wide >= columns && kernel.wide < pick->wide) return kernel;
+  }
+  return *pick;
+}
+
 }  // namespace
 
 Product::Product(const DnnlProductShape& s) : shape_(s) {
@@ -91,7 +100,8 @@ Product::Product(const DnnlProductShape& s) : shape_(s) {
                           .k = s.k,
                           .add = s.add,
                           .narrow = s.result != DType::f32},
-                         s.transpose_a || s.a != DType::f32, micro_kernel_beside_library());
+                         s.transpose_a || s.a != DType::f32,
+                         s.b == DType::f32 ? micro_kernel_beside_library() : micro_kernel_for(s.n));
     scratch_bytes_ = own_.scratch_bytes();
     name_ = "own " + own_.name();
     return;

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import traceback
 
 import torch
+import torch.fx.proxy
 import torch.utils.checkpoint
 
 from .functions import own_gradients
@@ -15,7 +18,11 @@ def traceable(module):
     """The module can be traced inside."""
     with contextlib.ExitStack() as stack:
         for patch in (
-            _no_layer_drop(module), _no_checkpoints(), _masks_as_they_are(), own_gradients()
+            _no_layer_drop(module),
+            _no_checkpoints(),
+            _masks_as_they_are(),
+            _every_line(),
+            own_gradients(),
         ):
             stack.enter_context(patch)
         yield
@@ -35,8 +42,7 @@ def _in_place_of(owner, name, other):
 def _no_layer_drop(module):
     """Modules of transformers draw a number for every layer and leave the layer out where it is below
     `layerdrop`; where that is 0, no draw ever is, and none is traced."""
-    having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
-    shares = [part.layerdrop for part in having if hasattr(part, "layerdrop")]
+    shares = _layer_drops(module)
     draw = torch.rand
     if not shares or any(shares):
         yield
@@ -45,6 +51,11 @@ def _no_layer_drop(module):
         torch, "rand", lambda *size, **more: 1.0 if size == ([],) else draw(*size, **more)
     ):
         yield
+
+
+def _layer_drops(module) -> list:
+    having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
+    return [part.layerdrop for part in having if hasattr(part, "layerdrop")]
 
 
 class _Through:
@@ -68,3 +79,19 @@ def _masks_as_they_are():
         "_detect_is_causal_mask",
         lambda mask, is_causal=None, size=None: bool(is_causal),
     )
+
+
+_ENTRANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture.py")
+
+
+def _every_line():
+    """An export notes the lines of functions that are called forward, and no loss is."""
+
+    def lines(_, stack):
+        begins = [at for at, frame in enumerate(stack) if frame.filename == _ENTRANCE and frame.name == "forward"]
+        return traceback.StackSummary.from_list(stack[begins[0] + 1 :] if begins else [])
+
+    tracer = torch.fx.proxy.TracerBase
+    if not hasattr(tracer, "_filter_traceback_frames"):  # of another version
+        return contextlib.nullcontext()
+    return _in_place_of(tracer, "_filter_traceback_frames", lines)

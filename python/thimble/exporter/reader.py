@@ -118,7 +118,7 @@ class Reader:
                     if name.startswith("model.")
                     else None
                 )
-                tensor = buffer if buffer is not None else self.exports[0].constants[name]
+                tensor = buffer if buffer is not None else self._of_loss(name)
                 self._bind(pair, Buffer(name.removeprefix("model."), tensor))
                 continue
             name = signature.inputs_to_lifted_tensor_constants.get(node.name)
@@ -129,6 +129,11 @@ class Reader:
                 continue
             name, tensor = next(users)
             self._bind(pair, self._input(name, tensor))
+
+    def _of_loss(self, name) -> torch.Tensor:
+        """A buffer of the loss: weights of classes, say."""
+        export = self.exports[0]
+        return export.state_dict[name] if name in export.state_dict else export.constants[name]
 
     def _parameter(self, name, parameter, others) -> Value:
         if parameter.dtype != torch.float32:

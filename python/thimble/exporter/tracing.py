@@ -21,6 +21,7 @@ def traceable(module):
             _no_layer_drop(module),
             _no_checkpoints(),
             _masks_as_they_are(),
+            _no_checks_of_numbers(),
             _every_line(),
             own_gradients(),
         ):
@@ -79,6 +80,28 @@ def _masks_as_they_are():
         "_detect_is_causal_mask",
         lambda mask, is_causal=None, size=None: bool(is_causal),
     )
+
+
+@contextlib.contextmanager
+def _no_checks_of_numbers():
+    """PyTorch's own functions that look at numbers to raise an error; eager PyTorch raises it where they are held
+    against each other."""
+    validates = torch.distributions.Distribution._validate_args
+    functions = torch.nn.functional
+    with _in_place_of(functions, "gaussian_nll_loss", _looking_at_none(functions.gaussian_nll_loss)):
+        torch.distributions.Distribution.set_default_validate_args(False)
+        try:
+            yield
+        finally:
+            torch.distributions.Distribution.set_default_validate_args(validates)
+
+
+def _looking_at_none(function):
+    def call(*args, **more):
+        with _in_place_of(torch, "any", lambda *_: False):
+            return function(*args, **more)
+
+    return call
 
 
 _ENTRANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture.py")

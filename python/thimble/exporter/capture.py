@@ -16,7 +16,7 @@ from torch import nn
 from .reader import Graph, Reader
 from .tracing import traceable
 from .untouched import untouched
-from .values import DTYPES, ROWS, CannotExport, is_callers
+from .values import DTYPES, CannotExport, exported_rows, exporting, is_callers
 
 
 class WithLoss(nn.Module):
@@ -113,9 +113,9 @@ def capture(model: nn.Module, loss, example) -> Graph:
             )
     wrapped = WithLoss(model, loss, list(batch), targets)
     tensors = where_the_module_is(model, batch)
-    with untouched(model, loss):
-        exports = [_export(wrapped, tensors, rows) for rows in ROWS]
-    return Reader(model, exports, batch, targets).read()
+    with exporting(tensors[0].shape[0]), untouched(model, loss):
+        exports = [_export(wrapped, tensors, rows) for rows in exported_rows()]
+        return Reader(model, exports, batch, targets).read()
 
 
 def where_the_module_is(model, batch) -> list:

@@ -18,6 +18,7 @@ from .values import (
     Node,
     Unsupported,
     Value,
+    check_same,
     known_of,
     size_of,
     where_of,
@@ -55,12 +56,7 @@ class Reader:
     def read(self) -> Graph:
         graphs = [export.graph_module.graph for export in self.exports]
         pairs = list(zip(*(graph.nodes for graph in graphs)))
-        if len({len(graph.nodes) for graph in graphs}) != 1 or any(
-            a.target != b.target and a.op == "call_function" for a, b in pairs
-        ):
-            raise CannotExport(
-                "the graph of the module depends on how many rows there are; write it without that"
-            )
+        check_same(pairs, graphs)
         self._bind_placeholders(graphs)
         self._walk(pairs, [export.graph_module for export in self.exports])
         self._finish(pairs[-1][0])
@@ -205,6 +201,7 @@ class Reader:
         at = next(i for i, item in enumerate(a.args) if isinstance(self._item(item), tuple))
         modules = self._item(a.args[at])
         inner = list(zip(*(module.graph.nodes for module in modules)))
+        check_same(inner, [module.graph for module in modules])
         given = iter(zip(a.args[at + 1 :], b.args[at + 1 :]))
         for pair in inner:
             if pair[0].op == "placeholder":

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dataclasses
 import os
 from typing import Any
 
 import torch
 
-# The graph is exported for so many rows, twice; what differs between the two is a multiple of them.
-ROWS = (2, 3)
+_ROWS = contextvars.ContextVar("rows", default=(2, 3))
+# Tensors that are known have all rows of an export.
+_MOST_ROWS = 32
+
+
+def exported_rows() -> tuple[int, int]:
+    """The graph is exported for so many rows, twice; what differs between the two is a multiple of them."""
+    return _ROWS.get()
+
+
+@contextlib.contextmanager
+def exporting(rows: int):
+    """A module on batches of so many rows. They are the second number, so that what is otherwise from some number of rows
+    on is seen."""
+    token = _ROWS.set((2, max(3, min(rows, _MOST_ROWS))))
+    try:
+        yield
+    finally:
+        _ROWS.reset(token)
 
 DTYPES = {
     torch.float32: "f32",
@@ -29,15 +48,16 @@ class Unsupported(Exception):
 
 
 def size_of(first: int, second: int) -> int | str:
-    """A size in the exports for ROWS rows, for any number of them: 7, or "rows*7"."""
+    """A size in the two exports, for any number of rows: 7, or "rows*7"."""
     if isinstance(first, torch.SymInt) or isinstance(second, torch.SymInt):
         raise Unsupported("a size that depends on numbers in a tensor")
     if first == second:
         return int(first)
-    count = first // ROWS[0]
-    if count * ROWS[0] != first or count * ROWS[1] != second:
+    rows = exported_rows()
+    count = first // rows[0]
+    if count * rows[0] != first or count * rows[1] != second:
         raise Unsupported(
-            f"a size that is {first} for {ROWS[0]} rows and {second} for {ROWS[1]}; sizes may be multiples of the rows only"
+            f"a size that is {first} for {rows[0]} rows and {second} for {rows[1]}; sizes may be multiples of the rows only"
         )
     return "rows" if count == 1 else f"rows*{count}"
 
@@ -79,9 +99,10 @@ class Known:
             return self.first.cpu(), None
         if len(axes) > 1:
             raise Unsupported("numbers that are not the same for every row")
-        each = self.first.shape[axes[0]] // ROWS[0]
+        counts = exported_rows()
+        each = self.first.shape[axes[0]] // counts[0]
         rows = [tensor.narrow(axes[0], 0, each) for tensor in self.tensors]
-        for tensor, row, count in zip(self.tensors, rows, ROWS):
+        for tensor, row, count in zip(self.tensors, rows, counts):
             same = torch.equal(tensor, torch.cat([row] * count, axes[0]))
             if not same or not torch.equal(row, rows[0]):
                 raise Unsupported("numbers that are not the same for every row")
@@ -148,3 +169,24 @@ def _module_of(node) -> str:
         if name and not kind.startswith("_"):
             return f"module '{name}' ({kind})"
     return ""
+
+
+def check_same(pairs, graphs) -> None:
+    """CannotExport where two exports are of other nodes, or of nodes that read others."""
+    places = [{node: at for at, node in enumerate(graph.nodes)} for graph in graphs]
+
+    def read_by(node, of):
+        return [of[given] for given in node.all_input_nodes]
+
+    for a, b in pairs:
+        other = a.op != b.op or (a.target != b.target and a.op == "call_function")
+        if other or read_by(a, places[0]) != read_by(b, places[1]):
+            break
+    else:
+        if len(places[0]) == len(places[1]):
+            return
+    lines = " or ".join(dict.fromkeys(line for line in map(where_of, (a, b)) if line))
+    raise CannotExport(
+        "the graph of the module depends on how many rows there are" + (f" ({lines})" if lines else "") + "; write it "
+        "without that"
+    )

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ..values import ROWS, Known, Unsupported, Value, depends_on_rows
+from ..values import Known, Unsupported, Value, depends_on_rows, exported_rows
 from .registry import op, reshaped
 from .shapes import in_runs, sliced
 from .elements import binary, compared
@@ -75,7 +75,7 @@ def every_row(index) -> bool:
     """0, 1, 2, ... up to the last row, along one axis."""
     return isinstance(index, Known) and all(
         torch.equal(tensor.flatten().long().cpu(), torch.arange(rows))
-        for tensor, rows in zip(index.tensors, ROWS)
+        for tensor, rows in zip(index.tensors, exported_rows())
     )
 
 

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from ..values import ROWS, Known, Unsupported, depends_on_rows
+from ..values import Known, Unsupported, depends_on_rows
 from .registry import op, axis_of, reshaped, broadcast
 from .elements import binary, compared, masked
 from .lookups import every_row, from_the_front, gathered
@@ -282,7 +282,7 @@ def _put_at(r, a, x, axes, indexes, values):
         places = Known(
             tuple(
                 sum(f.tensors[k] * math.prod(extents[at + 1 :]) for at, f in enumerate(fronts))
-                for k in range(len(ROWS))
+                for k in range(2)
             )
         )
     shape, rest = places.shape, [at for at in range(len(x.shape)) if at not in axes]

@@ -86,10 +86,17 @@ def _export(wrapped, tensors, rows):
         for frame in _frames(error):
             if is_callers(frame.filename):
                 at = f" at {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
-        hint = "; write what depends on numbers in a tensor as torch.where, or without it"
-        raise CannotExport(
-            f"torch.export cannot trace the module{at}: {first[:400]}" + hint * ("data-dependent" in str(error))
-        ) from error
+        hint = _hint(wrapped.model) if "data-dependent" in str(error) else ""
+        raise CannotExport(f"torch.export cannot trace the module{at}: {first[:400]}{hint}") from error
+
+
+def _hint(model) -> str:
+    """What may be done about a number in a tensor that Python decides on."""
+    for name, part in model.named_modules():
+        counts = isinstance(part, nn.modules.batchnorm._BatchNorm) and part.training and part.track_running_stats
+        if counts and part.momentum is None:
+            return f"; '{name}' ({type(part).__name__}) has momentum=None, a mean over all steps: give it a momentum"
+    return "; write what depends on numbers in a tensor as torch.where, or without it"
 
 
 def _frames(error):

@@ -34,20 +34,22 @@ for _name in ("sum", "mean"):
 def _var(r, a):
     x = r.value(a.self)
     dims = a.dim or list(range(len(x.shape)))
-    count = 1
+    count, rows = 1, None
     for d in dims:
-        if isinstance(x.shape[axis_of(d, x.shape)], str):
-            raise Unsupported("a variance over the rows")
-        count *= x.shape[axis_of(d, x.shape)]
+        extent = x.shape[axis_of(d, x.shape)]
+        if isinstance(extent, str):
+            rows = extent
+        else:
+            count *= extent
     off = 1 if a.correction is None else a.correction
     mean = reduced(r, "mean", x, dims, True)
-    error = binary(r, "sub", x, mean)
-    variance = binary(
-        r,
-        "mul",
-        reduced(r, "mean", mapped(r, "square", error), dims, a.keepdim),
-        count / (count - off),
-    )
+    squares = mapped(r, "square", binary(r, "sub", x, mean))
+    if rows is None or not off:
+        variance = reduced(r, "mean", squares, dims, a.keepdim)
+        variance = binary(r, "mul", variance, count / (count - off) if off else 1.0)
+    else:
+        every = binary(r, "mul", rows, count)
+        variance = binary(r, "div", reduced(r, "sum", squares, dims, a.keepdim), binary(r, "sub", every, off))
     if "var_mean" in str(a.nodes[0].target):
         return [variance, reduced(r, "mean", x, dims, a.keepdim)]
     return variance

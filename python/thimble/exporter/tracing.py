@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
+import sys
 import traceback
 
 import torch
@@ -11,6 +13,7 @@ import torch.fx.proxy
 import torch.utils.checkpoint
 
 from .functions import own_gradients
+from .values import CannotExport, is_callers
 
 
 @contextlib.contextmanager
@@ -19,6 +22,7 @@ def traceable(module):
     with contextlib.ExitStack() as stack:
         for patch in (
             _no_layer_drop(module),
+            _no_draws_of_python(module),
             _no_checkpoints(),
             _masks_as_they_are(),
             _no_checks_of_numbers(),
@@ -57,6 +61,50 @@ def _no_layer_drop(module):
 def _layer_drops(module) -> list:
     having = [part for m in module.modules() for part in (m, getattr(m, "config", None))]
     return [part.layerdrop for part in having if hasattr(part, "layerdrop")]
+
+
+_DRAWS = {"random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle", "gauss", "rand", "randn"}
+_DRAWS |= {"normal", "normalvariate", "beta", "betavariate", "binomial", "permutation", "random_sample"}
+
+
+@contextlib.contextmanager
+def _no_draws_of_python(module):
+    """Numbers of Python's generators, or NumPy's, would be the same in all steps. Those of a layerdrop of 0 decide on
+    nothing."""
+    shares = _layer_drops(module)
+    if shares and not any(shares):
+        yield
+        return
+    lines: list[str] = []
+    with contextlib.ExitStack() as stack:
+        for owner in filter(None, (random, getattr(sys.modules.get("numpy"), "random", None))):
+            for name in _DRAWS & set(dir(owner)):
+                stack.enter_context(_in_place_of(owner, name, _noting(lines, getattr(owner, name))))
+        before = _states()
+        yield
+    if lines or _states() != before:
+        raise CannotExport(
+            f"the forward pass draws random numbers of Python's or NumPy's{''.join(lines[:1])}, which would be the same "
+            "in every step; draw them by torch, or have them in the batch"
+        )
+
+
+def _noting(lines, draw):
+    def noted(*args, **more):
+        frames = [f for f in traceback.extract_stack()[:-1] if is_callers(f.filename)]
+        if frames:
+            lines.append(f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})")
+        return draw(*args, **more)
+
+    return noted
+
+
+def _states():
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return random.getstate()
+    kind, numbers, *rest = numpy.random.get_state()
+    return random.getstate(), kind, numbers.tobytes(), rest
 
 
 class _Through:

@@ -26,6 +26,7 @@ def traceable(module):
             _no_checkpoints(),
             _masks_as_they_are(),
             _no_checks_of_numbers(),
+            _no_gradients_inside(),
             _every_line(),
             own_gradients(),
         ):
@@ -128,6 +129,22 @@ def _masks_as_they_are():
         "_detect_is_causal_mask",
         lambda mask, is_causal=None, size=None: bool(is_causal),
     )
+
+
+def _no_gradients_inside():
+    """A trace of a forward pass has none."""
+    grad = torch.autograd.grad
+
+    def refused(*args, **more):
+        frame = sys._getframe(1)
+        if not is_callers(frame.f_code.co_filename):
+            return grad(*args, **more)
+        raise CannotExport(
+            f"torch.autograd.grad is called in the forward pass ({os.path.basename(frame.f_code.co_filename)}:"
+            f"{frame.f_lineno}), and gradients of gradients cannot be trained here; write the loss without"
+        )
+
+    return _in_place_of(torch.autograd, "grad", refused)
 
 
 @contextlib.contextmanager

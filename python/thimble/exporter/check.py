@@ -17,6 +17,7 @@ from .capture import WithLoss, where_the_module_is
 from .draws import still
 from .files import read_safetensors
 from .packing import check_documents
+from .passes import Attributes, check_passes
 from .untouched import untouched
 from .values import CannotExport
 from .write import write_graph
@@ -49,7 +50,9 @@ class Check:
         with untouched(self.model, self.loss):
             if self.loss is None:
                 check_documents(self.model, self.whole)
+            attributes = Attributes(self.model)
             self.rows = _Rows(self, torch.arange(min(ROWS, len(next(iter(self.whole.values()))))))
+            self.rows.see_no_memory(attributes)
             self._refuse(False)
 
     def run_apart(self) -> None:
@@ -144,6 +147,9 @@ class _Rows:
                 f"{what} is not finite in PyTorch itself, in the first batch (whose loss is {self.eager.loss:.3g}); see "
                 "that its numbers are finite, and that it has labels that count"
             )
+
+    def see_no_memory(self, attributes):
+        check_passes(self.check.wrapped, self._read(self.batch)[0], self.eager.loss, attributes)
 
     def faults(self, apart) -> list:
         """(what, name, how far ours is from PyTorch's, the largest number of PyTorch's)"""

@@ -25,7 +25,14 @@ from .exporter import CannotExport, capture
 from .exporter.capture import fields_of
 from .exporter.check import Check
 from .exporter.files import read_safetensors, write_safetensors
-from .exporter.optimizers import State, put_into_groups, settings_of, state_of
+from .exporter.optimizers import (
+    State,
+    check_not_elsewhere,
+    leave_elsewhere,
+    put_into_groups,
+    settings_of,
+    state_of,
+)
 from .exporter.schedules import Schedule, schedule_of
 from .exporter.write import weights_of, write_graph
 
@@ -142,7 +149,7 @@ def train(
     overwrite: bool = False,
     progress: Callable | None = None,
     check: bool = True,
-    fresh: bool = False,
+    fresh: bool | None = None,
     **recipe: Any,
 ):
     """Trains the module on the loader's batches and gives it what came of it; the run.
@@ -155,7 +162,8 @@ def train(
     overwrite   True: start again where `out` has a checkpoint
     progress    called after every step; where it returns True, the run stops
     check       the loss and every gradient of a few rows are held against PyTorch's before anything is trained
-    fresh       True: what the optimizer gathered before (momentum, moments) is left behind
+    fresh       True: what the optimizer gathered before (momentum, moments) is left behind; False: what it gathers in
+                this run goes into it, as it does anyway where it has some
     recipe      any setting of Thimble's: epochs=3, steps=1000, device="cuda", precision="bf16"
 
     Whatever ends the run early comes out as it is; the module has then what came of the steps before.
@@ -168,6 +176,9 @@ def train(
         raise thimble.UserError("the batches ended early: the loader has none")
     if "epochs" not in recipe and "steps" not in recipe:
         recipe["epochs"] = 1
+    of_torch = isinstance(optimizer, torch.optim.Optimizer)
+    if of_torch and fresh is None and not resume:
+        check_not_elsewhere(optimizer)
     schedule = schedule_of(scheduler, optimizer, _steps_of(recipe, loader))
     with tempfile.TemporaryDirectory() as folder:
         if out is not None:
@@ -185,9 +196,8 @@ def train(
             recipe,
             goes_on=out if resume else None,
         )
-        state = State()
-        if isinstance(optimizer, torch.optim.Optimizer) and not fresh:
-            state = state_of(optimizer, model, graph)
+        state = state_of(optimizer, model, graph) if of_torch and not fresh else State()
+        gathers = of_torch and not state.tensors  # what is not there yet
         counters = graph.counters
         del graph  # and what it knows of the module's tensors
         names = list(fields_of(model, loss, example)[0])
@@ -204,7 +214,7 @@ def train(
         )
         before = run.steps
         if before > 0:
-            state = State()  # the checkpoint has one
+            state.tensors, state.counts = {}, []  # the checkpoint has them
         state.put_into(run)
         try:
             run.train(progress)
@@ -214,6 +224,10 @@ def train(
             if run.steps > 0:
                 load(model, run, counters, done)
                 state.take_from(run, done)
+                if gathers and fresh is False:
+                    state.give_to(optimizer, run, run.steps)
+                elif gathers:
+                    leave_elsewhere(optimizer, done)
                 schedule.finish(done)
         return run
 

@@ -178,17 +178,19 @@ class States(Tried):
     """What an optimizer gathered before goes in, and comes back."""
 
     def both(self, optimizer_of, kind=make_nets.Pictures):
-        """Two epochs of PyTorch's; one of PyTorch's and one of ours; one, and two calls of ours."""
+        """Two epochs of PyTorch's; one of PyTorch's and one of ours; one, and two calls of ours; calls of ours alone."""
         results = []
-        for own, calls in ((2, 0), (1, 1), (1, 2)):
+        for own, calls in ((2, 0), (1, 1), (1, 2), (0, 2)):
             model = made(kind)
             optimizer = optimizer_of(model)
             trained(model, F.cross_entropy, loaded(pictures()), optimizer, own)
-            batches = list(loaded(pictures()))
+            batches, more = list(loaded(pictures())), {}
+            if own == 0:
+                batches, more = batches * 2, {"fresh": False}
             for call in range(calls):
                 half = len(batches) // calls
                 thimble.torch.train(
-                    model, F.cross_entropy, batches[call * half : (call + 1) * half], optimizer=optimizer, **SMALL
+                    model, F.cross_entropy, batches[call * half : (call + 1) * half], optimizer=optimizer, **SMALL, **more
                 )
             results.append((model, optimizer))
         (whole, peer), *others = results
@@ -207,6 +209,18 @@ class States(Tried):
     def test_momentum_of_groups(self):
         self.both(lambda model: torch.optim.SGD(model.parameters(), 0.02, momentum=0.9))
         self.both(lambda model: grouped(model))
+
+    def test_what_stays_with_a_run(self):
+        """A second run would begin anew, where PyTorch goes on."""
+        model = made(make_nets.Pictures)
+        optimizer = adam(model)
+        thimble.torch.train(model, F.cross_entropy, loaded(pictures()), optimizer=optimizer, **SMALL)
+        self.assertFalse(optimizer.state)
+        self.refused("8 steps in a run before.*fresh=False.*fresh=True", lambda _: optimizer, model=model)
+        thimble.torch.train(model, F.cross_entropy, loaded(pictures()), optimizer=optimizer, fresh=True, **SMALL)
+        plain = torch.optim.SGD(model.parameters(), 0.01)  # has nothing to keep
+        for _ in range(2):
+            thimble.torch.train(model, F.cross_entropy, loaded(pictures()), optimizer=plain, **SMALL)
 
     def test_a_checkpoint_knows_of_the_steps_before(self):
         models = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ _STATE = {  # by what PyTorch calls it
     "AdamW": {"exp_avg": "first_moment", "exp_avg_sq": "second_moment"},
 }
 _FRESH = "fresh=True leaves behind what it gathered"
+# Steps of runs that have kept what an optimizer gathered in them.
+_elsewhere: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
 
 
 def settings_of(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -106,6 +109,8 @@ class State:
     counts: list = dataclasses.field(default_factory=list)  # entries "step" of parameters
     steps: int = 0
 
+    wanted: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)  # parameters that are trained
+
     def put_into(self, run) -> None:
         for name, tensors in self.tensors.items():
             run.load_state(name, tensors)
@@ -119,6 +124,21 @@ class State:
         for entries in self.counts:
             entries["step"] += steps
 
+    def give_to(self, optimizer, run, steps) -> None:
+        """To one that had gathered nothing before these steps. REQUIRES: the state is of that optimizer."""
+        kept = _STATE[type(optimizer).__name__]
+        gathered = {theirs: dict(run.state(ours)) for theirs, ours in kept.items()}
+        names = {id(parameter): name for name, parameter in self.wanted.items()}
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            name = names.get(id(parameter))
+            for theirs, tensors in gathered.items():
+                if name not in tensors:
+                    continue
+                entries = optimizer.state[parameter]
+                if type(optimizer).__name__ != "SGD":
+                    entries.setdefault("step", torch.tensor(float(steps)))
+                entries[theirs] = torch.from_numpy(tensors[name]).to(parameter.device)
+
 
 def state_of(optimizer, model, graph) -> State:
     """What the run has to begin with; empty, where the optimizer has made no step."""
@@ -129,6 +149,7 @@ def state_of(optimizer, model, graph) -> State:
         if graph.parameters.get(name, {}).get("trained")
     }
     state = State({ours: {} for ours in kept.values()})
+    state.wanted = {n: p for n, p in model.named_parameters() if n in wanted}
     for name, entries in wanted.items():
         for theirs, ours in kept.items():
             tensor = (entries or {}).get(theirs)
@@ -152,3 +173,20 @@ def state_of(optimizer, model, graph) -> State:
         )
     state.steps = made[0]
     return state
+
+
+def check_not_elsewhere(optimizer) -> None:
+    """CannotExport where a run has kept what the optimizer gathered in it."""
+    steps = _elsewhere.get(optimizer, 0)
+    if steps > 0 and not any(optimizer.state.values()):
+        raise CannotExport(
+            f"the optimizer made {steps} step{'s' * (steps > 1)} in a run before, which has kept what it gathered; "
+            "fresh=False has it in the optimizer from run to run, and fresh=True begins anew"
+        )
+
+
+def leave_elsewhere(optimizer, steps: int) -> None:
+    """The run has what the optimizer gathered in so many steps."""
+    group = optimizer.param_groups[0]
+    if type(optimizer).__name__ != "SGD" or group["momentum"]:
+        _elsewhere[optimizer] = _elsewhere.get(optimizer, 0) + steps

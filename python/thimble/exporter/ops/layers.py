@@ -19,6 +19,17 @@ def _linear(r, a):
     )
 
 
+@op("bilinear")
+def _bilinear(r, a):
+    """A product with all pairs of numbers of both."""
+    one, two, weight = r.value(a.input1), r.value(a.input2), r.value(a.weight)
+    pairs = binary(r, "mul", reshaped(r, one, [*one.shape, 1]), reshaped(r, two, [*two.shape[:-1], 1, two.shape[-1]]))
+    count = one.shape[-1] * two.shape[-1]
+    pairs = reshaped(r, pairs, [*one.shape[:-1], count])
+    weight = reshaped(r, weight, [weight.shape[0], count])
+    return r.emit("linear", [pairs, weight, None if a.bias is None else r.value(a.bias)], a.shape)
+
+
 @op("addmm")
 def _addmm(r, a):
     if a.beta != 1 or a.alpha != 1:

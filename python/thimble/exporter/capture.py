@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .reader import Graph, Reader
-from .tracing import traceable
+from .tracing import noting_data, traceable
 from .untouched import untouched
 from .values import DTYPES, CannotExport, exported_rows, exporting, is_callers
 
@@ -68,10 +68,11 @@ def fields_of(model, loss, example) -> tuple[dict, list]:
 
 
 def _export(wrapped, tensors, rows):
+    lines: list[str] = []
     picked = tuple(tensor[torch.arange(rows) % tensor.shape[0]] for tensor in tensors)
     try:
         # PyTorch prints its graph as far as it got; what there is to say of it is raised.
-        with traceable(wrapped), warnings.catch_warnings(), contextlib.redirect_stderr(
+        with traceable(wrapped), noting_data(lines), warnings.catch_warnings(), contextlib.redirect_stderr(
             io.StringIO()
         ):
             warnings.simplefilter("ignore")
@@ -86,6 +87,11 @@ def _export(wrapped, tensors, rows):
         for frame in _frames(error):
             if is_callers(frame.filename):
                 at = f" at {frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
+        if lines and "fake tensor" in str(error):
+            raise CannotExport(
+                f"the forward pass takes a tensor's data ({lines[0]}), which an export does not see; change weights "
+                "between steps, or compute with .detach() or a changed copy of them"
+            ) from error
         hint = _hint(wrapped.model) if "data-dependent" in str(error) else ""
         raise CannotExport(f"torch.export cannot trace the module{at}: {first[:400]}{hint}") from error
 

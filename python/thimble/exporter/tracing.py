@@ -44,6 +44,19 @@ def _in_place_of(owner, name, other):
         setattr(owner, name, before)
 
 
+def noting_data(lines: list[str]):
+    """Lines of the caller's where a tensor's `data` is taken, which an export does not see, while it is open."""
+    data = torch.Tensor.data
+
+    def noted(self):
+        frame = sys._getframe(1)
+        if is_callers(frame.f_code.co_filename):
+            lines.append(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+        return data.__get__(self)
+
+    return _in_place_of(torch.Tensor, "data", property(noted, lambda self, other: data.__set__(self, other)))
+
+
 @contextlib.contextmanager
 def _no_layer_drop(module):
     """Modules of transformers draw a number for every layer and leave the layer out where it is below

@@ -17,7 +17,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import thimble
-from train import MOST, SMALL, Case, grouped, loaded, made, momentum, pictures, trained
+from torch.utils.data import TensorDataset
+from train import SMALL, Case, grouped, loaded, made, momentum, pictures, trained, words
 
 CannotExport = thimble.torch.CannotExport
 
@@ -277,6 +278,62 @@ class Passes(Case):
         model = made(lambda: nn.Sequential(nn.Flatten(), *layers, nn.Linear(192, 5)))
         batch = (torch.randn(2, 3, 8, 8), torch.tensor([1, 3]))
         thimble.torch.export(model, F.cross_entropy, batch, os.path.join(self.folder, "n.json"))
+
+
+class Labels(Case):
+    """Of which none counts: PyTorch's mean is none, and nothing can be learnt of it."""
+
+    def train(self, batches, **more):
+        model = made(make_nets.Words)
+        optimizer = momentum(model)
+        before = state_of(model, optimizer)
+
+        def loss(output, target):
+            return F.cross_entropy(output.flatten(0, 1), target.flatten())
+
+        with self.assertRaisesRegex((CannotExport, thimble.UserError), "labels that count|all are -100"):
+            thimble.torch.train(model, loss, batches, optimizer=optimizer, **SMALL, **more)
+        return model, before
+
+    def batches(self, without):
+        """Of words, of which one has no label."""
+        batches = list(loaded(words(24)))
+        batches[without][1].fill_(-100)
+        return batches
+
+    def test_a_first_batch_without_any(self):
+        for more in ({}, {"microbatch": 2}):
+            model, before = self.train(self.batches(0), **more)
+            self.same(model, _Stated(before[0]), 0)
+
+    def test_a_later_batch_without_any(self):
+        """Steps before it count, and it makes none."""
+        other = made(make_nets.Words)
+        optimizer = momentum(other)
+        trained(other, lambda o, t: F.cross_entropy(o.flatten(0, 1), t.flatten()), self.batches(2)[:2], optimizer)
+        for more in ({}, {"microbatch": 2}):
+            model, _ = self.train(self.batches(2), **more)
+            self.same(model, other)
+
+    def test_microbatches_without_any(self):
+        batches = list(loaded(words(24)))
+        for _, target in batches:
+            target[2:4] = -100
+        self.beside(
+            make_nets.Words,
+            lambda o, t: F.cross_entropy(o.flatten(0, 1), t.flatten()),
+            TensorDataset(*(torch.cat(parts) for parts in zip(*batches))),
+            momentum,
+            microbatch=2,
+        )
+
+
+class _Stated:
+    def __init__(self, state):
+        self._state = state
+
+    def state_dict(self):
+        return self._state
 
 
 class Modes(Case):

@@ -97,4 +97,4 @@ def of_tokens(vocabulary: int = 11, length: int = 6) -> list:
     return batches(lambda: (labels(vocabulary, ROWS, length), labels(vocabulary, ROWS, length)))
 
 
-from . import functions, losses, pairs, patterns, sequences, vision  # noqa: E402  (they add themselves)
+from . import functions, graphs, habits, losses, overlaps, pairs, patterns, sequences, vision  # noqa: E402, F401

@@ -18,7 +18,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch fuzz fuzz-gradients test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
@@ -31,6 +31,7 @@ help:
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
+	@echo "make test-border  modules and losses that people write: PyTorch's updates, or refused with their line (CASES=\"losses gan\": those)"
 	@echo "make fuzz       Clang's libFuzzer on readers of network files, SECONDS=60 each (installs clang)"
 	@echo "make fuzz-gradients  random graphs against differences, for SECONDS=60 (SEED=N COUNT=1: that one again)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
@@ -139,6 +140,11 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --more --steps 5)
+
+# CASES: names of cases, or of files in tests/torch/border; MARKDOWN=FILE: the table, too.
+test-border: library $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/border.py \
+	        $(CASES) $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
 # What breaks a reader is left in build/fuzz; SECONDS is of each.
 SECONDS ?= 60

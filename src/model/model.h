@@ -139,6 +139,9 @@ struct Model {
   ValueId
       goes_on;    // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they
                   // begin; invalid: rows are records in any order
+  // f32 [rows]: 1 for a record, 0 for a row that stands for none at the end of a test; invalid: a
+  // padded row has no label that counts, or the net is not for tests.
+  ValueId row_counts;
   ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
   ValueId loss;  // f32 [1], a result; invalid when generating

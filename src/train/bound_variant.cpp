@@ -33,4 +33,11 @@ void BoundVariant::feed_rng(uint64_t seed, int64_t step, int64_t microbatch) {
   rng[2] = microbatch;
 }
 
+void BoundVariant::feed_row_counts(int64_t records) {
+  if (!model().row_counts.valid()) return;
+  const std::span<float> counts = program_->view<float>(model().row_counts);
+  std::ranges::fill(counts, 0.0f);
+  std::ranges::fill(counts.first(static_cast<size_t>(records)), 1.0f);
+}
+
 }  // namespace thimble

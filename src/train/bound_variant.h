@@ -26,6 +26,8 @@ class BoundVariant {
   void set_own_constants(uint64_t seed);
   // What random numbers are drawn by, where there are any.
   void feed_rng(uint64_t seed, int64_t step, int64_t microbatch);
+  // That the first `records` rows are records, and the others count for nothing.
+  void feed_row_counts(int64_t records);
 
  private:
   const Variant* variant_;

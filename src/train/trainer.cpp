@@ -326,6 +326,7 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
     evaluator.feed_rng(recipe().seed, 0, turn);  // the same numbers in every test
     const TestRows filled = source.fill_test(evaluator.program(), evaluator.model(), first);
     if (filled.rows == 0) break;
+    evaluator.feed_row_counts(filled.rows);
     evaluator.program().run();
     tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;

@@ -1,6 +1,7 @@
 // Random records with whatever fields a model reads: numbers of deviation one, whole numbers below
 // their limits. For plans, times and tests of nets that no other set knows.
 #include "base/error.h"
+#include "data/label_field.h"
 #include "data/record_stream.h"
 
 namespace thimble {
@@ -12,6 +13,7 @@ class Noise final : public Dataset {
       : seed_(seed ^ stable_hash("noise")) {
     for (RecordField& field : fields) {
       field.strided = true;
+      pad_as_label(field);
       if (field.dtype == DType::i32 && field.limit == 0) field.limit = 2;
     }
     info_ = {.name = "noise",

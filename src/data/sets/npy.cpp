@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "data/label_field.h"
 #include "data/labelled_images.h"
 
 namespace thimble {
@@ -73,6 +74,7 @@ class Arrays final : public Dataset {
     field.image = field.name == kPixels && field.shape.rank() == 3;
     const bool target = field.dtype == DType::i32 && field.shape.rank() == 0;
     if (target) field.pad = -1;
+    pad_as_label(field);  // labels of every time step have a rank
     info_.fields.push_back(field);
   }
 

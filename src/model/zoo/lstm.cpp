@@ -347,7 +347,11 @@ class Network {
     model.feeds.push_back({.value = number, .field = "number"});
     ValueId y = reshaped(net_.linear("regressor", cells_.back().h, 1), {options_.batch});
     if (options_.storage != DType::f32) y = b_.op("cast", {y}, {{"dtype", std::string("f32")}});
-    const ValueId error = b_.op("sub", {y, number});
+    ValueId error = b_.op("sub", {y, number});
+    if (!options_.training) {
+      model.row_counts = b_.input("row_counts", {{options_.batch}, DType::f32});
+      error = b_.op("mul", {error, model.row_counts});
+    }
     const ValueId sum = b_.op("reduce", {b_.op("mul", {error, error})},
                               {{"axes", std::vector<int64_t>{0}}, {"keep_dims", int64_t{1}}});
     model.loss = b_.op("mul", {sum, net_.weight_of_loss()});

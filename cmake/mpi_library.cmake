@@ -1,7 +1,7 @@
 # libthimble_mpi.so, the ranks over MPI: loaded by the program when it was started as one of several
 # (src/comm/mpi_library.h). As with CUDA's, what it needs of the core it holds itself, hidden.
 file(GLOB mpi_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/comm/mpi/*.cpp)
-add_library(thimble_mpi MODULE ${mpi_files} $<TARGET_OBJECTS:thimble_build_id>)
+add_library(thimble_mpi MODULE ${mpi_files} base/printable.cpp $<TARGET_OBJECTS:thimble_build_id>)
 target_include_directories(thimble_mpi PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(thimble_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 target_link_libraries(thimble_mpi PRIVATE fmt::fmt)

@@ -8,17 +8,21 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+
+#include "base/printable.h"
 
 namespace thimble {
 
+// Either may quote names out of files: both are printable, whatever these are.
 class UserError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit UserError(std::string_view what) : std::runtime_error(printable_message(what)) {}
 };
 
 class InternalError : public std::logic_error {
  public:
-  using std::logic_error::logic_error;
+  explicit InternalError(std::string_view what) : std::logic_error(printable_message(what)) {}
 };
 
 template <class... Args>

@@ -37,10 +37,11 @@ FailureKind explain_failure(const Say& say) {
     say("not enough memory for this command: its sizes are beyond any; try smaller ones");
     return FailureKind::memory;
   } catch (const std::filesystem::filesystem_error& error) {
-    say(std::string_view(fmt::format("the file system refused: {}; check the path", error.what())));
+    say(std::string_view(fmt::format("the file system refused: {}; check the path",
+                                     printable_message(error.what()))));
     return FailureKind::mistake;
   } catch (const std::exception& error) {
-    say(std::string_view(fmt::format("internal error: {}", error.what())));
+    say(std::string_view(fmt::format("internal error: {}", printable_message(error.what()))));
     return FailureKind::bug;
   } catch (...) {
     say("internal error: an exception of an unknown kind");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "train/checkpoint.h"
 
@@ -40,7 +41,7 @@ Command add_average(CLI::App& app) {
       ->required();
   return {command, [flags] {
             average_weights(last_weights(flags->run, flags->last), flags->out);
-            fmt::print("{}: the mean of {} checkpoints\n", flags->out, flags->last);
+            print("{}: the mean of {} checkpoints\n", flags->out, flags->last);
             return kOk;
           }};
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -118,10 +119,10 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
 
 void print_table(const Outcome& outcome) {
   const OpTime total = outcome.total();
-  fmt::print("{}: {} of {} kernels measured in {:.1f} s\n", outcome.machine, outcome.measured,
-             outcome.kernels, outcome.seconds);
-  fmt::print("  {:<32}{:>9}{:>14}{:>14}{:>8}\n", "a step", "kernels", "measured ms", "modelled ms",
-             "ratio");
+  print("{}: {} of {} kernels measured in {:.1f} s\n", outcome.machine, outcome.measured,
+        outcome.kernels, outcome.seconds);
+  print("  {:<32}{:>9}{:>14}{:>14}{:>8}\n", "a step", "kernels", "measured ms", "modelled ms",
+        "ratio");
   std::vector<std::pair<std::string_view, OpTime>> slowest(outcome.ops.begin(), outcome.ops.end());
   std::ranges::stable_sort(slowest, std::greater(),
                            [](const auto& entry) { return entry.second.measured; });
@@ -130,14 +131,14 @@ void print_table(const Outcome& outcome) {
   slowest.emplace_back("all", total);
   slowest.back().second.kernels = outcome.measured;
   for (const auto& [name, op] : slowest) {
-    fmt::print("  {:<32}{:>9}{:>14.2f}{:>14.2f}{:>8.2f}\n", name, op.kernels, op.measured * 1e3,
-               op.modelled * 1e3, op.measured / op.modelled);
+    print("  {:<32}{:>9}{:>14.2f}{:>14.2f}{:>8.2f}\n", name, op.kernels, op.measured * 1e3,
+          op.modelled * 1e3, op.measured / op.modelled);
   }
   for (const WholeStep& step : outcome.steps) {
-    fmt::print("  a whole step takes {:.2f} ms, {:.2f} of its kernels one by one\n",
-               step.seconds * 1e3, step.seconds / step.of_kernels);
+    print("  a whole step takes {:.2f} ms, {:.2f} of its kernels one by one\n", step.seconds * 1e3,
+          step.seconds / step.of_kernels);
   }
-  fmt::print("  saved to {}; plan, train and profile use it from now on\n", outcome.path);
+  print("  saved to {}; plan, train and profile use it from now on\n", outcome.path);
 }
 
 nlohmann::json to_json(const Outcome& outcome) {
@@ -181,7 +182,7 @@ int measure_ranks(const CalibrateFlags& flags, World& world) {
                 {"bytes_per_second", link.bandwidth}});
     return kOk;
   }
-  fmt::print(
+  print(
       "{}, {} ranks: {:.2f} us a message, {:.2f} GB/s\n  saved to {}; plans of as many ranks use "
       "it "
       "from now on\n",

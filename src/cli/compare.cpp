@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "survey/run_comparison.h"
 
@@ -22,7 +23,7 @@ int run(const CompareFlags& flags) {
   if (flags.json) {
     print_json(comparison_json(comparison));
   } else {
-    fmt::print("{}", comparison_text(comparison));
+    print("{}", comparison_text(comparison));
   }
   return kOk;
 }

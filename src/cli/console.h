@@ -6,15 +6,25 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.h"
+
 namespace thimble {
 
 // Text on standard error. What does not get through (a full disk, a closed descriptor, a reader that
 // is gone) is dropped: no message is worth a training.
 void say(std::string_view text) noexcept;
 
+// The same, with what is filled in printable.
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
-  say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
+  say(std::string_view(printable_lines(fmt::format(format, std::forward<Args>(args)...))));
+}
+
+// Lines on standard output, likewise. Text that is a result itself (of `sample`, `translate`) goes there as
+// it is.
+template <class... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{}", printable_lines(fmt::format(format, std::forward<Args>(args)...)));
 }
 
 // Another rank says what went wrong: this one ends without a word.

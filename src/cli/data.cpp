@@ -280,7 +280,7 @@ Action add_get(CLI::App& data) {
     if (!get->parsed()) return -1;
     if (flags->name.empty()) {
       for (const Place& place : all_places()) {
-        fmt::print("  {:<18}{} ({})\n", place.name, place.summary, place.terms);
+        print("  {:<18}{} ({})\n", place.name, place.summary, place.terms);
       }
       return kOk;
     }
@@ -306,7 +306,7 @@ Action add_get(CLI::App& data) {
     }
     std::string next(place.next);
     for (size_t at; (at = next.find("{}")) != std::string::npos;) next.replace(at, 2, options.out);
-    fmt::print("{}: {} ({})\nnext: {}\n", options.out, place.summary, place.terms, next);
+    print("{}: {} ({})\nnext: {}\n", options.out, place.summary, place.terms, next);
     return kOk;
   };
 }
@@ -325,7 +325,7 @@ void print_bleu(const Bleu& bleu, const BleuOptions& options, size_t references,
                 {"reference_length", bleu.reference_length}});
     return;
   }
-  fmt::print("{}\n{}\n", to_string(bleu), signature);
+  print("{}\n{}\n", to_string(bleu), signature);
 }
 
 Command add_data(CLI::App& app) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "data/dataset.h"
 #include "graph/op.h"
@@ -37,7 +38,7 @@ nlohmann::json everything() {
 
 // The tables of flags in docs/cli.md: of every command, or of `train` alone.
 void print_flag_table(bool training) {
-  fmt::print("| flag | default | |\n|---|---|---|\n");
+  print("| flag | default | |\n|---|---|---|\n");
   for (const ListedField& listed : listed_fields()) {
     const Field& field = listed.field;
     const About& about = field.about();
@@ -49,7 +50,7 @@ void print_flag_table(bool training) {
     if (!listed.models.empty() && !about.more.empty()) {
       text = fmt::format("{}: {}", fmt::join(listed.models, ", "), about.more);
     }
-    fmt::print("| `{}` | {} | {} |\n", flag, listed.usual, text);
+    print("| `{}` | {} | {} |\n", flag, listed.usual, text);
   }
 }
 
@@ -58,7 +59,7 @@ int run(const std::string& wanted, bool json, bool markdown) {
     user_check(wanted == "flags", "--markdown is for `thimble list flags`");
     for (const bool training : {false, true}) {
       print_flag_table(training);
-      if (!training) fmt::print("\n");
+      if (!training) print("\n");
     }
     return kOk;
   }
@@ -73,11 +74,10 @@ int run(const std::string& wanted, bool json, bool markdown) {
   const char* gap = "";
   for (const char* kind : kKinds) {
     if (!all.contains(kind)) continue;
-    fmt::print("{}{}\n", gap, kind);
+    print("{}{}\n", gap, kind);
     gap = "\n";
     for (const auto& entry : all[kind]) {
-      fmt::print("  {:<32}{}\n", entry["name"].get<std::string>(),
-                 entry["summary"].get<std::string>());
+      print("  {:<32}{}\n", entry["name"].get<std::string>(), entry["summary"].get<std::string>());
     }
   }
   return kOk;

@@ -125,6 +125,6 @@ void report(const Recipe& recipe, const Infeasible& infeasible, bool json) {
   say("thimble: {}\n", why_not(recipe, infeasible));
 }
 
-void print_json(const nlohmann::json& object) { fmt::print("{}\n", json_text(object, 2)); }
+void print_json(const nlohmann::json& object) { print("{}\n", json_text(object, 2)); }
 
 }  // namespace thimble

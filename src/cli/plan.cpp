@@ -42,9 +42,9 @@ void print_kernels(const PlannedTraining& planned) {
     const Signature signature = signature_of(graph, make_id<NodeId>(n));
     ++count[{signature.op->name, planned.backend->kernel(signature).name}];
   }
-  fmt::print("  kernels\n");
+  print("  kernels\n");
   for (const auto& [key, times] : count) {
-    fmt::print("  {:<32}{:<36}{:>6}x\n", key.first, key.second, times);
+    print("  {:<32}{:<36}{:>6}x\n", key.first, key.second, times);
   }
 }
 
@@ -59,9 +59,9 @@ int print_ranks(const Recipe& recipe, bool json) {
   const std::vector<RanksPoint> points = sweep_ranks(recipe);
   nlohmann::json list = nlohmann::json::array();
   if (!json) {
-    fmt::print("{}, a rank's bytes and what a step takes\n", recipe.model.name);
-    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12}{:>12}{:>14}\n", "ranks", "shard", "arena",
-               "weights", "state", "step ms", "with others", "sent");
+    print("{}, a rank's bytes and what a step takes\n", recipe.model.name);
+    print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12}{:>12}{:>14}\n", "ranks", "shard", "arena",
+          "weights", "state", "step ms", "with others", "sent");
   }
   for (const RanksPoint& p : points) {
     if (json) {
@@ -72,9 +72,9 @@ int print_ranks(const Recipe& recipe, bool json) {
                           {"predicted_step_ms", p.seconds * 1e3}});
       continue;
     }
-    fmt::print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12.2f}{:>12.2f}{:>14}\n", p.ranks.count,
-               name_of(p.ranks.shard), p.arena.count, p.weights.count, p.state.count,
-               p.seconds * 1e3, p.communication.seconds * 1e3, to_string(p.communication.sent));
+    print("  {:>6} {:<10}{:>16}{:>16}{:>16}{:>12.2f}{:>12.2f}{:>14}\n", p.ranks.count,
+          name_of(p.ranks.shard), p.arena.count, p.weights.count, p.state.count, p.seconds * 1e3,
+          p.communication.seconds * 1e3, to_string(p.communication.sent));
   }
   if (json) print_json({{"model", recipe.model.name}, {"device", recipe.device}, {"points", list}});
   return kOk;
@@ -89,7 +89,7 @@ nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& f
   json["weight_bytes"] = kept_bytes(planned.graph(), Role::weight).count;
   json["state_bytes"] = kept_bytes(planned.graph(), Role::optimizer_state).count;
   if (!flags.recipe.json) {
-    fmt::print(
+    print(
         "  each of {} ranks, shard {}: keeps {} bytes of weights and {} of state; sends {} in {} "
         "collectives a step, {:.2f} ms over {}\n",
         ranks.count, name_of(ranks.shard), json["weight_bytes"].get<int64_t>(),
@@ -106,7 +106,7 @@ nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& f
                        {"jitter", flags.jitter},
                        {"slowest", flags.slowest}};
   if (!flags.recipe.json) {
-    fmt::print(
+    print(
         "  simulated: {:.2f} ms of kernels; a step in {:.2f} ms where ranks wait for every "
         "collective ({:.0f}% of it kernels), in {:.2f} ms where they go on meanwhile ({:.0f}%)\n",
         step.compute * 1e3, step.in_turn * 1e3, 100 * step.compute / step.in_turn,
@@ -121,8 +121,7 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
       fmt::format("{}: memory against predicted time ({})", frontier.model, frontier.costs);
   if (!picture.empty()) write_file(picture, frontier_svg(title, frontier.points));
   if (!json) {
-    fmt::print("{}\n{}\n{}", title, frontier_table(frontier.points),
-               frontier_plot(frontier.points));
+    print("{}\n{}\n{}", title, frontier_table(frontier.points), frontier_plot(frontier.points));
     return kOk;
   }
   nlohmann::json list = nlohmann::json::array();
@@ -184,18 +183,18 @@ int run(const PlanFlags& flags) {
     return kOk;
   }
   const Plan plan = priced_as_a_whole(*planned);
-  fmt::print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n", model.options.name,
-             batch_text(*planned), planned->backend->name(), parameter_count(model.graph),
-             model.graph.nodes.size(), plan.policy, plan.packer);
-  fmt::print("{}", memory_table(plan));
-  fmt::print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
-             plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
-             planned->full().costs.source, planned->plan_seconds);
+  print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n", model.options.name,
+        batch_text(*planned), planned->backend->name(), parameter_count(model.graph),
+        model.graph.nodes.size(), plan.policy, plan.packer);
+  print("{}", memory_table(plan));
+  print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
+        plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
+        planned->full().costs.source, planned->plan_seconds);
   if (planned->recipe.ranks.several()) describe_ranks(*planned, flags);
-  if (flags.explain) fmt::print("{}", explanation_text(explanation));
+  if (flags.explain) print("{}", explanation_text(explanation));
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
-    if (!path.empty()) fmt::print("  saved to {}\n", path);
+    if (!path.empty()) print("  saved to {}\n", path);
   }
   return kOk;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "cli/console.h"
 #include "cli/fitting.h"
 #include "cli/options.h"
 #include "execute/measure.h"
@@ -152,20 +153,20 @@ void add_to_json(nlohmann::json& json, const Plan& plan, const Profile& profile)
 
 void print_profile(const PlannedTraining& planned, const Profile& profile, int steps) {
   const Plan& plan = planned.plan();
-  fmt::print("\n  best of {} steps {:.1f} ms\n\n", steps, profile.seconds * 1e3);
-  fmt::print("{}", comparison_table(plan, profile.measured.by_role, profile.measured.arena));
-  fmt::print("  {:<24}{:>32}\n", "highest byte written", profile.written.count);
-  fmt::print("  {:<24}{:>32}\n\n", "process grew by", profile.growth.count);
-  fmt::print("  predicted: {:.1f} ms in all ({})\n", plan.predicted_seconds * 1e3,
-             planned.full().costs.source);
-  fmt::print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
+  print("\n  best of {} steps {:.1f} ms\n\n", steps, profile.seconds * 1e3);
+  print("{}", comparison_table(plan, profile.measured.by_role, profile.measured.arena));
+  print("  {:<24}{:>32}\n", "highest byte written", profile.written.count);
+  print("  {:<24}{:>32}\n\n", "process grew by", profile.growth.count);
+  print("  predicted: {:.1f} ms in all ({})\n", plan.predicted_seconds * 1e3,
+        planned.full().costs.source);
+  print("  {:<32}{:>7}{:>14}{:>14}\n", "op", "runs", "predicted ms", "measured ms");
   std::vector<std::pair<std::string_view, KindTime>> sorted(profile.kinds.begin(),
                                                             profile.kinds.end());
   std::sort(sorted.begin(), sorted.end(),
             [](const auto& a, const auto& b) { return a.second.measured > b.second.measured; });
   for (const auto& [name, kind] : sorted) {
-    fmt::print("  {:<32}{:>7}{:>14.2f}{:>14.2f}\n", name, kind.count, kind.predicted * 1e3,
-               kind.measured * 1e3);
+    print("  {:<32}{:>7}{:>14.2f}{:>14.2f}\n", name, kind.count, kind.predicted * 1e3,
+          kind.measured * 1e3);
   }
 }
 
@@ -191,8 +192,8 @@ int run(const ProfileFlags& flags) {
     print_json(json);
     return kOk;
   }
-  fmt::print("{}, {}, on {}\n\n{}", planned->full().model.options.name, batch_text(*planned),
-             planned->backend->name(), technique_table(techniques));
+  print("{}, {}, on {}\n\n{}", planned->full().model.options.name, batch_text(*planned),
+        planned->backend->name(), technique_table(techniques));
   if (profile) print_profile(*planned, *profile, flags.steps);
   return kOk;
 }

@@ -80,13 +80,14 @@ bool ProgressLine::due() const {
 
 void ProgressLine::redraw(double done, const std::string& text) {
   if (!terminal_) return;
-  say("\r\033[K{}", line_with_bar(done, text, terminal_width()));
+  say(std::string_view("\r\033[K" + line_with_bar(done, printable(text), terminal_width())));
   drawn_ = true;
   last_shown_ = Clock::now();
 }
 
 void ProgressLine::print(const std::string& text) {
-  say("{}{}\n", terminal_ ? "\r\033[K" : "", text);
+  if (terminal_) say("\r\033[K");
+  say("{}\n", text);
   drawn_ = false;
   last_shown_ = Clock::now();
 }

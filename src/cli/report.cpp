@@ -44,14 +44,14 @@ int run(const ReportFlags& flags) {
   for (const std::string& note : report.notes) say("thimble: note: {}\n", note);
   if (!flags.page.empty()) {
     write_file(flags.page, report.page);
-    fmt::print("{} ({})\n", flags.page, to_string(Bytes(std::ssize(report.page))));
+    print("{} ({})\n", flags.page, to_string(Bytes(std::ssize(report.page))));
   }
   if (!flags.pictures.empty()) {
     ensure_directory(flags.pictures);
     for (const Picture& picture : report.pictures) {
       const std::string path = fmt::format("{}/{}.svg", flags.pictures, picture.name);
       write_file(path, picture.svg);
-      fmt::print("{}\n", path);
+      print("{}\n", path);
     }
   }
   return kOk;

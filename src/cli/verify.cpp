@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cli/console.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"
 
@@ -19,9 +20,9 @@ int verify_file(const std::string& path, bool json) {
   }
   user_check(!fault.has_value(), "the plan in '{}' is unsound: {}", path, fault.value_or(""));
   if (!json) {
-    fmt::print("{}: sound; {} calls of {} in {} bytes ({})\n", path,
-               file.plans.front().plan.calls.size(), file.recipe.model.name,
-               file.plans.front().plan.arena.count, to_string(file.plans.front().plan.arena));
+    print("{}: sound; {} calls of {} in {} bytes ({})\n", path,
+          file.plans.front().plan.calls.size(), file.recipe.model.name,
+          file.plans.front().plan.arena.count, to_string(file.plans.front().plan.arena));
   }
   return kOk;
 }

@@ -5,18 +5,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+
 namespace thimble {
 namespace {
 
 void add_live(const Explanation& why, std::string& text) {
   text += fmt::format("  fullest at call {} ('{}'): {} in {} tensors\n", why.peak_call + 1,
-                      why.peak_node, to_string(why.peak), why.live.size());
+                      printable(why.peak_node), to_string(why.peak), why.live.size());
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < std::min(kShown, why.live.size()); ++i) {
     const LiveTensor& live = why.live[i];
     text +=
         fmt::format("  {:>12}  {:<16}{:<44} made at {}, last read at {}\n", to_string(live.bytes),
-                    live.role, live.name, live.made + 1, live.last_read + 1);
+                    live.role, printable(live.name), live.made + 1, live.last_read + 1);
   }
   const LiveTensor* cheapest = nullptr;
   const auto price = [](const LiveTensor& live) {
@@ -28,7 +30,7 @@ void add_live(const Explanation& why, std::string& text) {
   }
   if (cheapest != nullptr) {
     text += fmt::format("  cheapest next byte to save: '{}', {} for {:.3f} ms of recomputation\n",
-                        cheapest->name, to_string(cheapest->bytes), cheapest->again_ms);
+                        printable(cheapest->name), to_string(cheapest->bytes), cheapest->again_ms);
   }
 }
 
@@ -59,8 +61,9 @@ void add_tensors(const Explanation& why, std::string& text) {
   text += "  large activations that the backward pass needs\n";
   for (const TensorFate& fate : why.tensors) {
     text += fmt::format(
-        "  {:>12}  {:<44} {}{}: {}\n", to_string(fate.bytes), fate.name, fate.fate,
-        fate.kept < fate.bytes && fate.kept > Bytes() ? ", " + to_string(fate.kept) : "", fate.why);
+        "  {:>12}  {:<44} {}{}: {}\n", to_string(fate.bytes), printable(fate.name), fate.fate,
+        fate.kept < fate.bytes && fate.kept > Bytes() ? ", " + to_string(fate.kept) : "",
+        printable(fate.why));
   }
 }
 

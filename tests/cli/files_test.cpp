@@ -38,6 +38,38 @@ TEST_F(Files, ThatAreNone) {
   expect_refused_everywhere(folder_ / std::string(300, 'x'), "too long");
 }
 
+// What a terminal obeys comes out of names as text, in sentences and in tables.
+TEST_F(Files, NamesThatATerminalWouldObey) {
+  const std::string net = folder_ / "net.json";
+  spill(net, R"({"thimble_network": 1, "name": "net", "made_by": "hand", "batch": 4,
+    "weights": "none.safetensors", "buffers": [], "constants": [], "outputs": [],
+    "inputs": [{"name": "x", "dtype": "f32", "shape": ["rows", 8], "target": false},
+               {"name": "y", "dtype": "f32", "shape": ["rows", 2], "target": true}],
+    "parameters": [{"name": "w\u001b[31m", "shape": [2, 8], "trained": true, "also": [], "group": 0}],
+    "groups": [{"rate": 1.0, "decay": 0.0}], "loss": "%4", "nodes": [
+    {"op": "linear", "in": ["x", "w\u001b[31m"], "out": ["%1"], "attrs": {}, "shapes": [["rows", 2]], "at": ""},
+    {"op": "sub", "in": ["%1", "y"], "out": ["%2"], "attrs": {}, "shapes": [["rows", 2]], "at": ""},
+    {"op": "smooth_l1", "in": ["%2"], "out": ["%3"], "attrs": {"beta": 1.0}, "shapes": [["rows", 2]], "at": ""},
+    {"op": "mean", "in": ["%3"], "out": ["%4"], "attrs": {"axes": [0, 1], "keep": false}, "shapes": [[]], "at": ""}]})");
+  const std::string merges = folder_ / "codes";
+  spill(merges, "#version: 0.2\x1b[2J\n");
+  const Words commands[] = {
+      {"plan", net, "--explain"},
+      {"plan", net, "--keep", "\x1b]0;title\a"},
+      {"plan", "\x1b[2J"},
+      {"verify", folder_ / "\x1b[2J\nnone"},
+      {"data", "bpe", "apply", merges, "--codes", merges, "--out", folder_ / "out"},
+  };
+  for (const Words& words : commands) {
+    const Outcome outcome = thimble_says(words);
+    for (const char c : {'\x1b', '\a', '\r'}) {
+      EXPECT_EQ((outcome.out + outcome.err).find(c), std::string::npos) << words[1];
+    }
+  }
+  const std::string table = thimble_says(commands[0]).out;
+  EXPECT_NE(table.find("w\\x1b[31m"), std::string::npos) << table;
+}
+
 TEST_F(Files, RecipesThatAreNone) {
   ASSERT_EQ(mkfifo((folder_ / "pipe.toml").c_str(), 0600), 0);
   std::filesystem::create_symlink("circle.toml", folder_ / "circle.toml");

@@ -51,6 +51,7 @@ TEST(Npy, BadFilesAreNamed) {
   EXPECT_TRUE(refuses(npy("<f4", "(4611686018427387904, 4)", ""), "truncated"));
   EXPECT_TRUE(refuses(npy(">f4", "(3,)", "12 bytes, no"), "'>f4'"));
   EXPECT_TRUE(refuses(npy("|O", "(3,)", "12 bytes, no"), "'|O'"));
+  EXPECT_TRUE(refuses(npy("\x1b[2J", "(3,)", "12 bytes, no"), "'\\x1b[2J'"));
   EXPECT_TRUE(refuses(npy("<f4", "(3,)", "12 bytes, no", "True"), "ascontiguousarray"));
   EXPECT_TRUE(refuses(npy("<f4", "()", "1234"), "has no rows"));
   EXPECT_TRUE(refuses(npy("<f4", "(-3,)", "12 bytes, no"), "its shape"));

@@ -36,6 +36,19 @@ TEST(Faults, AreToldWithoutWhatComesOfThem) {
             "  unique: there is no such op here");
 }
 
+// Names are whatever the file has.
+TEST(Faults, QuoteNamesThatATerminalDoesNotObey) {
+  Net net;
+  net.name = "net";
+  net.inputs = {{.name = "x", .shape = {{1, true}, {8, false}}}};
+  net.nodes = {node("sort\x1b[2J\nforged", {{"x"}}, "loss")};
+  net.loss = "loss";
+  const ModelOptions options = {.name = net.name, .batch = 4};
+  EXPECT_EQ(message_of<UserError>([&] { Lowering(net, options).build(); }),
+            "'net' has what cannot be trained here:\n"
+            "  sort\\x1b[2J\\nforged: there is no such op here");
+}
+
 // Of a node that is made of several, and of its readers.
 TEST(Faults, OfOnnxAreToldOnce) {
   OnnxModel onnx;

@@ -35,7 +35,8 @@ void add_live(const PlannedTraining& training, Explanation& why) {
 
 // The step's frontier: budgets from the plan that keeps everything down to the smallest.
 void add_frontier(const PlannedTraining& training, Explanation& why) {
-  PlanRequest request = request_for(training.recipe, training.graph(), training.full().costs);
+  PlanRequest request =
+      request_for(training.recipe, training.full().shape, training.graph(), training.full().costs);
   request.budget = {};
   OptimalPlanner planner(request);
   const Plan& plan = training.plan();

@@ -62,9 +62,10 @@ Bytes room_of(const Recipe& recipe, Backend& backend) {
   if (recipe.memory && *recipe.memory > kLeastMemory) return *recipe.memory;
   Recipe plain = recipe;
   if (plain.codec.automatic) plain.codec = {};
-  const TrainingGraph training = make_graph(plain, step_shapes(plain).front());
+  const VariantShape shape = step_shapes(plain).front();
+  const TrainingGraph training = make_graph(plain, shape);
   const Costs costs = gather_costs(training.model.graph, backend);
-  const PlanRequest request = request_for(plain, training.model.graph, costs);
+  const PlanRequest request = request_for(plain, shape, training.model.graph, costs);
   return cost_of(request, schedule_once(request)).live_peak;
 }
 

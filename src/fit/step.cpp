@@ -28,7 +28,7 @@ PlanRequest without_budget(PlanRequest request) {
 // What records of all lengths take in one arena, everything computed once; 0 where the step's own are known
 // to take most. Of batches by tokens any may.
 Bytes arena_of_lengths(Recipe recipe) {
-  if (recipe.tokens == 0 || step_shapes(recipe).size() == 1) return {};
+  if (recipe.tokens == 0 || token_batches(recipe).size() == 1) return {};
   recipe.planner = "keep_all";
   recipe.memory.reset();
   recipe.allow = Tier::approximate;  // whose choice it is, is not asked here
@@ -61,9 +61,10 @@ std::vector<ValueId> bytes_owners(const Graph& graph) {
   return owner;
 }
 
+// Of no rows: it is as large as the others.
 VariantShape last_shape(const Recipe& recipe) {
   VariantShape shape = step_shapes(recipe).front();
-  shape.rows = microbatches_of(recipe).rest;
+  shape.rows = microbatches_of(recipe, shape.length).rest;
   return shape;
 }
 
@@ -77,7 +78,8 @@ PlanRequest once_a_step(PlanRequest request) {
 FitStep::Built::Built(const Recipe& recipe, Backend& backend, double share)
     : training(graph_of(recipe)),
       costs(scaled_costs(recipe, training.model.graph, backend, share)),
-      request(without_budget(request_for(recipe, training.model.graph, costs))) {}
+      request(without_budget(
+          request_for(recipe, step_shapes(recipe).front(), training.model.graph, costs))) {}
 
 FitStep::FitStep(Candidate candidate, Backend& backend, double share)
     : candidate_(std::move(candidate)),
@@ -101,7 +103,8 @@ struct FitStep::Last {
   Last(const Recipe& recipe, Backend& backend, double share)
       : training(make_graph(recipe, last_shape(recipe))),
         costs(scaled_costs(recipe, training.model.graph, backend, share)),
-        request(once_a_step(without_budget(request_for(recipe, training.model.graph, costs)))),
+        request(once_a_step(
+            without_budget(request_for(recipe, last_shape(recipe), training.model.graph, costs)))),
         once(cost_of(request, schedule_once(request))) {}
 
   double seconds_within(Bytes arena) {
@@ -122,9 +125,9 @@ double FitStep::with_last(double seconds, const Schedule& schedule, Bytes arena)
 
 double FitStep::find_last_saves() const {
   const Recipe& recipe = candidate_.recipe;
-  const int64_t rest = microbatches_of(recipe).rest;
-  if (recipe.tokens > 0 || rest == 0) return 0;
-  const TrainingGraph last = make_graph(recipe, last_shape(recipe));
+  const VariantShape shape = last_shape(recipe);
+  if (shape.rows == 0) return 0;
+  const TrainingGraph last = make_graph(recipe, shape);
   const Costs its = scaled_costs(recipe, last.model.graph, backend_, share_);
   return each_seconds(graph(), costs()) - each_seconds(last.model.graph, its);
 }

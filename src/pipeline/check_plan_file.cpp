@@ -31,7 +31,8 @@ std::vector<TrainingGraph> graphs_of(const PlanFile& file) {
 std::string where_of(const PlanFile& file, size_t at) {
   if (at == 0) return "";
   const VariantShape& shape = file.plans[at].shape;
-  if (microbatches_of(file.recipe).rest > 0 && at == 1) return "the last microbatch: ";
+  const bool last = shape.rows == microbatches_of(file.recipe, shape.length).rest;
+  if (last && file.recipe.tokens == 0 && at == 1) return "the last microbatch: ";
   return fmt::format("records of length {}: ", shape.length);
 }
 
@@ -42,9 +43,11 @@ std::optional<std::string> find_fault(const PlanFile& file,
                                       const std::vector<TrainingGraph>& graphs,
                                       CostsOf&& costs_of_graph) {
   const Plan& first = file.plans.front().plan;
-  const int count = microbatches_of(file.recipe).turns();
-  if (first.microbatches != count) {
-    return fmt::format("the plan is for {} microbatches, not {}", first.microbatches, count);
+  for (const auto& [shape, plan] : file.plans) {
+    const int count = microbatches_of(file.recipe, shape.length).turns();
+    if (plan.microbatches != count) {
+      return fmt::format("the plan is for {} microbatches, not {}", plan.microbatches, count);
+    }
   }
   if (graphs.empty()) return "a plan too many, or too few, or of another shape";
   for (size_t i = 0; i < graphs.size(); ++i) {

@@ -48,7 +48,8 @@ PlanResult plan_encoded(const Recipe& recipe, Backend& backend, Variant& full, C
   allowed_tier(recipe, steps.front().training->model.graph, steps.front().codec);
   std::vector<RewriteChoice::Rewrite> rewrites;
   for (const EncodedStep& step : steps) {
-    rewrites.push_back({request_for(recipe, step.training->model.graph, step.costs), step.harm});
+    rewrites.push_back(
+        {request_for(recipe, full.shape, step.training->model.graph, step.costs), step.harm});
   }
   RewriteChoice choice(rewrites);
   const RewriteChoice::Pick pick = choice.choose(recipe.memory);

@@ -28,13 +28,18 @@ std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantSh
   }
 }
 
+// A smaller last microbatch.
+bool is_last(const PlannedTraining& training, const VariantShape& shape) {
+  return shape.rows == microbatches_of(training.recipe, shape.length).rest;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training) {
   std::vector<std::unique_ptr<Variant>> all;
   for (const auto& trained : training.variants) {
     VariantShape shape = trained->shape;
-    if (shape.rows == training.microbatches.rest) continue;  // a smaller last microbatch
+    if (is_last(training, shape)) continue;
     shape.purpose = Purpose::evaluation;
     all.push_back(plan_between(training, shape, 1));
     user_check(all.back() != nullptr,
@@ -50,7 +55,7 @@ std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& tra
   std::vector<std::unique_ptr<Variant>> all;
   for (const auto& trained : training.variants) {
     VariantShape shape = trained->shape;
-    if (shape.rows == training.microbatches.rest) continue;
+    if (is_last(training, shape)) continue;
     shape.purpose = Purpose::generation;
     all.push_back(plan_between(training, shape, beam));
     user_check(all.back() != nullptr,

@@ -30,8 +30,9 @@ struct PlannedTraining {
   const Variant& full() const { return *variants.front(); }
   const Graph& graph() const { return full().model.graph; }
   const Plan& plan() const { return full().plan; }
-  // Of the last microbatch, as long; null: it is of the same size as the others.
-  const Variant* rest() const { return microbatches.rest > 0 ? variants[1].get() : nullptr; }
+  // Of the last microbatch, of records as long; null: it is of the same size as the others.
+  const Variant* rest_of(const Variant& variant) const;
+  const Variant* rest() const { return rest_of(full()); }
 };
 // `first`: where it is known already, what the recipe's planner chooses for the first variant.
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,

@@ -182,21 +182,37 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
   ModelOptions options = recipe.model;
   complete_model(options, recipe.device == "cuda");
   options.ranks = recipe.ranks.count;
-  const Microbatches parts = microbatches_of(recipe);
-  if (parts.count() > 1) options.step_batch = parts.batch;
+  const int most = most_microbatches(recipe);
+  if (most > 1) options.step_batch = microbatches_of(recipe, shape.length).batch;
   return make_training_graph(options_for(std::move(options), shape), recipe.optimizer, recipe.marks,
-                             parts.turns(), recipe.sparsity, recipe.codec, recipe.ranks);
+                             most / recipe.ranks.count, recipe.sparsity, recipe.codec,
+                             recipe.ranks);
 }
 
-std::vector<VariantShape> step_shapes(const Recipe& recipe) {
-  const Microbatches parts = microbatches_of(recipe);
-  if (std::vector<VariantShape> shapes = token_batches(recipe); !shapes.empty()) {
-    for (VariantShape& shape : shapes) shape.rows /= parts.count();
-    // Of about as many tokens all of them: the ones that have most of them first.
-    std::ranges::stable_sort(shapes, std::greater(),
-                             [](const VariantShape& shape) { return shape.rows * shape.length; });
-    return shapes;
+namespace {
+
+std::vector<VariantShape> shapes_by_tokens(const Recipe& recipe) {
+  const auto tokens = [](const VariantShape& shape) { return shape.rows * shape.length; };
+  const std::vector<VariantShape> batches = token_batches(recipe);
+  const int64_t most = std::ranges::max_element(batches, {}, tokens)->length;
+  std::vector<VariantShape> shapes;
+  for (const VariantShape& batch : batches) {
+    const Microbatches parts = microbatches_of(recipe, batch.length);
+    shapes.push_back({.rows = parts.rows, .length = batch.length});
+    if (parts.rest > 0) shapes.push_back({.rows = parts.rest, .length = batch.length});
   }
+  std::ranges::stable_sort(shapes, std::greater(), tokens);
+  // In front, those whose whole batch has most: what is computed at once does not decide which.
+  const auto at = std::ranges::find(shapes, most, &VariantShape::length);
+  std::rotate(shapes.begin(), at, at + 1);
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<VariantShape> step_shapes(const Recipe& recipe) {
+  if (recipe.tokens > 0) return shapes_by_tokens(recipe);
+  const Microbatches parts = microbatches_of(recipe);
   std::vector<int64_t> lengths = recipe.lengths;
   std::ranges::sort(lengths, std::greater());
   if (lengths.empty()) lengths.push_back(0);
@@ -217,7 +233,7 @@ std::vector<TrainingGraph> make_step_graphs(const Recipe& recipe) {
 
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
   check_allowed(codec, recipe.allow);
-  const int count = microbatches_of(recipe).count();
+  const int count = most_microbatches(recipe);
   const Tier tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(codec));
   check_allowed(graph, tier, recipe.allow, count, recipe.optimizer);
   return tier;

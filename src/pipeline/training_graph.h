@@ -25,7 +25,8 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape);
 
 // The shapes that microbatches of the recipe's step have, the one that takes most memory first:
 // longer before shorter ones, and of each length full ones before a smaller last one; of batches by
-// tokens, those of more tokens before others.
+// tokens, full ones of the length whose whole batch has most tokens, then those of more tokens before
+// others.
 std::vector<VariantShape> step_shapes(const Recipe& recipe);
 
 // The graphs of all of them, in that order.

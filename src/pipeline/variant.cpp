@@ -56,6 +56,21 @@ PlanRequest request_above(const Residents& residents, const Graph& graph, const 
   return request;
 }
 
+// Constants of the variant alone.
+bool is_own(const Graph& first, const Value& value) {
+  return !value.producer.valid() && value.role == Role::constant && !first.find(value.name).valid();
+}
+
+void put_own_constants_below(const Graph& first, PlanRequest& request) {
+  Bytes at;
+  for (size_t v = 0; v < request.graph.values.size(); ++v) {
+    const Value& value = request.graph.values[v];
+    if (!is_own(first, value)) continue;
+    request.fixed[v] = at;
+    at += align_up(value.type.bytes());
+  }
+}
+
 // Whether the nodes of both are the same but for shapes: then a schedule of one is one of the other.
 bool same_nodes(const Graph& a, const Graph& b) {
   return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) {
@@ -96,22 +111,32 @@ std::optional<Plan> searched(PlanRequest request, std::span<const std::string> p
 
 }  // namespace
 
-PlanRequest request_for(const Recipe& recipe, const Graph& graph, const Costs& costs) {
+PlanRequest request_for(const Recipe& recipe, const VariantShape& shape, const Graph& graph,
+                        const Costs& costs) {
   return {.graph = graph,
           .costs = costs,
           .budget = recipe.memory,
           .policy = recipe.planner,
-          .microbatches = microbatches_of(recipe).turns()};
+          .microbatches = microbatches_of(recipe, shape.length).turns()};
+}
+
+Bytes own_constants(const Variant& first, const Variant& variant) {
+  Bytes all;
+  for (const Value& value : variant.model.graph.values) {
+    if (is_own(first.model.graph, value)) all += align_up(value.type.bytes());
+  }
+  return all;
 }
 
 bool plan_into(const Variant& first, Variant& variant, std::span<const std::string> policies,
-               int microbatches) {
+               int microbatches, Bytes room) {
   const Graph& graph = variant.model.graph;
   const bool of_step =
       std::ranges::any_of(graph.nodes, [](const Node& node) { return node.phase == Phase::begin; });
   PlanRequest request = request_above(residents_of(first.model.graph, first.plan, of_step), graph,
                                       variant.costs, first.plan.arena);
   request.microbatches = microbatches;
+  if (own_constants(first, variant) <= room) put_own_constants_below(first.model.graph, request);
   std::optional<Plan> plan = as_first(first, variant, request);
   if (!plan) plan = searched(request, policies);
   if (!plan) return false;

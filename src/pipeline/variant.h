@@ -26,13 +26,18 @@ struct Variant {
   Plan plan = {};
 };
 
-// How the recipe's planner is asked for a plan of its step.
-PlanRequest request_for(const Recipe& recipe, const Graph& graph, const Costs& costs);
+// How the recipe's planner is asked for a plan of its step, in microbatches of that shape.
+PlanRequest request_for(const Recipe& recipe, const VariantShape& shape, const Graph& graph,
+                        const Costs& costs);
 
 // Plans `variant`, all but whose plan is there, into the arena of `first`, by the first of the policies
 // that fits. False: none does. Checks what they have in common as well as the plan. What only the
-// variant keeps (an LSTM's first state of so many rows) is lost while others run.
+// variant keeps (an LSTM's first state of so many rows) is lost while others run. It lies in the first
+// `room` bytes, where the first plan left them free (PlanRequest::reserved); else beside everything.
 bool plan_into(const Variant& first, Variant& variant, std::span<const std::string> policies,
-               int microbatches);
+               int microbatches, Bytes room = {});
+
+// Bytes of what the variant keeps and the first does not.
+Bytes own_constants(const Variant& first, const Variant& variant);
 
 }  // namespace thimble

@@ -45,11 +45,8 @@ void place_fixed(const PlanRequest& request, const Schedule& schedule, const Buf
 Placement place(const PlanRequest& request, const Schedule& schedule, const Buffers& buffers) {
   Placement placement;
   placement.offsets.assign(buffers.uses.size(), kNowhere);
-  Bytes floor(0);
-  if (!request.fixed.empty()) {
-    floor = request.reserved;
-    place_fixed(request, schedule, buffers, placement.offsets);
-  }
+  Bytes floor = request.reserved;
+  if (!request.fixed.empty()) place_fixed(request, schedule, buffers, placement.offsets);
   std::vector<size_t> loose;
   for (size_t b = 0; b < buffers.uses.size(); ++b) {
     if (placement.offsets[b] != kNowhere) continue;

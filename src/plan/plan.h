@@ -109,7 +109,7 @@ struct PlanRequest {
   // By ValueId: addresses that another plan of the same arena gave to values present at the start
   // (weights) or made in `begin` (sums over microbatches), -1 elsewhere; or empty.
   std::vector<Bytes> fixed = {};
-  Bytes reserved;  // everything below this address is taken when `fixed` is given
+  Bytes reserved;  // everything below this address is taken, but for what is fixed there
 };
 
 }  // namespace thimble

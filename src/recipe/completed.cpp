@@ -27,9 +27,15 @@ RateSchedule ScheduleSpec::in_steps(int64_t steps_per_epoch) const {
 
 namespace {
 
-int64_t tokens_at_once(const Recipe& recipe) {
-  if (recipe.microbatch_tokens > 0) return recipe.microbatch_tokens;
-  return std::max<int64_t>(1, recipe.tokens / recipe.ranks.count);
+// Of batches by tokens, those of records of that length: how many rows they have is the same whatever is
+// computed at once.
+Microbatches microbatches_of_length(const Recipe& recipe, int64_t length) {
+  const int64_t ranks = recipe.ranks.count;
+  const int64_t share = std::max<int64_t>(1, recipe.tokens / ranks / length);
+  const int64_t most = recipe.microbatch_tokens > 0
+                           ? std::max<int64_t>(1, recipe.microbatch_tokens / length)
+                           : share;
+  return split_evenly(share * ranks, most, recipe.ranks.count);
 }
 
 }  // namespace
@@ -43,25 +49,33 @@ std::vector<VariantShape> token_batches(const Recipe& recipe) {
     lengths.push_back(std::max<int64_t>(1, model.length));
   }
   std::ranges::sort(lengths, std::greater());
-  const int64_t at_once = tokens_at_once(recipe);
-  const int64_t count = (recipe.tokens + at_once - 1) / at_once;
   std::vector<VariantShape> batches;
   for (const int64_t length : lengths) {
-    batches.push_back({.rows = count * std::max<int64_t>(1, at_once / length), .length = length});
+    user_check(length >= 1, "a length is 1 at least, not {}", length);
+    const Microbatches all = microbatches_of_length(recipe, length);
+    batches.push_back({.rows = all.batch, .length = length});
   }
   return batches;
 }
 
 Microbatches microbatches_of(const Recipe& recipe) {
-  const std::vector<VariantShape> batches = token_batches(recipe);
-  if (!batches.empty()) {
-    const int64_t at_once = tokens_at_once(recipe);
-    const int64_t rows = batches.front().rows;
-    return split_batch(rows, rows / ((recipe.tokens + at_once - 1) / at_once), recipe.ranks.count);
-  }
+  if (recipe.tokens > 0) return microbatches_of(recipe, token_batches(recipe).front().length);
   ModelOptions model = recipe.model;
   complete_model(model);
   return split_batch(model.batch, recipe.microbatch, recipe.ranks.count);
+}
+
+Microbatches microbatches_of(const Recipe& recipe, int64_t length) {
+  return recipe.tokens > 0 ? microbatches_of_length(recipe, length) : microbatches_of(recipe);
+}
+
+int most_microbatches(const Recipe& recipe) {
+  if (recipe.tokens == 0) return microbatches_of(recipe).count();
+  int most = 1;
+  for (const VariantShape& batch : token_batches(recipe)) {
+    most = std::max(most, microbatches_of_length(recipe, batch.length).count());
+  }
+  return most;
 }
 
 Recipe completed(Recipe typed, const Backend& on) {
@@ -97,7 +111,7 @@ void check(const Recipe& recipe) {
              "--ranks");
   if (optimizer.scaling.kind == LossScaling::Kind::dynamic) check_loss_scaling(optimizer.scaling);
   if (!recipe.data.name.empty()) dataset_named(recipe.data.name);
-  check_optimizer(optimizer, microbatches_of(recipe).turns() > 1);
+  check_optimizer(optimizer, most_microbatches(recipe) > recipe.ranks.count);
   if (recipe.sparsity.enabled()) check_sparsity(recipe.sparsity);
 }
 

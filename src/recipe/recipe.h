@@ -113,8 +113,13 @@ Recipe completed(Recipe typed, const Backend& on);
 
 // Of batches by tokens, those of the longest records.
 Microbatches microbatches_of(const Recipe& recipe);
+// Of batches by tokens, those of records of that length. Allocates nothing then.
+Microbatches microbatches_of(const Recipe& recipe, int64_t length);
+// How many a step has at most, of records of any length: where several, every step adds them up.
+int most_microbatches(const Recipe& recipe);
 
-// Of batches by tokens, the rows of a whole step of each length, the longest first; else none.
+// Of batches by tokens, the rows of a whole step of each length, the longest first; else none. The same
+// whatever is computed at once; of several ranks, as many for each.
 std::vector<VariantShape> token_batches(const Recipe& recipe);
 
 // All fields that matter for the time of a step, for the name of a measured one; rates apart.

@@ -56,10 +56,12 @@ std::string batch_text(const PlannedTraining& planned) {
   }
   if (m.count() > 1 && planned.recipe.tokens == 0) {
     text += fmt::format(" in microbatches of {}", m.rows);
+  } else if (planned.recipe.microbatch_tokens > 0 && most_microbatches(planned.recipe) > 1) {
+    text += fmt::format(" in microbatches of {} tokens at most", planned.recipe.microbatch_tokens);
   } else if (m.count() > 1) {
     text += fmt::format(" in {} microbatches", m.count());
   }
-  if (m.rest > 0) text += fmt::format(", the last of {}", m.rest);
+  if (m.rest > 0 && planned.recipe.tokens == 0) text += fmt::format(", the last of {}", m.rest);
   const Sparsity sparsity = sparsity_of(planned.graph());
   if (sparsity.elements > 0) {
     text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,

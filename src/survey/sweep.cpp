@@ -17,7 +17,7 @@ class Sweep {
  public:
   explicit Sweep(const Recipe& recipe)
       : backend_(make_backend(recipe.device, recipe.on)),
-        microbatches_(microbatches_of(recipe)),
+        microbatches_(microbatches_of(recipe, step_shapes(recipe).front().length)),
         training_(make_graph(recipe, step_shapes(recipe).front())),
         costs_(costs_of(recipe, graph(), *backend_)) {}
 

@@ -21,7 +21,10 @@ bool is_nearer(const VariantShape& shape, const TrainingStep::Part& than, int64_
 
 TrainingStep::TrainingStep(const PlannedTraining& planned, const BatchSource& source, Memory& arena,
                            uint64_t seed)
-    : planned_(planned), source_(source), seed_(seed) {
+    : planned_(planned),
+      source_(source),
+      seed_(seed),
+      adds_up_(most_microbatches(planned.recipe) > planned.microbatches.ranks) {
   for (const auto& variant : planned.variants) {
     source.check(variant->model);
     parts_.emplace_back(*variant, planned.full(), *planned.backend, arena);
@@ -34,13 +37,14 @@ void TrainingStep::watch_loss(const std::function<void()>& check) {
 }
 
 TrainingRows TrainingStep::rows_of(MicrobatchId which) const {
-  if (const Bucket* bucket = source_.bucket(which.step)) {
-    const int64_t rows = bucket->rows / planned_.microbatches.count();
-    return {.step = which.step, .batch = bucket->rows, .first = which.number * rows};
-  }
-  return {.step = which.step,
-          .batch = planned_.microbatches.batch,
-          .first = which.number * planned_.microbatches.rows};
+  const Microbatches all = microbatches_of(which.step);
+  return {.step = which.step, .batch = all.batch, .first = all.first_of(which.number)};
+}
+
+Microbatches TrainingStep::microbatches_of(int64_t step) const {
+  const Bucket* const bucket = source_.bucket(step);
+  return bucket == nullptr ? planned_.microbatches
+                           : thimble::microbatches_of(planned_.recipe, bucket->length);
 }
 
 MicrobatchId TrainingStep::own(int64_t step, int turn) const {
@@ -59,11 +63,8 @@ int64_t TrainingStep::longest_of_turn(MicrobatchId which, int64_t rows) const {
 }
 
 TrainingStep::Part& TrainingStep::part_of(MicrobatchId which) {
-  const Microbatches& all = planned_.microbatches;
   const Bucket* const bucket = source_.bucket(which.step);
-  const int64_t rows = bucket != nullptr         ? bucket->rows / all.count()
-                       : which.number < all.full ? all.rows
-                                                 : all.rest;
+  const int64_t rows = microbatches_of(which.step).rows_of(which.number);
   const int64_t length = bucket != nullptr ? bucket->length : longest_of_turn(which, rows);
   Part* fitting = nullptr;
   for (Part& part : parts_) {
@@ -79,6 +80,14 @@ Bytes TrainingStep::touched() const {
   Bytes highest;
   for (const Part& part : parts_) highest = std::max(highest, part.program().touched());
   return highest;
+}
+
+std::vector<VariantShape> TrainingStep::not_met() const {
+  std::vector<VariantShape> shapes;
+  for (const Part& part : parts_) {
+    if (!part.met) shapes.push_back(part.variant().shape);
+  }
+  return shapes;
 }
 
 void TrainingStep::feed_scalars(Part& part, int64_t step, double rate) {
@@ -131,6 +140,7 @@ void TrainingStep::run_microbatch(MicrobatchId which, Part& part, double rate, b
   if (look_) look_(which, part);
   part.program().run_phase(Phase::each, traced ? &part.trace : nullptr);
   ++part.runs;
+  part.met = true;
 }
 
 // The rows of a step while the device is busy with the one before, which any failure leaves alone.
@@ -150,11 +160,11 @@ void TrainingStep::run(int64_t step, double rate, bool traced) {
   if (ahead_ != own(step, 0)) source_.prepare(step);
   for (Part& part : parts_) part.runs = 0;
   // A step of one microbatch is all its own; the sums of several begin and end with the first variant.
-  const int turns = planned_.microbatches.turns();
-  result_ = turns == 1 ? &part_of(own(step, 0)) : &first();
+  const int turns = microbatches_of(step).turns();
+  result_ = adds_up_ ? &first() : &part_of(own(step, 0));
   Trace* trace = traced ? &result_->trace : nullptr;
   feed_scalars(*result_, step, rate);
-  spoiled_ = turns > 1;
+  spoiled_ = adds_up_;
   result_->program().run_phase(Phase::begin, trace);
   bool others = false;
   for (int turn = 0; turn < turns; ++turn) {

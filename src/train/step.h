@@ -26,8 +26,9 @@ class TrainingStep {
   // A variant of the step; the first is the longest of the full microbatches.
   struct Part : BoundVariant {
     using BoundVariant::BoundVariant;
-    int runs = 0;  // microbatches of the last step that it ran
-    Trace trace;   // of traced steps
+    int runs = 0;      // microbatches of the last step that it ran
+    bool met = false;  // whether any step had a microbatch of its shape
+    Trace trace;       // of traced steps
   };
 
   // REQUIRES: `planned`, `source` and `arena` outlive it; the arena is the plan's.
@@ -81,12 +82,15 @@ class TrainingStep {
   Program& program() { return first().program(); }
   // The highest byte that any kernel was handed so far.
   Bytes touched() const;
+  // Shapes that no microbatch had so far: the plan has room for them, and nothing touched it.
+  std::vector<VariantShape> not_met() const;
 
  private:
   Part& first() { return parts_.front(); }
   // This rank's microbatch of a turn in which every rank computes one.
   MicrobatchId own(int64_t step, int turn) const;
   TrainingRows rows_of(MicrobatchId which) const;
+  Microbatches microbatches_of(int64_t step) const;
   // The longest record that any rank has in the turn: all of them run the same variant.
   int64_t longest_of_turn(MicrobatchId which, int64_t rows) const;
   void feed_scalars(Part& part, int64_t step, double rate);
@@ -98,6 +102,7 @@ class TrainingStep {
   const PlannedTraining& planned_;
   const BatchSource& source_;
   const uint64_t seed_;
+  const bool adds_up_;  // several microbatches, in steps of some records at least
   std::vector<Part> parts_;
   Part* result_ = nullptr;
   double counted_ = 0;  // in the last step

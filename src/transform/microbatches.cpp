@@ -29,4 +29,12 @@ Microbatches split_batch(int64_t batch, int64_t rows, int ranks) {
   return all;
 }
 
+Microbatches split_evenly(int64_t batch, int64_t most, int ranks) {
+  const int64_t share = batch / ranks;
+  const int64_t turns = (share + most - 1) / most;
+  const int64_t rows = (share + turns - 1) / turns;
+  user_check(share / rows <= 1'000'000, "{} microbatches are more than a million", share / rows);
+  return {batch, rows, static_cast<int>(share / rows) * ranks, share % rows, ranks};
+}
+
 }  // namespace thimble

@@ -5,7 +5,7 @@
 
 namespace thimble {
 
-// `full` microbatches of `rows` rows each, then one of the `rest` that is left (0: none).
+// `full` microbatches of `rows` rows each, then, for each rank, one of the `rest` that is left (0: none).
 struct Microbatches {
   int64_t batch = 0;
   int64_t rows = 0;
@@ -13,7 +13,12 @@ struct Microbatches {
   int64_t rest = 0;
   int ranks = 1;  // that share them: rank r takes those of number r, r + ranks, r + 2 ranks, ...
 
-  int count() const { return full + (rest > 0 ? 1 : 0); }
+  int count() const { return full + (rest > 0 ? ranks : 0); }
+  int64_t rows_of(int number) const { return number < full ? rows : rest; }
+  // The first row of the batch that a microbatch has.
+  int64_t first_of(int number) const {
+    return number < full ? number * rows : full * rows + (number - full) * rest;
+  }
   // How many each rank takes.
   int turns() const { return count() / ranks; }
   bool operator==(const Microbatches&) const = default;
@@ -23,9 +28,8 @@ struct Microbatches {
 // the ranks would not have as many of one size each.
 Microbatches split_batch(int64_t batch, int64_t rows, int ranks = 1);
 
-// As many, all of `rows` rows.
-inline Microbatches alike(const Microbatches& all, int64_t rows) {
-  return {.batch = rows * all.count(), .rows = rows, .full = all.count(), .ranks = all.ranks};
-}
+// The fewest microbatches of at most `most` rows, about as large all of them but the last. Each rank has
+// as many rows. REQUIRES: the ranks divide the batch.
+Microbatches split_evenly(int64_t batch, int64_t most, int ranks);
 
 }  // namespace thimble

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "../file_support.h"
+#include "fit/fit.h"
 #include "pipeline/variant_order.h"
 #include "plan/verify/verify_shared_arena.h"
 #include "support/runs.h"
@@ -93,16 +94,83 @@ TEST(TokenBatches, EveryStepIsOfOneLength) {
   EXPECT_EQ(lengths, (std::map<int64_t, int>{{5, 4}, {8, 3}, {12, 5}}));
 }
 
+// Rows of a batch go by its length alone, and so does which records it has.
+TEST(TokenBatches, WhatIsComputedAtOnceDoesNotChooseTheRecords) {
+  const Tokens data({5, 8, 12, 3}, 12, 80, 9);
+  for (const int64_t tokens : {48, 50, 61}) {
+    const Recipe whole = by_tokens(tokens);
+    const Feeder expected(data, feed_options(whole));
+    for (const int64_t at_once : {48, 25, 24, 17, 12, 5, 1}) {
+      const Recipe parts = by_tokens(tokens, at_once);
+      EXPECT_EQ(token_batches(parts), token_batches(whole)) << at_once;
+      const Feeder feeder(data, feed_options(parts));
+      ASSERT_EQ(feeder.steps_per_epoch(0), expected.steps_per_epoch(0));
+      for (int64_t s = 0; s < feeder.steps_per_epoch(0); ++s) {
+        ASSERT_EQ(*feeder.bucket(s), *expected.bucket(s));
+        const Microbatches all = microbatches_of(parts, feeder.bucket(s)->length);
+        int64_t rows = 0;
+        for (int m = 0; m < all.count(); ++m) {
+          EXPECT_EQ(all.first_of(m), rows);
+          rows += all.rows_of(m);
+          EXPECT_LE(all.rows_of(m) * feeder.bucket(s)->length,
+                    std::max(at_once, feeder.bucket(s)->length));
+        }
+        EXPECT_EQ(rows, feeder.bucket(s)->rows);
+      }
+    }
+  }
+}
+
+// Each rank has as many rows, in as many turns.
+TEST(TokenBatches, RanksShareEveryMicrobatch) {
+  Recipe recipe = by_tokens(100, 20);
+  recipe.ranks.count = 3;
+  for (const VariantShape& batch : token_batches(recipe)) {
+    const Microbatches all = microbatches_of(recipe, batch.length);
+    EXPECT_EQ(all.count() % 3, 0);
+    std::vector<int64_t> rows(3);
+    int64_t next = 0;
+    for (int m = 0; m < all.count(); ++m) {
+      EXPECT_EQ(all.first_of(m), next);
+      EXPECT_EQ(all.rows_of(m), all.rows_of(m / 3 * 3));  // of a turn
+      next += all.rows_of(m);
+      rows[static_cast<size_t>(m % 3)] += all.rows_of(m);
+    }
+    EXPECT_EQ(next, batch.rows);
+    EXPECT_EQ(rows, std::vector<int64_t>(3, batch.rows / 3));
+  }
+}
+
 TEST(TokenBatches, MicrobatchesAddUpToTheBatch) {
   const Tokens data({5, 8, 12, 3}, 12, 80, 9);
-  const Ended whole = train(by_tokens(48), data);
-  const Ended parts = train(by_tokens(48, 24), data);
-  ASSERT_EQ(parts.result.losses.size(), 12u);
-  // The same rows only where both come to the same number: 24 / 8 and 24 / 12 have no rest.
-  EXPECT_EQ(token_batches(by_tokens(48, 24)).front().rows, 4);
-  EXPECT_LT(parts.result.losses.back(), parts.result.losses.front());
-  EXPECT_LT(whole.result.losses.back(), whole.result.losses.front());
-  EXPECT_GT(whole.result.test["token_accuracy"], 0);
+  for (const int64_t tokens : {48, 50}) {
+    const Ended whole = train(by_tokens(tokens), data);
+    EXPECT_LT(whole.result.losses.back(), whole.result.losses.front());
+    EXPECT_GT(whole.result.test["token_accuracy"], 0);
+    for (const int64_t at_once : {24, 20, 5}) {
+      SCOPED_TRACE(testing::Message() << tokens << " tokens, at once " << at_once);
+      EXPECT_EQ(std::get<PlannedTraining>(plan_training(by_tokens(tokens, at_once))).tier,
+                Tier::equivalent);
+      const Ended parts = train(by_tokens(tokens, at_once), data);
+      ASSERT_EQ(parts.result.losses.size(), 12u);
+      for (size_t s = 0; s < 12; ++s) {  // the same sums, rounded otherwise
+        EXPECT_NEAR(parts.result.losses[s], whole.result.losses[s], 2e-5);
+      }
+    }
+  }
+}
+
+// A budget that has room for a part of the batch at a time trains on the same records.
+TEST(TokenBatches, ABudgetDoesNotChooseTheRecords) {
+  const Tokens data({5, 8, 12, 3}, 12, 80, 9);
+  const Ended whole = train(by_tokens(50), data);
+  auto fitted = Fit(by_tokens(50), {{"allow", "equivalent"}}).within(kLeastMemory);
+  PlannedTraining& planned = std::get<Fitted>(fitted).training;
+  EXPECT_GT(planned.recipe.microbatch_tokens, 0);
+  const Feeder feeder(data, feed_options(planned.recipe));
+  const TrainResult result = Trainer(planned, feeder).run({});
+  ASSERT_EQ(result.losses.size(), 12u);
+  for (size_t s = 0; s < 12; ++s) EXPECT_NEAR(result.losses[s], whole.result.losses[s], 2e-5);
 }
 
 TEST(TokenBatches, AResumedRunHasTheSameBits) {

@@ -4,6 +4,7 @@
 
 #include "plan/make_plan.h"
 #include "plan/verify/verify_shared_arena.h"
+#include "recipe/settings.h"
 #include "support/runs.h"
 #include "train/initialize.h"
 #include "train/token_model.h"
@@ -69,6 +70,33 @@ TEST(Variants, OfALargeStepTheFirstIsSearched) {
     alike += schedule_of(variant->plan) == found ? 1 : 0;
   }
   EXPECT_EQ(alike, 3);
+}
+
+// A smaller last microbatch has first states of its own: in as little memory as there can be, room is left for
+// them.
+TEST(Variants, ASmallerLastMicrobatchFitsTheLeastMemory) {
+  for (const char* precision : {"bf16", "fp32"}) {
+    for (const int64_t microbatch : {5, 4}) {
+      Recipe recipe;
+      recipe.model = {.name = "lstm:hidden=24,length=12", .batch = 6};
+      configure(recipe, {{"precision", precision}, {"optimizer", "sgd"}, {"clip-norm", 1}});
+      if (recipe.model.storage != DType::f32) recipe.optimizer.rounding = Rounding::stochastic;
+      recipe.microbatch = microbatch;
+      recipe.planner = "optimal";
+      Bytes most;
+      for (const char* budget : {"least", "more"}) {
+        recipe.memory = budget == std::string_view("least") ? kLeastMemory : most;
+        const auto planned = std::get<PlannedTraining>(plan_training(recipe));
+        ASSERT_EQ(planned.variants.size(), 2u);
+        EXPECT_LE(planned.variants[1]->plan.arena, planned.plan().arena);
+        EXPECT_EQ(find_disagreement(planned.graph(), planned.plan(),
+                                    planned.variants[1]->model.graph, planned.variants[1]->plan),
+                  std::nullopt);
+        EXPECT_FALSE(plan_evaluation(planned).empty());
+        most = planned.plan().arena;
+      }
+    }
+  }
 }
 
 TEST(Variants, AMisplacedEvaluationIsFound) {

@@ -30,7 +30,7 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
 PlannedByBudget plan_or_throw(const Resolved& resolved) {
   Recipe recipe = resolved.recipe;
   if (recipe.memory == kAutomaticMemory) {
-    recipe.memory = memory_limit(*make_backend(recipe.device, recipe.on)).budget;
+    recipe.memory = memory_limit(*make_backend(recipe.device, recipe.on), recipe).budget;
   }
   auto planned = plan_within_budget(recipe, resolved.said, Measuring::by_budgets);
   if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
@@ -46,7 +46,7 @@ PlannedByBudget plan_or_throw(const Resolved& resolved) {
 
 std::string lines_of(const std::vector<std::string>& sentences) {
   std::string text;
-  for (const std::string& sentence : sentences) text += sentence + "\n";
+  for (const std::string& sentence : sentences) text += printable(sentence) + "\n";
   return text;
 }
 

@@ -53,7 +53,7 @@ void report(const DoesNotFit& fault, bool json) {
 Recipe with_budget_in_bytes(Recipe recipe, World* world) {
   if (recipe.memory != kAutomaticMemory) return recipe;
   const auto backend = make_backend(recipe.device, recipe.on);
-  const MemoryLimit limit = memory_limit(*backend);
+  const MemoryLimit limit = memory_limit(*backend, recipe);
   Bytes budget = limit.budget;
   std::string shared;
   if (world != nullptr) {

@@ -188,25 +188,39 @@ Place place_of(const TrainFlags& flags, const Recipe& recipe, World* world) {
   return place;
 }
 
+// "no batch of 12x38 or 5x102 yet", the longest of many.
+std::string not_met_text(const std::vector<VariantShape>& shapes) {
+  constexpr size_t kShown = 3;
+  std::string text = "no batch yet of";
+  for (size_t i = 0; i < std::min(kShown, shapes.size()); ++i) {
+    text += fmt::format("{} {}x{}", i > 0 ? "," : "", shapes[i].rows, shapes[i].length);
+  }
+  if (shapes.size() > kShown) text += fmt::format(", or {} others", shapes.size() - kShown);
+  return text;
+}
+
 void print_result(const PlannedTraining& planned, const TrainResult& result) {
   const std::string tested =
       result.test_count == 0
           ? "not tested"
           : fmt::format("test {} on {} records", spelt_out(result.test), result.test_count);
-  fmt::print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step", planned.full().model.options.name,
-             tested, result.train.loss, result.step_ms);
+  print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step", planned.full().model.options.name, tested,
+        result.train.loss, result.step_ms);
   const size_t ranks = result.arena_of_ranks.size();
   if (ranks > 1) {
-    fmt::print(", {:.1f}% of it with the other ranks", 100 * result.communication);
+    print(", {:.1f}% of it with the other ranks", 100 * result.communication);
   }
-  fmt::print("\n\n{}", memory_table(planned.plan()));
+  print("\n\n{}", memory_table(planned.plan()));
   const auto row = [](std::string_view what, Bytes size, std::string_view note) {
-    fmt::print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
+    print("  {:<24}{:>14}{:>12}   {}\n", what, size.count, to_string(size), note);
   };
   for (size_t k = 0; k < ranks; ++k) {
     const Bytes measured = result.arena_of_ranks[k];
+    const bool larger_ones = measured < planned.plan().arena && !result.not_met.empty();
     row(ranks == 1 ? "arena, measured" : fmt::format("arena, rank {}", k), measured,
-        measured == planned.plan().arena ? "as planned" : "NOT as planned");
+        measured == planned.plan().arena ? "as planned"
+        : larger_ones                    ? not_met_text(result.not_met)
+                                         : "NOT as planned");
   }
   if (result.beside_arena) {
     row("on the card beside it", *result.beside_arena,
@@ -214,7 +228,7 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
   } else {
     row("process beside it", process_beside(planned.plan().arena), "at most, all along");
   }
-  fmt::print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }
 
 int train(const TrainFlags& typed, World* world) {

@@ -1,6 +1,7 @@
 #include "fit/memory_limit.h"
 
 #include "base/available_memory.h"
+#include "pipeline/training_graph.h"
 
 namespace thimble {
 namespace {
@@ -20,7 +21,14 @@ MemoryLimit less_margin(const AvailableMemory& available, Bytes beside) {
 
 }  // namespace
 
-MemoryLimit memory_limit(const Backend& backend, const std::string& root) {
+Bytes beside_arena(const Recipe& recipe) {
+  const auto shapes = std::ssize(step_shapes(recipe));
+  if (shapes == 1) return kBesideArena;
+  const Graph graph = make_graph(recipe, step_shapes(recipe).front()).model.graph;
+  return kBesideArena + kOfANode * ((shapes - 1) * std::ssize(graph.nodes));
+}
+
+MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe, const std::string& root) {
   user_check(
       backend.runs(),
       "--memory auto: the {} device has no memory to go by; say how much with --memory BYTES",
@@ -36,7 +44,7 @@ MemoryLimit memory_limit(const Backend& backend, const std::string& root) {
   user_check(available.has_value(),
              "--memory auto: the system does not say what is free; say how much with --memory "
              "BYTES");
-  return less_margin(*available, kBesideArena);
+  return less_margin(*available, beside_arena(recipe));
 }
 
 }  // namespace thimble

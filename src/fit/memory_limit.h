@@ -4,11 +4,18 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "recipe/recipe.h"
 
 namespace thimble {
 
-// On the CPU beside the arena: the program, its libraries, a checkpoint being written.
+// On the CPU beside the arena: the program, its libraries, a checkpoint being written, and the step's graph
+// and plan.
 inline constexpr Bytes kBesideArena{int64_t{64} << 20};
+// A node of a step: in the graph, the costs, the plan and what runs it. Records of every further length have
+// a step of their own.
+inline constexpr Bytes kOfANode{int64_t{6} << 10};
+// Of the whole run.
+Bytes beside_arena(const Recipe& recipe);
 // On a GPU, where the context is there already: the libraries' code and recorded steps.
 inline constexpr Bytes kBesideArenaOnDevice{int64_t{768} << 20};
 
@@ -20,6 +27,7 @@ struct MemoryLimit {
 };
 // A sixteenth of what there is stays free, on top. UserError where nobody can say, where a container has
 // no limit of its own, or where nothing is left. `root` as for available_memory().
-MemoryLimit memory_limit(const Backend& backend, const std::string& root = "");
+MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe,
+                         const std::string& root = "");
 
 }  // namespace thimble

@@ -28,6 +28,9 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
     json["train_" + metric.name] = result.train[metric.name];
     json["test_" + metric.name] = result.test[metric.name];
   }
+  for (const VariantShape& shape : result.not_met) {
+    json["shapes_not_met"].push_back({{"rows", shape.rows}, {"length", shape.length}});
+  }
   if (result.beside_arena) {
     json["device_overhead_bytes"] = result.beside_arena->count;
   } else {

@@ -455,6 +455,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
     result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
   }
+  if (!result_.seconds.empty()) result_.not_met = step_->not_met();
   result_.arena_of_ranks = {result_.measured_arena};
   if (ranks() != nullptr) {
     result_.ranks_over = ranks()->name();

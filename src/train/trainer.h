@@ -67,6 +67,9 @@ struct TrainResult {
   Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
+  // Shapes of microbatches that were planned, and of which this process had none: where one of them takes
+  // most, less of the arena was touched than was planned.
+  std::vector<VariantShape> not_met;
   std::vector<Bytes> arena_of_ranks;  // the same, of every rank
   std::string ranks_over;             // what joins them: "mpi", "nccl"; empty: there are none
   double communication = 0;           // share of the steps' time spent with other ranks

@@ -173,6 +173,23 @@ TEST(TokenBatches, ABudgetDoesNotChooseTheRecords) {
   for (size_t s = 0; s < 12; ++s) EXPECT_NEAR(result.losses[s], whole.result.losses[s], 2e-5);
 }
 
+// Less of the arena was touched than was planned, and the result says of what there was no batch.
+TEST(TokenBatches, SaysWhichLengthsWereNotMet) {
+  const Tokens data({5, 8, 12, 3}, 12, 80, 9);
+  Recipe recipe = by_tokens(50);
+  recipe.evaluate = false;
+  const Ended all = train(recipe, data);
+  EXPECT_TRUE(all.result.not_met.empty());
+  const auto planned = std::get<PlannedTraining>(plan_training(recipe));
+  EXPECT_EQ(all.result.measured_arena, planned.plan().arena);
+  recipe.schedule.steps = 1;
+  const Ended one = train(recipe, data);
+  EXPECT_EQ(one.result.not_met.size(), 2u);
+  if (one.result.measured_arena < planned.plan().arena) {
+    EXPECT_EQ(std::ranges::count(one.result.not_met, planned.full().shape), 1);
+  }
+}
+
 TEST(TokenBatches, AResumedRunHasTheSameBits) {
   const Tokens data({5, 8, 12, 3}, 12, 80, 9);
   for (const int64_t at_once : {0, 24}) {

@@ -54,6 +54,13 @@ std::string typed_out(const Recipe& recipe, const Candidate& candidate) {
   return flags_of(settings);
 }
 
+// The budget as it was typed.
+std::string asked_text(const Settings& said, Bytes asked) {
+  const auto typed = said.find("memory");
+  if (typed != said.end() && typed->second.is_string()) return typed->second.get<std::string>();
+  return asked == kLeastMemory ? "least" : fmt::format("{}", asked.count);
+}
+
 }  // namespace
 
 Fit::Fit(const Recipe& typed, const Settings& said)
@@ -131,6 +138,7 @@ std::variant<Fitted, DoesNotFit> Fit::within(Bytes budget) {
     report.allow = allow_;
     report.flags = typed_out(recipe, pick->step->candidate());
     report.harm = pick->step->candidate().harm;
+    report.asked = asked_text(said_, asked);
     report.plain_arena = plain().once().arena;
     report.plain_ms = plain().once().seconds * 1e3;
     FitSearch::Pick taken = *pick;

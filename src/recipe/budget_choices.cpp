@@ -6,6 +6,14 @@
 
 namespace thimble {
 
+std::optional<std::string> as_asked(const std::optional<BudgetChoices>& choices,
+                                    std::string_view field) {
+  if (!choices) return std::nullopt;
+  if (field == "fit") return "on";
+  if (field == "memory" && !choices->asked.empty()) return choices->asked;
+  return std::nullopt;
+}
+
 nlohmann::json to_json(const TechniqueShare& share) {
   return {{"what", share.what},
           {"flags", share.flags},
@@ -17,18 +25,22 @@ nlohmann::json to_json(const TechniqueShare& share) {
 nlohmann::json to_json(const BudgetChoices& choices) {
   nlohmann::json shares = nlohmann::json::array();
   for (const TechniqueShare& share : choices.shares) shares.push_back(to_json(share));
-  return {{"plain_arena_bytes", choices.plain_arena.count},
+  return {{"asked", choices.asked},
+          {"plain_arena_bytes", choices.plain_arena.count},
           {"plain_step_ms", choices.plain_ms},
           {"choices", shares}};
 }
 
 BudgetChoices budget_choices_from(const nlohmann::json& choices_record) {
-  static const std::vector<std::string> kKeys = {"plain_arena_bytes", "plain_step_ms", "choices"};
+  static const std::vector<std::string> kKeys = {"asked", "plain_arena_bytes", "plain_step_ms",
+                                                 "choices"};
   static const std::vector<std::string> kShareKeys = {"what", "flags", "tier", "saved_bytes",
                                                       "paid_ms"};
   const JsonObject record(choices_record, "what its budget chose", kKeys);
-  BudgetChoices choices = {.plain_arena = Bytes(record.whole("plain_arena_bytes")),
+  BudgetChoices choices = {.asked = {},
+                           .plain_arena = Bytes(record.whole("plain_arena_bytes")),
                            .plain_ms = record.real("plain_step_ms")};
+  if (record.has("asked")) choices.asked = record.text("asked");  // older ones do not say it
   for (const nlohmann::json& entry : record.list("choices")) {
     const JsonObject share(entry, "a choice of its budget", kShareKeys);
     choices.shares.push_back({.what = share.text("what"),

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -20,10 +22,16 @@ struct TechniqueShare {
 };
 
 struct BudgetChoices {
+  std::string asked;  // the budget as it was typed: "12MiB", "least", "auto"; empty: not on record
   Bytes plain_arena;  // as typed, everything kept
   double plain_ms = 0;
   std::vector<TechniqueShare> shares;  // milder ones first; recomputation last
 };
+
+// How a field of the recipe that was chosen reads to people: as it was asked for. The recipe itself names the
+// choices and what came of the budget, so that it trains the same again. Nothing: as the recipe has it.
+std::optional<std::string> as_asked(const std::optional<BudgetChoices>& choices,
+                                    std::string_view field);
 
 nlohmann::json to_json(const TechniqueShare& share);
 nlohmann::json to_json(const BudgetChoices& choices);

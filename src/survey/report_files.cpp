@@ -75,13 +75,14 @@ std::vector<KeptAs> encoded_in(const Graph& graph) {
   return all;
 }
 
-std::vector<RecipeLine> recipe_lines(Recipe recipe) {
+std::vector<RecipeLine> recipe_lines(Recipe recipe, const std::optional<BudgetChoices>& choices) {
   const Settings chosen = settings_of(recipe);
   std::vector<RecipeLine> lines;
   for_each_field(recipe, [&](const Field& field) {
     if (field.get().is_null() || !field.about().idle.empty()) return;
-    lines.push_back(
-        {std::string(field.group()), field.name(), field.text(), chosen.contains(field.name())});
+    lines.push_back({std::string(field.group()), field.name(),
+                     as_asked(choices, field.name()).value_or(field.text()),
+                     chosen.contains(field.name())});
   });
   return lines;
 }
@@ -144,11 +145,15 @@ class HeadlineWriter {
   }
 
   void numbers() {
-    const Tier tier = tier_of(data_.graph, data_.plan.microbatches, recipe_.optimizer);
+    const Tier tier = tier_of(data_.graph, most_microbatches(recipe_), recipe_.optimizer);
     const Microbatches m = microbatches_of(recipe_);
     std::string batch = recipe_.tokens > 0 ? fmt::format("batches of {} tokens", recipe_.tokens)
                                            : fmt::format("batch {}", m.batch);
-    if (m.count() > 1) batch += fmt::format(" in microbatches of {}", m.rows);
+    if (recipe_.tokens > 0 && recipe_.microbatch_tokens > 0) {
+      batch += fmt::format(" in microbatches of {} at most", recipe_.microbatch_tokens);
+    } else if (m.count() > 1) {
+      batch += fmt::format(" in microbatches of {}", m.rows);
+    }
     all_.push_back({"The numbers are", std::string(name_of(tier)), batch});
   }
 
@@ -228,7 +233,7 @@ ReportFiles make_report(const ReportRequest& request) {
     data.measured_step_seconds = median_step_seconds(request.run->metrics);
     std::ranges::copy(request.run->missing, std::back_inserter(report.notes));
   }
-  data.recipe = recipe_lines(recipe);
+  data.recipe = recipe_lines(recipe, request.plan.choices);
   data.headlines = HeadlineWriter(request, data).run();
   data.subtitle = fmt::format("{} parameters on {}, planner {}", grouped(parameter_count(graph)),
                               recipe.device, plan.policy);

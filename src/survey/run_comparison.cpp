@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/printable.h"
 #include "pipeline/check_plan_file.h"
 #include "pipeline/training_graph.h"
 #include "recipe/settings.h"
@@ -30,13 +31,15 @@ std::vector<std::string> names_of(const std::vector<RunRecord>& runs) {
   return told_apart;
 }
 
-// By field, as it would be typed; what has no effect apart.
-std::map<std::string, std::string> fields_by_name(Recipe recipe) {
+// By field, as it would be typed; what has no effect apart. What a budget chose reads as it was asked for.
+std::map<std::string, std::string> fields_by_name(Recipe recipe,
+                                                  const std::optional<BudgetChoices>& choices) {
   std::map<std::string, std::string> texts;
   for_each_field(recipe, [&](const Field& field) {
     if (field.about().flag || field.name() == "model") {
-      texts[field.name()] =
-          field.get().is_null() || !field.about().idle.empty() ? "" : field.text();
+      texts[field.name()] = field.get().is_null() || !field.about().idle.empty()
+                                ? ""
+                                : as_asked(choices, field.name()).value_or(field.text());
     }
   });
   return texts;
@@ -111,7 +114,8 @@ Rows rows_of(const RunComparison& all) {
 RunComparison compare_runs(const std::vector<RunRecord>& runs) {
   RunComparison all;
   std::vector<std::map<std::string, std::string>> texts;
-  for (const RunRecord& run : runs) texts.push_back(fields_by_name(run.plan.recipe));
+  for (const RunRecord& run : runs)
+    texts.push_back(fields_by_name(run.plan.recipe, run.plan.choices));
   all.fields = differing(runs, texts);
   const std::vector<std::string> names = names_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -122,7 +126,7 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs) {
     const TrainingGraph training = make_graph(recipe, shaped.shape);
     ComparedRun one = {.name = names[i], .model = recipe.model.name};
     one.arena = shaped.plan.arena;
-    one.tier = tier_of(training.model.graph, shaped.plan.microbatches, recipe.optimizer);
+    one.tier = tier_of(training.model.graph, most_microbatches(recipe), recipe.optimizer);
     if (!run.metrics.empty()) one.steps = run.metrics.back()["step"].get<int64_t>();
     one.loss = last_of(run.metrics, "test_loss");
     one.tested = one.loss.has_value();
@@ -145,9 +149,10 @@ RunComparison compare_runs(const std::vector<RunRecord>& runs) {
 }
 
 std::string comparison_text(const RunComparison& comparison) {
-  const Rows rows = rows_of(comparison);
+  Rows rows = rows_of(comparison);
   std::vector<size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
+    for (std::string& text : row) text = printable(text);
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
   std::string text;

@@ -101,6 +101,18 @@ std::optional<TraceRecord> read_trace(const std::string& path, const ShapedPlan&
              fault);
 }
 
+// With what was asked for, where a budget chose.
+std::string recipe_text(const PlannedTraining& planned) {
+  std::string text;
+  if (planned.choices) {
+    const std::string asked = as_asked(planned.choices, "memory").value_or("a budget");
+    text = fmt::format(
+        "# memory = \"{}\" was asked for, and this is what it chose: fit = \"off\" leaves it so.\n",
+        printable(asked));
+  }
+  return text + to_toml(settings_of(planned.recipe));
+}
+
 // Whoever names a checkpoint of a run means the run.
 void check_is_no_checkpoint(const std::string& folder) {
   std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
@@ -139,7 +151,7 @@ int64_t steps_per_line(int64_t steps) {
 
 void record_plan(const std::string& folder, const PlannedTraining& planned) {
   const std::string before = text_of(folder + kPlan);
-  write_file(folder + kRecipe, to_toml(settings_of(planned.recipe)));
+  write_file(folder + kRecipe, recipe_text(planned));
   save_plan(folder + kPlan, planned);
   std::error_code ignored;
   if (before.empty() || before != text_of(folder + kPlan)) {

@@ -96,6 +96,33 @@ TEST(FitCommand, LeavesItsChoicesInTheRunFolderAndOnThePage) {
   EXPECT_NE(damaged.err.find("is damaged"), std::string::npos) << damaged.err;
 }
 
+// The recipe names what was chosen, so that it trains the same again; people are told what was asked for.
+TEST(FitCommand, TellsWhatWasAskedFor) {
+  const TemporaryFolder folder;
+  const Words steps = {"--steps", "1", "--no-eval", "--json", "--out"};
+  const Outcome chosen =
+      thimble_says(Words{"train", "--memory", "least"} + kNet + steps + Words{folder / "chosen"});
+  ASSERT_EQ(chosen.code, 0) << chosen.err;
+  const std::string recipe = slurp(folder / "chosen/recipe.toml");
+  EXPECT_EQ(recipe.find("# memory = \"least\" was asked for"), 0u) << recipe;
+  const Outcome again = thimble_says(
+      {"train", folder / "chosen/recipe.toml", "--no-eval", "--json", "--out", folder / "again"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json()["weights_sha256"], chosen.json()["weights_sha256"]);
+  const Outcome plain = thimble_says(Words{"train"} + kNet + steps + Words{folder / "plain"});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  const auto runs =
+      thimble_says({"compare", folder / "chosen", folder / "plain", "--json"}).json()["runs"];
+  EXPECT_EQ(runs[0]["fields"]["memory"], "least");
+  EXPECT_EQ(runs[0]["fields"]["fit"], "on");
+  EXPECT_EQ(runs[1]["fields"]["memory"], "");
+  const Words report = {"report", folder / "chosen",   "--frontier", "off",
+                        "-o",     folder / "page.html"};
+  ASSERT_EQ(thimble_says(report).code, 0);
+  EXPECT_NE(slurp(folder / "page.html").find("[\"Memory\",\"memory\",\"least\",true]"),
+            std::string::npos);
+}
+
 // A run that goes on with another budget keeps the microbatches that it began with.
 TEST(FitCommand, ResumesWithWhatItChose) {
   const TemporaryFolder folder;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "model/layers.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "train/trainer.h"
 
 namespace {

@@ -3,10 +3,10 @@
 
 #include "api/handles.h"
 #include "base/json.h"
-#include "fit/memory_limit.h"
-#include "fit/plan_within_budget.h"
 #include "pipeline/check_plan_file.h"
 #include "report/step_report.h"
+#include "request/memory_limit.h"
+#include "select/choose.h"
 #include "train/request.h"
 #include "train/resume.h"
 
@@ -27,21 +27,22 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
 
 // As the command line plans it: what `auto` leaves, and, where the budget chooses, by times that are
 // measured first where none are known.
-PlannedByBudget plan_or_throw(const Resolved& resolved) {
+PlannedTraining plan_or_throw(const Resolved& resolved) {
   Recipe recipe = resolved.recipe;
-  if (recipe.memory == kAutomaticMemory) {
-    recipe.memory = memory_limit(*make_backend(recipe.device, recipe.on), recipe).budget;
+  const bool profiles = selects_techniques(recipe, resolved.said);
+  const auto machine = Machine::open(recipe, profiles ? usual_profiling(recipe) : Profiling());
+  if (recipe.memory == kAutomaticMemory)
+    recipe.memory = memory_limit(machine->backend(), recipe).budget;
+  auto planned = choose_and_plan(recipe, resolved.said, machine);
+  if (const auto* refusal = std::get_if<Refusal>(&planned)) {
+    std::string sentence = refusal->sentence;
+    for (const std::string& further : refusal->unlock) {
+      sentence += "; to go further down, " + further;
+    }
+    if (refusal->allow) sentence += "; or give more --memory";
+    throw NoFit{sentence, refusal->least.min_bytes};
   }
-  auto planned = plan_within_budget(recipe, resolved.said, Measuring::by_budgets);
-  if (const auto* infeasible = std::get_if<Infeasible>(&planned)) {
-    throw NoFit{why_not(recipe, *infeasible), infeasible->min_bytes};
-  }
-  if (const auto* fault = std::get_if<DoesNotFit>(&planned)) {
-    std::string sentence = why_not(*fault);
-    for (const std::string& further : fault->unlock) sentence += "; to go further down, " + further;
-    throw NoFit{sentence + "; or give more --memory", fault->min_bytes};
-  }
-  return std::move(std::get<PlannedByBudget>(planned));
+  return std::get<PlannedTraining>(std::move(planned));
 }
 
 std::string lines_of(const std::vector<std::string>& sentences) {
@@ -92,11 +93,11 @@ thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
       resume_codec(recipe->goes_on_from, resolved.recipe);
       resume_choices(recipe->goes_on_from, resolved.recipe, resolved.said);
     }
-    PlannedByBudget planned = plan_or_throw(resolved);
+    PlannedTraining planned = plan_or_throw(resolved);
     const nlohmann::json summary = summary_of(planned);
     auto made = std::make_unique<thimble_plan>();
-    made->planned = std::make_shared<Planned>(
-        Planned{std::move(planned.training), std::move(resolved.dataset)});
+    made->planned =
+        std::make_shared<Planned>(Planned{std::move(planned), std::move(resolved.dataset)});
     const PlannedTraining& training = made->planned->training;
     made->step_ms = summary["predicted_step_ms"].get<double>();
     made->tier = name_of(training.tier);

@@ -7,6 +7,10 @@
 
 namespace thimble {
 
+DeviceTraits device_traits(std::string_view name) {
+  return {.runs = name != "null", .has_memory = name == "cuda"};
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options) {
   if (name == "cpu") return make_cpu_backend(options.threads);
   if (name == "null") return make_null_backend();

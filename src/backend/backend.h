@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "backend/kernel.h"
@@ -75,6 +76,10 @@ class Backend {
   virtual bool runs() const = 0;
   // The first kernel, fastest to reference, that fits; cached, owned by the backend.
   virtual Kernel& kernel(const Signature& signature) = 0;
+  // Frees all others; they are made again where they are asked for.
+  virtual void keep_kernels(const std::unordered_set<Signature, SignatureHash>& used) {
+    static_cast<void>(used);
+  }
   // Modelled time of one run on this device.
   virtual double seconds(const Signature& signature) const = 0;
 
@@ -99,7 +104,7 @@ class Backend {
 
   // True: the arena is in memory of its own, which only copies and kernels reach, and kernels run
   // some time after they were asked for, in order. Only then is anything below of use.
-  virtual bool remote() const { return false; }
+  virtual bool has_device_memory() const { return false; }
   // Plain memory that queued copies can read and write while other work goes on.
   virtual std::unique_ptr<Memory> allocate_host(Bytes size) { return allocate(size); }
   // Copies in the order of the kernels. The plain side must be from allocate_host(), and be left
@@ -127,6 +132,13 @@ struct DeviceOptions {
   bool tf32 = true;  // on cuda: products of f32 may round their factors to 10 bits
   int streams = 4;   // on cuda: kernels of a step that may run at the same time
 };
+
+// Of a device of that name, whether or not it is here.
+struct DeviceTraits {
+  bool runs = true;         // Backend::runs()
+  bool has_memory = false;  // Backend::has_device_memory()
+};
+DeviceTraits device_traits(std::string_view name);
 
 // "cpu", "null" (and "cuda" where built). Throws UserError for another name.
 std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options);

@@ -78,8 +78,8 @@ std::vector<KernelUse> kernels_of_models(std::vector<Recipe> recipes, Backend& b
     const std::vector<Codec> codecs = rungs_of(recipe.codec);
     for (const Codec codec : codecs) {
       recipe.codec = {codec, {}};
-      for (const TrainingGraph& training : make_step_graphs(recipe)) {
-        for (KernelUse& use : kernels_of(training.model.graph, backend)) {
+      for (const VariantShape& shape : step_shapes(recipe)) {
+        for (KernelUse& use : kernels_of(make_graph(recipe, shape).model.graph, backend)) {
           const auto [at, fresh] = known.try_emplace(use.key, all.size());
           if (fresh) {
             all.push_back(std::move(use));
@@ -105,14 +105,14 @@ WholeStep time_step(Recipe recipe, CostTable& table) {
     const auto& step = std::get<PlannedTraining>(planned);
     const Plan timed = priced_as_a_whole(step.full(), step.rest());
     const WholeStep whole = {seconds_of_step(step), timed.predicted_seconds};
-    table[whole_step_key(recipe, *step.backend)] = {whole.seconds, whole.of_kernels, today()};
+    table[whole_step_key(recipe, step.backend())] = {whole.seconds, whole.of_kernels, today()};
     return whole;
   };
   try {
     return time();
   } catch (const NoRoom&) {
     recipe.memory = kLeastMemory;
-    recipe.planner = "optimal";
+    recipe.planner = budget_policy();
     return time();
   }
 }
@@ -227,7 +227,7 @@ int run(const CalibrateFlags& flags) {
   outcome.path = path;
   outcome.kernels = static_cast<int>(kernels.size());
   outcome.measured = static_cast<int>(table.size());
-  if (backend->remote()) {
+  if (backend->has_device_memory()) {
     for (const Recipe& recipe : recipes) {
       CostTable step;
       outcome.steps.push_back(time_step(recipe, step));

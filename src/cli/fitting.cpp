@@ -7,12 +7,12 @@
 
 #include "cli/console.h"
 #include "comm/agreement.h"
-#include "fit/memory_limit.h"
+#include "request/memory_limit.h"
 
 namespace thimble {
 namespace {
 
-void say_choices(const FitReport& fit, const PlannedTraining& training) {
+void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
   say("fit: {} in {} ({}); as typed, everything kept: {}, {:.1f} ms\n",
       training.full().model.options.name, to_string(*training.recipe.memory),
       name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
@@ -25,39 +25,22 @@ void say_choices(const FitReport& fit, const PlannedTraining& training) {
   if (fit.shares.empty()) say("  nothing has to be done for it\n");
 }
 
-void report(const DoesNotFit& fault, bool json) {
-  if (json) {
-    nlohmann::json tiers = nlohmann::json::object();
-    for (const TierFloor& floor : fault.floors) {
-      tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
-                                                 {"flags", floor.flags}};
-    }
-    print_json({{"infeasible", true},
-                {"min_bytes", fault.min_bytes.count},
-                {"why", fault.why},
-                {"allow", name_of(fault.allow)},
-                {"tiers", tiers},
-                {"unlock", fault.unlock}});
-  }
-  say("thimble: {}\n", why_not(fault));
-  for (const TierFloor& floor : fault.floors) {
-    say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
-        floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
-  }
-  if (!fault.unlock.empty()) say("  to go further down: {}\n", fmt::join(fault.unlock, "; "));
-  say("  or give more --memory\n");
-}
-
 }  // namespace
 
-Recipe with_budget_in_bytes(Recipe recipe, World* world) {
+std::shared_ptr<Machine> open_machine(const Resolved& resolved, Profiles profiles, World* world) {
+  const Recipe& recipe = resolved.recipe;
+  const bool may = world == nullptr &&
+                   (profiles == Profiles::always || selects_techniques(recipe, resolved.said));
+  return Machine::open(recipe, may ? usual_profiling(recipe) : Profiling());
+}
+
+Recipe with_budget_in_bytes(Recipe recipe, Machine& machine, World* world) {
   if (recipe.memory != kAutomaticMemory) return recipe;
-  const auto backend = make_backend(recipe.device, recipe.on);
-  const MemoryLimit limit = memory_limit(*backend, recipe);
+  const MemoryLimit limit = memory_limit(machine.backend(), recipe);
   Bytes budget = limit.budget;
   std::string shared;
   if (world != nullptr) {
-    if (!backend->remote()) budget = Bytes(budget.count / world->here());
+    if (!machine.backend().has_device_memory()) budget = Bytes(budget.count / world->here());
     const auto all = gathered(world->ranks(), static_cast<double>(budget.count));
     budget = Bytes(static_cast<int64_t>(*std::ranges::min_element(all)));
     shared = fmt::format(" for each of {} ranks", world->size());
@@ -70,27 +53,25 @@ Recipe with_budget_in_bytes(Recipe recipe, World* world) {
   return recipe;
 }
 
-std::optional<PlannedByBudget> plan_asked(const Resolved& resolved, bool json, Measuring measuring,
+std::optional<PlannedTraining> plan_asked(const Resolved& resolved,
+                                          const std::shared_ptr<Machine>& machine, bool json,
                                           World* world) {
-  const Recipe recipe = with_budget_in_bytes(resolved.recipe, world);
+  const Recipe recipe = with_budget_in_bytes(resolved.recipe, *machine, world);
   const bool speaks = world == nullptr || world->first();
-  if (world != nullptr) measuring = Measuring::never;
-  auto planned = plan_within_budget(recipe, resolved.said, measuring, [](const FirstTimes& times) {
+  auto planned = choose_and_plan(recipe, resolved.said, machine);
+  if (machine->profiled_kernels() > 0) {
     say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
         "modelled` "
         "leaves it out)\n",
-        times.kernels(), times.kernels() == 1 ? "" : "s", times.seconds(), times.file());
-  });
-  if (const auto* const fault = std::get_if<DoesNotFit>(&planned)) {
-    if (speaks) report(*fault, json);
+        machine->profiled_kernels(), machine->profiled_kernels() == 1 ? "" : "s",
+        machine->profiling_seconds(), machine->profiling_file());
+  }
+  if (const auto* const refusal = std::get_if<Refusal>(&planned)) {
+    if (speaks) report(*refusal, json);
     return std::nullopt;
   }
-  if (const auto* const infeasible = std::get_if<Infeasible>(&planned)) {
-    if (speaks) report(recipe, *infeasible, json);
-    return std::nullopt;
-  }
-  auto& ready = std::get<PlannedByBudget>(planned);
-  if (!json && speaks && ready.fit) say_choices(*ready.fit, ready.training);
+  auto& ready = std::get<PlannedTraining>(planned);
+  if (!json && speaks && ready.report) say_choices(*ready.report, ready);
   return std::move(ready);
 }
 

@@ -113,16 +113,34 @@ Asked read_recipe(const std::string& model, const Settings& typed) {
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {
   auto planned = plan_training(recipe);
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
-  if (launched_rank() == 0) report(recipe, std::get<Infeasible>(planned), json);
+  if (launched_rank() == 0) report(refusal_of(recipe, std::get<Infeasible>(planned)), json);
   return std::nullopt;
 }
 
-void report(const Recipe& recipe, const Infeasible& infeasible, bool json) {
+void report(const Refusal& refusal, bool json) {
   if (json) {
-    print_json(
-        {{"infeasible", true}, {"min_bytes", infeasible.min_bytes.count}, {"why", infeasible.why}});
+    nlohmann::json object = {{"infeasible", true},
+                             {"min_bytes", refusal.least.min_bytes.count},
+                             {"why", refusal.least.why}};
+    if (refusal.allow) {
+      nlohmann::json tiers = nlohmann::json::object();
+      for (const TierFloor& floor : refusal.floors) {
+        tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
+                                                   {"flags", floor.flags}};
+      }
+      object.update(
+          {{"allow", name_of(*refusal.allow)}, {"tiers", tiers}, {"unlock", refusal.unlock}});
+    }
+    print_json(object);
   }
-  say("thimble: {}\n", why_not(recipe, infeasible));
+  say("thimble: {}\n", refusal.sentence);
+  if (!refusal.allow) return;
+  for (const TierFloor& floor : refusal.floors) {
+    say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
+        floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
+  }
+  if (!refusal.unlock.empty()) say("  to go further down: {}\n", fmt::join(refusal.unlock, "; "));
+  say("  or give more --memory\n");
 }
 
 void print_json(const nlohmann::json& object) { print("{}\n", json_text(object, 2)); }

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/pipeline.h"
 #include "recipe/settings.h"
 #include "report/step_report.h"
+#include "select/choose.h"
 #include "text/bleu.h"
 #include "train/request.h"
 
@@ -72,7 +72,7 @@ CLI::Validator number_between(double least, double most);
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
 // That no plan fits, in the form asked for.
-void report(const Recipe& recipe, const Infeasible& infeasible, bool json);
+void report(const Refusal& refusal, bool json);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);

@@ -9,11 +9,11 @@
 #include "cli/console.h"
 #include "cli/fitting.h"
 #include "cli/options.h"
-#include "fit/explain.h"
-#include "fit/largest.h"
 #include "pipeline/check_plan_file.h"
+#include "report/explain.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
+#include "select/max_batch.h"
 #include "survey/ranks.h"
 #include "survey/simulate.h"
 #include "survey/sweep.h"
@@ -40,7 +40,7 @@ void print_kernels(const PlannedTraining& planned) {
   std::map<std::pair<std::string_view, std::string>, int> count;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Signature signature = signature_of(graph, make_id<NodeId>(n));
-    ++count[{signature.op->name, planned.backend->kernel(signature).name}];
+    ++count[{signature.op->name, planned.backend().kernel(signature).name}];
   }
   print("  kernels\n");
   for (const auto& [key, times] : count) {
@@ -84,7 +84,7 @@ int print_ranks(const Recipe& recipe, bool json) {
 nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& flags) {
   const RanksSpec& ranks = planned.recipe.ranks;
   const Communication with =
-      communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.backend);
+      communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.machine);
   nlohmann::json json = ranks_json(ranks, with);
   json["weight_bytes"] = kept_bytes(planned.graph(), Role::weight).count;
   json["state_bytes"] = kept_bytes(planned.graph(), Role::optimizer_state).count;
@@ -140,12 +140,13 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
 }
 
 // The largest that fits, put into what was asked for.
-void take_largest(const std::string& what, Resolved& resolved) {
+void take_largest(const std::string& what, Resolved& resolved,
+                  const std::shared_ptr<Machine>& machine) {
   user_check(resolved.recipe.memory && *resolved.recipe.memory != kLeastMemory,
              "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
-  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe));
+  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe), *machine);
   const Largest largest =
-      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory);
+      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory, machine);
   say("largest {}: {} (--{} {}){}\n", what, largest.value, largest.field, largest.value,
       largest.by_memory ? "" : "; memory would do for more, and there is none");
   resolved.recipe = largest.recipe;
@@ -154,7 +155,11 @@ void take_largest(const std::string& what, Resolved& resolved) {
 
 int run(const PlanFlags& flags) {
   Resolved resolved = resolve(flags.recipe, false);
-  if (flags.largest) take_largest(*flags.largest, resolved);
+  std::shared_ptr<Machine> machine;
+  if (flags.largest) {
+    machine = open_machine(resolved);
+    take_largest(*flags.largest, resolved, machine);
+  }
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !resolved.recipe.codec.automatic,
@@ -167,16 +172,16 @@ int run(const PlanFlags& flags) {
     return print_ranks(resolved.recipe, flags.recipe.json);
   }
   if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
-  const auto asked = plan_asked(resolved, flags.recipe.json);
-  if (!asked) return kInfeasible;
-  const PlannedTraining* const planned = &asked->training;
+  if (!machine) machine = open_machine(resolved);
+  const auto planned = plan_asked(resolved, machine, flags.recipe.json);
+  if (!planned) return kInfeasible;
   const Model& model = planned->full().model;
   if (!flags.save.empty()) save_plan(flags.save, *planned);
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
   Explanation explanation;
-  if (flags.explain) explanation = explain(*planned, asked->fit ? &*asked->fit : nullptr);
+  if (flags.explain) explanation = explain(*planned);
   if (flags.recipe.json) {
-    nlohmann::json summary = summary_of(*asked);
+    nlohmann::json summary = summary_of(*planned);
     if (planned->recipe.ranks.several()) summary.update(describe_ranks(*planned, flags));
     if (flags.explain) summary["explanation"] = to_json(explanation);
     print_json(summary);
@@ -184,7 +189,7 @@ int run(const PlanFlags& flags) {
   }
   const Plan plan = priced_as_a_whole(*planned);
   print("{}, {}, on {}: {} parameters, {} nodes, planner {}, packer {}\n", model.options.name,
-        batch_text(*planned), planned->backend->name(), parameter_count(model.graph),
+        batch_text(*planned), planned->backend().name(), parameter_count(model.graph),
         model.graph.nodes.size(), plan.policy, plan.packer);
   print("{}", memory_table(plan));
   print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",

@@ -110,8 +110,8 @@ Profile run_steps(int steps, const PlannedTraining& planned, const Feeder& feede
 
   Profile profile;
   const Bytes before = resident_now();
-  const std::unique_ptr<Memory> arena = planned.backend->allocate(plan.arena);
-  fill_with_canaries(*planned.backend, *arena);
+  const std::unique_ptr<Memory> arena = planned.backend().allocate(plan.arena);
+  fill_with_canaries(planned.backend(), *arena);
   TrainingStep training(planned, feeder, *arena, planned.recipe.seed);
   initialize(training.program(), planned.recipe.seed);
   feeder.describe(training.program(), planned.full().model);
@@ -124,7 +124,7 @@ Profile run_steps(int steps, const PlannedTraining& planned, const Feeder& feede
   }
   profile.measured = measure(training.program());
   profile.measured.arena = training.touched();
-  profile.written = highest_written(*planned.backend, *arena);
+  profile.written = highest_written(planned.backend(), *arena);
   profile.growth = resident_peak() - before;
   return profile;
 }
@@ -172,11 +172,10 @@ void print_profile(const PlannedTraining& planned, const Profile& profile, int s
 
 int run(const ProfileFlags& flags) {
   const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
-  const bool runs = flags.steps > 0 && asked.recipe.device != "null";
+  const bool runs = flags.steps > 0 && device_traits(asked.recipe.device).runs;
   const Resolved resolved = resolve(asked, runs);
-  const auto by_command = plan_asked(resolved, flags.recipe.json);
-  if (!by_command) return kInfeasible;
-  const PlannedTraining* const planned = &by_command->training;
+  const auto planned = plan_asked(resolved, open_machine(resolved), flags.recipe.json);
+  if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;
   if (runs) {
@@ -184,16 +183,16 @@ int run(const ProfileFlags& flags) {
     profile = run_steps(flags.steps, *planned, *feeder);
   }
   const TechniqueReport techniques =
-      compare_techniques(by_command->fit ? planned->recipe : resolved.recipe, *planned);
+      compare_techniques(planned->report ? planned->recipe : resolved.recipe, *planned);
   if (flags.recipe.json) {
-    nlohmann::json json = summary_of(*by_command);
+    nlohmann::json json = summary_of(*planned);
     json["techniques"] = technique_json(techniques);
     if (profile) add_to_json(json, planned->plan(), *profile);
     print_json(json);
     return kOk;
   }
   print("{}, {}, on {}\n\n{}", planned->full().model.options.name, batch_text(*planned),
-        planned->backend->name(), technique_table(techniques));
+        planned->backend().name(), technique_table(techniques));
   if (profile) print_profile(*planned, *profile, flags.steps);
   return kOk;
 }

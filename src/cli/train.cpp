@@ -89,10 +89,9 @@ TrainOptions options_from(const TrainFlags& flags, const Resolved& resolved, con
   return options;
 }
 
-nlohmann::json result_json(const PlannedByBudget& asked, const TrainResult& result,
+nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
                            const TrainFlags& flags) {
-  nlohmann::json json = summary_of(asked.training, result);
-  json.update(summary_of(asked));
+  nlohmann::json json = summary_of(planned, result);
   if (flags.losses) json["losses"] = result.losses;
   if (flags.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
@@ -259,11 +258,11 @@ int train(const TrainFlags& typed, World* world) {
                  to_json(resolved.recipe), options.fingerprint});
   }
   const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto by_command = plan_asked(resolved, flags.recipe.json, Measuring::always, world);
-  if (!by_command) return kInfeasible;
-  PlannedTraining* const planned = &by_command->training;
+  auto planned = plan_asked(resolved, open_machine(resolved, Profiles::always, world),
+                            flags.recipe.json, world);
+  if (!planned) return kInfeasible;
   if (world != nullptr) {
-    planned->backend->join(world->ranks());
+    planned->backend().join(world->ranks());
     options.saved = [world](const std::string& folder) {
       world->lifeline().set_remedy(
           fmt::format("the last checkpoint is {}: go on with --resume", folder));
@@ -280,7 +279,7 @@ int train(const TrainFlags& typed, World* world) {
         planned->plan().arena.count, to_string(planned->plan().arena),
         world == nullptr ? ""
                          : fmt::format(" on each of {} ranks, over {}", world->size(),
-                                       planned->backend->ranks()->name()));
+                                       planned->backend().ranks()->name()));
   }
   if (!trainer.weights_note().empty() && first) {
     say("{}: {}\n", flags.weights, trainer.weights_note());
@@ -291,7 +290,7 @@ int train(const TrainFlags& typed, World* world) {
     if (first) display.show(p);
   });
 
-  if (flags.recipe.json && first) print_json(result_json(*by_command, result, flags));
+  if (flags.recipe.json && first) print_json(result_json(*planned, result, flags));
   if (result.stopped) {
     const int signal = signals.received() != 0 ? signals.received() : SIGTERM;
     if (first) {

@@ -109,7 +109,7 @@ class Bench {
   // they do in a step, several in a launch.
   double time(const KernelUse& use) {
     Kernel& kernel = kernel_of(use);
-    if (backend_.remote()) {
+    if (backend_.has_device_memory()) {
       const size_t joined = joined_calls(use, kernel);
       run_somewhere(kernel, use.signature, joined);  // libraries load their code when first used
       backend_.synchronise();

@@ -17,7 +17,7 @@ class Loan {
   Loan(Backend& backend, std::byte* at, Bytes size, Use use)
       : backend_(backend), at_(at), use_(use) {
     const auto count = static_cast<size_t>(size.count);
-    if (!backend.remote()) {
+    if (!backend.has_device_memory()) {
       bytes_ = {at, count};
       return;
     }

@@ -102,7 +102,8 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
     if (plan.sources[v].count < 0) continue;
     touched_ = std::max(touched_, align_up(plan.sources[v] + graph.values[v].type.bytes()));
   }
-  if (backend.remote()) mirror_ = std::make_unique<HostMirror>(graph, homes_, backend, arena);
+  if (backend.has_device_memory())
+    mirror_ = std::make_unique<HostMirror>(graph, homes_, backend, arena);
 }
 
 void Program::run_range(size_t begin, size_t end) {

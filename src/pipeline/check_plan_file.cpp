@@ -6,7 +6,6 @@
 
 #include "execute/costs.h"
 #include "execute/costs_path.h"
-#include "pipeline/pricing.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_arena.h"
 
@@ -72,15 +71,16 @@ std::optional<std::string> find_fault(const PlanFile& file,
 
 std::optional<std::string> find_fault(const PlanFile& file) {
   // Threads change kernels' scratch, so a file's own count is used, not this machine's.
-  const auto backend = make_backend(file.recipe.device, file.recipe.on);
+  Recipe measured = file.recipe;
+  measured.costs = kAutomaticCosts;
+  const auto machine = Machine::open(measured);
+  Backend& backend = machine->backend();
   const std::vector<TrainingGraph> graphs = graphs_of(file);
-  if (backend->remote()) {  // measured times may have chosen other kernels than a guess would
-    Recipe measured = file.recipe;
-    measured.costs = kAutomaticCosts;
-    for (const TrainingGraph& graph : graphs) costs_of(measured, graph.model.graph, *backend);
+  if (backend
+          .has_device_memory()) {  // measured times may have chosen other kernels than a guess would
+    for (const TrainingGraph& graph : graphs) machine->price(measured, graph.model.graph);
   }
-  return find_fault(file, graphs,
-                    [&](const Graph& graph) { return gather_costs(graph, *backend); });
+  return find_fault(file, graphs, [&](const Graph& graph) { return gather_costs(graph, backend); });
 }
 
 std::optional<std::string> find_fault_on_any_device(const PlanFile& file) {
@@ -100,8 +100,8 @@ void check_on_any_device(const PlanFile& file, const std::string& where) {
 
 void save_plan(const std::string& path, const PlannedTraining& planned) {
   std::vector<ShapedPlan> plans;
-  for (const auto& variant : planned.variants) plans.push_back({variant->shape, variant->plan});
-  save_plan(path, planned.recipe, plans, planned.choices);
+  for (const auto& step : planned.steps) plans.push_back({step->shape, step->plan});
+  save_plan(path, planned.recipe, plans, planned.report);
 }
 
 }  // namespace thimble

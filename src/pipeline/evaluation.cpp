@@ -10,20 +10,22 @@ namespace {
 // Tries the most rows first and halves them until they fit, in multiples of `unit`: everything is
 // computed once, but for a single unit that only fits with recomputation, as a step of few trained
 // weights may have been planned. Null: not even that fits.
-std::unique_ptr<Variant> plan_between(const PlannedTraining& training, VariantShape shape,
-                                      int64_t unit) {
-  const Variant& first = training.full();
-  const std::string policies[] = {"keep_all", "optimal"};
+std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, VariantShape shape,
+                                          int64_t unit) {
+  const PlannedStep& first = training.full();
+  const std::string policies[] = {std::string(keep_all_policy()), std::string(budget_policy())};
   const auto units = [&](int64_t rows) { return (rows + unit - 1) / unit; };
   for (int64_t count = units(shape.rows);; count = (count + 1) / 2) {
     shape.rows = count * unit;
     Model model = build_model(options_for(first.model.options, shape));
     sparsify(model.graph, training.recipe.sparsity);
     shard_weights(model.graph, training.recipe.ranks, part_unit(training.recipe.optimizer));
-    auto variant = std::make_unique<Variant>(Variant{.shape = shape, .model = std::move(model)});
-    variant->costs = gather_costs(variant->model.graph, *training.backend);
+    auto step = std::make_unique<PlannedStep>();
+    step->shape = shape;
+    step->model = std::move(model);
+    step->costs = gather_costs(step->model.graph, training.backend());
     const size_t tried = count == 1 ? 2 : 1;
-    if (plan_into(first, *variant, std::span(policies).first(tried), 1)) return variant;
+    if (plan_into(first, *step, std::span(policies).first(tried), 1)) return step;
     if (count == 1) return nullptr;
   }
 }
@@ -35,9 +37,9 @@ bool is_last(const PlannedTraining& training, const VariantShape& shape) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& training) {
-  std::vector<std::unique_ptr<Variant>> all;
-  for (const auto& trained : training.variants) {
+std::vector<std::unique_ptr<PlannedStep>> plan_evaluation(const PlannedTraining& training) {
+  std::vector<std::unique_ptr<PlannedStep>> all;
+  for (const auto& trained : training.steps) {
     VariantShape shape = trained->shape;
     if (is_last(training, shape)) continue;
     shape.purpose = Purpose::evaluation;
@@ -50,10 +52,10 @@ std::vector<std::unique_ptr<Variant>> plan_evaluation(const PlannedTraining& tra
   return all;
 }
 
-std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& training,
-                                                      int64_t beam) {
-  std::vector<std::unique_ptr<Variant>> all;
-  for (const auto& trained : training.variants) {
+std::vector<std::unique_ptr<PlannedStep>> plan_generation(const PlannedTraining& training,
+                                                          int64_t beam) {
+  std::vector<std::unique_ptr<PlannedStep>> all;
+  for (const auto& trained : training.steps) {
     VariantShape shape = trained->shape;
     if (is_last(training, shape)) continue;
     shape.purpose = Purpose::generation;
@@ -66,8 +68,8 @@ std::vector<std::unique_ptr<Variant>> plan_generation(const PlannedTraining& tra
   return all;
 }
 
-std::vector<std::unique_ptr<Variant>> plan_sampling(const PlannedTraining& training) {
-  std::vector<std::unique_ptr<Variant>> all;
+std::vector<std::unique_ptr<PlannedStep>> plan_sampling(const PlannedTraining& training) {
+  std::vector<std::unique_ptr<PlannedStep>> all;
   const int64_t longest = training.full().model.options.length;
   constexpr int64_t kShortest = 32;
   for (int64_t length = kShortest;; length *= 2) {

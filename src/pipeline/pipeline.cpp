@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/error.h"
-#include "pipeline/variant_order.h"
 #include "plan/bytes/spread.h"
 #include "plan/make_plan.h"
 #include "plan/verify/verify_plan.h"
@@ -12,128 +12,107 @@
 namespace thimble {
 namespace {
 
-// A variant of the recipe's step, all but its plan.
-std::unique_ptr<Variant> make_variant(const Recipe& recipe, const VariantShape& shape,
-                                      Backend& backend) {
-  TrainingGraph training = make_graph(recipe, shape);
-  auto variant = std::make_unique<Variant>(
-      Variant{.shape = shape, .model = std::move(training.model), .scalars = training.scalars});
-  variant->costs = costs_of(recipe, variant->model.graph, backend);
-  return variant;
-}
-
-// The first variant: the one whose arena the others share.
-PlanResult plan_first(const Recipe& recipe, const VariantShape& shape, const Schedule* chosen,
-                      Bytes room, PlannedTraining& result) {
-  if (recipe.codec.automatic && !recipe.codec.chosen && room > Bytes()) {
-    Recipe again = recipe;  // by the codec that was chosen before there was to be room
-    again.codec = result.recipe.codec;
-    return plan_first(again, shape, chosen, room, result);
-  }
-  if (recipe.codec.automatic && !recipe.codec.chosen) {
-    result.variants.push_back(std::make_unique<Variant>(Variant{.shape = shape, .model = {}}));
-    return plan_encoded(recipe, *result.backend, *result.variants.front(), result.recipe.codec);
-  }
-  result.variants.push_back(make_variant(recipe, shape, *result.backend));
-  allowed_tier(recipe, result.graph(), recipe.codec);
-  PlanRequest request = request_for(recipe, shape, result.graph(), result.full().costs);
+// The first step: the one whose arena the others share.
+std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTraining& all) {
+  all.steps.clear();
+  all.steps.push_back(std::make_unique<PlannedStep>(PlannedStep{std::move(selected.step), {}}));
+  PlannedStep& first = *all.steps.front();
+  all.recipe.codec = first.recipe.codec;
+  all.tier = allowed_tier(first.recipe, first.model.graph, first.recipe.codec);
+  PlanRequest request = first.request(first.recipe.memory);
   request.reserved = room;
-  return chosen != nullptr ? lay_out_within(request, *chosen) : make_plan(request);
+  PlanResult planned =
+      selected.schedule ? lay_out_within(request, *selected.schedule) : make_plan(request);
+  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
+  first.plan = std::get<Plan>(std::move(planned));
+  if (all.backend().streams() > 1) {
+    first.plan = spread_apart(first.model.graph, first.costs, std::move(first.plan));
+  }
+  verify_plan(first.model.graph, first.costs, first.plan);
+  return std::nullopt;
 }
 
 // Recomputing more changes no bit, so where the planner asked for does not fit, the one that goes by a
 // budget may; of batches by tokens only `at_last`, since another may go first. False: it does not fit.
-bool plan_other(const Recipe& recipe, const VariantShape& shape, PlannedTraining& result,
-                Bytes room, bool at_last) {
-  result.variants.push_back(make_variant(recipe, shape, *result.backend));
-  const std::string policies[] = {result.plan().policy, "optimal"};
-  const size_t tried = recipe.tokens > 0 && !at_last ? 1 : 2;
-  return plan_into(result.full(), *result.variants.back(), std::span(policies).first(tried),
-                   microbatches_of(recipe, shape.length).turns(), room);
+bool plan_other(const VariantShape& shape, PlannedTraining& all, Bytes room, bool at_last) {
+  all.steps.push_back(std::make_unique<PlannedStep>(
+      PlannedStep{build_step(all.full().recipe, shape, *all.machine), {}}));
+  const std::string policies[] = {all.plan().policy, std::string(budget_policy())};
+  const size_t tried = all.recipe.tokens > 0 && !at_last ? 1 : 2;
+  return plan_into(all.full(), *all.steps.back(), std::span(policies).first(tried),
+                   microbatches_of(all.recipe, shape.length).turns(), room);
 }
 
-// What those planned so far keep by themselves, the most that one of them does.
-Bytes room_for_constants(const PlannedTraining& result) {
+// The most that one of the other steps keeps by itself.
+Bytes room_for_constants(const PlannedTraining& all) {
   Bytes most;
-  for (const auto& variant : result.variants) {
-    most = std::max(most, own_constants(result.full(), *variant));
-  }
+  for (const auto& step : all.steps) most = std::max(most, own_constants(all.full(), *step));
   return most;
 }
 
-// Plans all of them, the first by itself; `misfit` is the place of one that does not fit its arena.
-std::optional<Infeasible> plan_variants(const Recipe& recipe, const VariantOrder& order,
-                                        const Schedule* chosen, Bytes room, PlannedTraining& result,
-                                        size_t& misfit) {
-  result.variants.clear();
-  PlanResult planned = plan_first(recipe, order.shapes()[0], chosen, room, result);
-  result.tier = allowed_tier(recipe, result.graph(), result.recipe.codec);
-  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
-  Variant& first = *result.variants.front();
-  first.plan = std::get<Plan>(std::move(planned));
-  if (result.backend->streams() > 1) {
-    first.plan = spread_apart(first.model.graph, first.costs, std::move(first.plan));
-  }
-  verify_plan(first.model.graph, first.costs, first.plan);
-  Recipe others = recipe;
-  others.codec = result.recipe.codec;
-  for (misfit = 1; misfit < order.shapes().size(); ++misfit) {
-    if (!plan_other(others, order.shapes()[misfit], result, room, order.at_last())) {
-      return std::nullopt;
-    }
-  }
-  misfit = 0;
-  return std::nullopt;
+Misfit rows_misfit(int64_t rows, const PlannedTraining& all) {
+  return {fmt::format(
+      "microbatches of {} rows do not fit where those of {} rows do; give more --memory, or "
+      "choose a --microbatch that divides the batch of {}",
+      rows, all.full().shape.rows, all.microbatches.batch)};
 }
 
 }  // namespace
 
-std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
-                                                        const Schedule* first) {
+std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& recipe,
+                                                                std::shared_ptr<Machine> machine,
+                                                                const Select& select) {
   const auto start = std::chrono::steady_clock::now();
-  check(recipe);
-  PlannedTraining result;
-  result.backend = make_backend(recipe.device, recipe.on);
-  result.recipe = completed(recipe, *result.backend);
-  result.microbatches = microbatches_of(recipe);
-  VariantOrder order(step_shapes(recipe));
+  PlannedTraining all = {.recipe = completed(recipe, machine->backend()),
+                         .machine = std::move(machine),
+                         .microbatches = microbatches_of(recipe)};
+  std::vector<VariantShape> shapes = step_shapes(recipe), largest_first = shapes;
+  Bytes largest;
   Bytes room;  // for what others than the first keep, once it is known that they need it
-  for (size_t misfit = 1; misfit > 0;) {
-    if (auto none = plan_variants(recipe, order, first, room, result, misfit)) return *none;
-    if (misfit == 0) break;
-    if (recipe.tokens > 0 && !order.at_last()) {
-      order.put_first(misfit, result.plan().arena);
-      first = nullptr;
+  // In as little memory as each can do with, one after another may take a little more than the last.
+  const int64_t last_try = recipe.tokens > 0 ? std::ssize(shapes) + 4 : 0;
+  std::optional<Selection> first;
+  for (int64_t tries = 0;; ++tries) {
+    if (!first) first = select(shapes[0]);
+    const std::optional<Schedule> schedule = first->schedule;
+    if (auto none = plan_first(*std::exchange(first, {}), room, all)) return *std::move(none);
+    const auto misfit = std::find_if_not(shapes.begin() + 1, shapes.end(), [&](const auto& shape) {
+      return plan_other(shape, all, room, tries >= last_try);
+    });
+    if (misfit == shapes.end()) break;
+    if (tries >= last_try) {
+      const Bytes more = room_for_constants(all);
+      if (more <= room) return rows_misfit(misfit->rows, all);
+      room = more;
+      first = Selection{std::move(static_cast<Step&>(*all.steps.front())), schedule};
       continue;
     }
-    const VariantShape& shape = order.shapes()[misfit];
-    const Bytes more = room_for_constants(result);
-    user_check(
-        more > room,
-        "microbatches of {} rows do not fit where those of {} rows do; give more --memory, or "
-        "choose a --microbatch that divides the batch of {}",
-        shape.rows, result.full().shape.rows, result.microbatches.batch);
-    room = more;
+    if (all.plan().arena > largest) {
+      largest = all.plan().arena;
+      largest_first = shapes;
+    }
+    std::rotate(shapes.begin(), misfit, misfit + 1);
+    if (tries + 1 == last_try) shapes = largest_first;
   }
-  result.microbatches = microbatches_of(recipe, result.full().shape.length);
-  result.plan_seconds =
+  all.microbatches = microbatches_of(recipe, all.full().shape.length);
+  all.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
+  return all;
 }
 
-const Variant* PlannedTraining::rest_of(const Variant& variant) const {
-  const VariantShape last = {.rows = microbatches_of(recipe, variant.shape.length).rest,
-                             .length = variant.shape.length};
-  const auto found = std::ranges::find(variants, last, [](const auto& v) { return v->shape; });
-  return found == variants.end() ? nullptr : found->get();
+const PlannedStep* PlannedTraining::rest_of(const PlannedStep& step) const {
+  const VariantShape last = {.rows = microbatches_of(recipe, step.shape.length).rest,
+                             .length = step.shape.length};
+  const auto found = std::ranges::find(steps, last, [](const auto& other) { return other->shape; });
+  return found == steps.end() ? nullptr : found->get();
 }
 
 Plan priced_as_a_whole(const PlannedTraining& training) {
   Plan plan = training.plan();
-  const VariantShape most = step_shapes(training.recipe).front();
-  for (const auto& variant : training.variants) {
-    if (variant->shape != most) continue;
-    const Plan whole = priced_as_a_whole(*variant, training.rest_of(*variant));
+  const VariantShape most = largest_shape(training.recipe);
+  for (const auto& step : training.steps) {
+    if (step->shape != most) continue;
+    const Plan whole = priced_as_a_whole(*step, training.rest_of(*step));
     plan.predicted_seconds = whole.predicted_seconds;
     plan.flops = whole.flops;
     plan.extra_flops = whole.extra_flops;

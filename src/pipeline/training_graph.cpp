@@ -180,7 +180,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
 
 TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
   ModelOptions options = recipe.model;
-  complete_model(options, recipe.device == "cuda");
+  complete_model(options, device_traits(recipe.device).has_memory);
   options.ranks = recipe.ranks.count;
   const int most = most_microbatches(recipe);
   if (most > 1) options.step_batch = microbatches_of(recipe, shape.length).batch;
@@ -225,11 +225,7 @@ std::vector<VariantShape> step_shapes(const Recipe& recipe) {
   return shapes;
 }
 
-std::vector<TrainingGraph> make_step_graphs(const Recipe& recipe) {
-  std::vector<TrainingGraph> graphs;
-  for (const VariantShape& shape : step_shapes(recipe)) graphs.push_back(make_graph(recipe, shape));
-  return graphs;
-}
+VariantShape largest_shape(const Recipe& recipe) { return step_shapes(recipe).front(); }
 
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
   check_allowed(codec, recipe.allow);

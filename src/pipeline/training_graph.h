@@ -29,8 +29,8 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape);
 // others.
 std::vector<VariantShape> step_shapes(const Recipe& recipe);
 
-// The graphs of all of them, in that order.
-std::vector<TrainingGraph> make_step_graphs(const Recipe& recipe);
+// The first of them.
+VariantShape largest_shape(const Recipe& recipe);
 
 // The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
 Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);

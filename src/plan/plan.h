@@ -98,13 +98,17 @@ enum class Sharing : uint8_t { none, in_place, sharing };
 // The budget of whoever wants the smallest arena that the policy can do with.
 inline constexpr Bytes kLeastMemory{0};
 
+// The names of two policies (plan/policy.h): that which keeps everything, and that which goes by a budget.
+std::string_view keep_all_policy();
+std::string_view budget_policy();
+
 struct PlanRequest {
   const Graph& graph;
   const Costs& costs;
-  std::optional<Bytes> budget = {};    // on the arena
-  std::string policy = "keep_all";     // as choose_policy() reads it
-  Sharing sharing = Sharing::sharing;  // a policy may lower it (Policy::sharing)
-  int number = 0;                      // given to policies that take one (Policy::number)
+  std::optional<Bytes> budget = {};       // on the arena
+  std::string policy{keep_all_policy()};  // as choose_policy() reads it
+  Sharing sharing = Sharing::sharing;     // a policy may lower it (Policy::sharing)
+  int number = 0;                         // given to policies that take one (Policy::number)
   int microbatches = 1;
   // By ValueId: addresses that another plan of the same arena gave to values present at the start
   // (weights) or made in `begin` (sums over microbatches), -1 elsewhere; or empty.

@@ -1,5 +1,6 @@
 #include "plan/policy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -34,6 +35,14 @@ ChosenPolicy choose_policy(std::string_view spelling) {
              "'{}': the {} of {} is a whole number from {} to {}, as in {}:{}", spelling,
              number.meaning, name, number.least, number.most, name, number.usual);
   return {policy, given};
+}
+
+std::string_view keep_all_policy() {
+  return (*std::ranges::find_if(all_policies(), [](auto* p) { return p->traits.keeps_all; }))->name;
+}
+
+std::string_view budget_policy() {
+  return (*std::ranges::find_if(all_policies(), [](auto* p) { return p->traits.by_budget; }))->name;
 }
 
 }  // namespace thimble

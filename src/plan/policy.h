@@ -18,6 +18,11 @@ struct PolicyNumber {
   int usual = 0;  // when none is spelt
 };
 
+struct PolicyTraits {
+  bool keeps_all = false;  // the plan of whoever says nothing
+  bool by_budget = false;  // the fastest within a budget, of everything that the others can do
+};
+
 struct Policy {
   std::string_view name;
   std::string_view summary;
@@ -29,6 +34,7 @@ struct Policy {
   PolicyNumber number = {};            // reaches the policy as PlanRequest::number
   // All schedules it chooses from, where that is more than one; they do not depend on the budget.
   std::vector<Schedule> (*candidates)(const PlanRequest& request) = nullptr;
+  PolicyTraits traits = {};
 };
 
 std::span<const Policy* const> all_policies();

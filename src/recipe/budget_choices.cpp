@@ -31,6 +31,17 @@ nlohmann::json to_json(const BudgetChoices& choices) {
           {"choices", shares}};
 }
 
+nlohmann::json to_json(const SelectionReport& report) {
+  nlohmann::json all = to_json(static_cast<const BudgetChoices&>(report));
+  all.update({{"allow", name_of(report.allow)},
+               {"flags", report.flags},
+               {"harm", report.harm},
+               {"steps_tried", report.tried},
+               {"steps_planned", report.planned},
+               {"seconds", report.seconds}});
+  return all;
+}
+
 BudgetChoices budget_choices_from(const nlohmann::json& choices_record) {
   static const std::vector<std::string> kKeys = {"asked", "plain_arena_bytes", "plain_step_ms",
                                                  "choices"};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "transform/tier.h"
 
 namespace thimble {
 
@@ -28,6 +29,16 @@ struct BudgetChoices {
   std::vector<TechniqueShare> shares;  // milder ones first; recomputation last
 };
 
+// How they were chosen.
+struct SelectionReport : BudgetChoices {
+  Tier allow = Tier::equivalent;
+  std::string flags;   // all that was chosen and the budget, to be typed
+  double harm = 0;     // accuracy risk: select/candidates.h
+  int tried = 0;       // steps that were built
+  int planned = 0;     // of which planned in full
+  double seconds = 0;  // of choosing
+};
+
 // How a field of the recipe that was chosen reads to people: as it was asked for. The recipe itself names the
 // choices and what came of the budget, so that it trains the same again. Nothing: as the recipe has it.
 std::optional<std::string> as_asked(const std::optional<BudgetChoices>& choices,
@@ -35,6 +46,7 @@ std::optional<std::string> as_asked(const std::optional<BudgetChoices>& choices,
 
 nlohmann::json to_json(const TechniqueShare& share);
 nlohmann::json to_json(const BudgetChoices& choices);
+nlohmann::json to_json(const SelectionReport& report);
 // UserError where it is none.
 BudgetChoices budget_choices_from(const nlohmann::json& json);
 

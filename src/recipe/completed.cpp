@@ -79,7 +79,7 @@ int most_microbatches(const Recipe& recipe) {
 }
 
 Recipe completed(Recipe typed, const Backend& on) {
-  complete_model(typed.model, on.remote());
+  complete_model(typed.model, on.has_device_memory());
   if (typed.tokens == 0) typed.microbatch = microbatches_of(typed).rows;
   return typed;
 }

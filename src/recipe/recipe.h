@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "data/dataset.h"
 #include "model/model.h"
+#include "plan/plan.h"
 #include "recipe/field.h"
 #include "recipe/schedule.h"
 #include "transform/encode_activations.h"
@@ -47,7 +48,7 @@ struct ScheduleSpec {
   RateSchedule in_steps(int64_t steps_per_epoch) const;
 };
 
-// The budget of whoever leaves it to the machine; fit/memory_limit.h says what that is.
+// The budget of whoever leaves it to the machine; request/memory_limit.h says what that is.
 inline constexpr Bytes kAutomaticMemory{-1};
 
 struct Recipe {
@@ -67,11 +68,11 @@ struct Recipe {
   std::string device = "cpu";
   DeviceOptions on = {};          // how it is used
   RanksSpec ranks = {};           // processes that train together, a microbatch each at a time
-  std::string interconnect = {};  // between them (plan/interconnect.h); empty: what was measured
-  std::string planner = "keep_all";
+  std::string interconnect = {};  // between them (comm/interconnect.h); empty: what was measured
+  std::string planner{keep_all_policy()};
   // Budget on the arena; kLeastMemory: as little as it can; kAutomaticMemory: what there is.
   std::optional<Bytes> memory = {};
-  bool fit = false;                // the budget chooses techniques, too: see fit/fit.h
+  bool fit = false;                // the budget chooses techniques, too: see select/choose.h
   Marks marks = {};                // what every planner must keep or compute again
   CodecSpec codec = {};            // how activations are kept
   std::string costs = "modelled";  // kernel times: see execute/costs_path.h

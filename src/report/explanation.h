@@ -1,6 +1,6 @@
 // Why a plan is as it is, as plain values: what fills it, what a megabyte more or less would cost, what
 // each technique brought, and why each large tensor is kept, encoded or computed again. Made by
-// fit/explain.h; printed, drawn or written as JSON by whoever likes.
+// report/explain.h; printed, drawn or written as JSON by whoever likes.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

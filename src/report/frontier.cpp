@@ -49,7 +49,7 @@ double price_of_memory(const std::vector<FrontierPoint>& points, const FrontierP
   const FrontierPoint* next = nullptr;
   for (const FrontierPoint& p : points) {
     const bool faster = p.arena > chosen.arena && p.milliseconds < chosen.milliseconds;
-    if (p.policy != kBudgetPolicy || !faster) continue;
+    if (p.policy != budget_policy() || !faster) continue;
     if (next == nullptr || p.arena < next->arena) next = &p;
   }
   if (next == nullptr) return 0;

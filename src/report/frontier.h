@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
+#include "plan/plan.h"
 
 namespace thimble {
 
@@ -18,11 +18,8 @@ struct FrontierPoint {
   double extra_flops_ratio = 0;
 };
 
-// The policy that goes by a budget: its points are a line in the picture.
-inline constexpr std::string_view kBudgetPolicy = "optimal";
-
 // What a MiB more of budget would save in a plan of that arena, in milliseconds: by the line of
-// kBudgetPolicy, from there to its next faster plan. 0: nothing.
+// the policy that goes by a budget, from there to its next faster plan. 0: nothing.
 double price_of_memory(const std::vector<FrontierPoint>& points, const FrontierPoint& chosen);
 
 // One line a point, as given.

@@ -60,7 +60,7 @@ std::string names_at(const std::vector<FrontierPoint>& points, const FrontierPoi
   std::vector<std::string> names;
   for (const FrontierPoint& p : points) {
     const bool same = p.arena == here.arena && p.milliseconds == here.milliseconds;
-    if (p.policy == kBudgetPolicy) continue;  // the line has its name
+    if (p.policy == budget_policy()) continue;  // the line has its name
     if (same && std::ranges::find(names, p.policy) == names.end()) names.push_back(p.policy);
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -102,7 +102,7 @@ class Labels {
 void draw_line(SvgChart& chart, const std::vector<FrontierPoint>& points) {
   std::vector<FrontierPoint> line;
   for (const FrontierPoint& p : points) {
-    if (p.policy == kBudgetPolicy) line.push_back(p);
+    if (p.policy == budget_policy()) line.push_back(p);
   }
   if (line.empty()) return;
   std::ranges::sort(line, {}, [](const FrontierPoint& p) { return p.arena; });
@@ -115,8 +115,8 @@ void draw_line(SvgChart& chart, const std::vector<FrontierPoint>& points) {
                   "stroke-width=\"2\" stroke-linejoin=\"round\"/>\n",
                   corners));
   const FrontierPoint& named = line[line.size() / 3];
-  chart.text(chart.x(log_bytes(named)) - 8, chart.y(named.milliseconds) + 16, "end", kBudgetPolicy,
-             " fill=\"#3b5bdb\" font-weight=\"bold\"");
+  chart.text(chart.x(log_bytes(named)) - 8, chart.y(named.milliseconds) + 16, "end",
+             budget_policy(), " fill=\"#3b5bdb\" font-weight=\"bold\"");
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ std::string frontier_svg(const std::string& title, const std::vector<FrontierPoi
   draw_line(chart, points);
   Labels labels;
   for (const FrontierPoint& p : points) {
-    const bool on_line = p.policy == kBudgetPolicy;
+    const bool on_line = p.policy == budget_policy();
     const double x = chart.x(log_bytes(p)), y = chart.y(p.milliseconds);
     chart.add(fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}: {}, {:.3g} ms, "

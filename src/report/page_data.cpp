@@ -158,7 +158,7 @@ nlohmann::json frontier_json(const ReportData& data) {
     points.push_back({{"planner", p.policy}, {"arena", p.arena.count}, {"ms", p.milliseconds}});
   }
   return {{"points", points},
-          {"line", kBudgetPolicy},
+          {"line", budget_policy()},
           {"costs", data.frontier_costs},
           {"chosen",
            {{"planner", data.plan.policy},

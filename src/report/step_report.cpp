@@ -22,12 +22,13 @@ nlohmann::json encoded_json(const Graph& graph) {
 }  // namespace
 
 nlohmann::json summary_of(const PlannedTraining& planned) {
-  nlohmann::json summary = plan_summary({.device = planned.backend->name(),
+  nlohmann::json summary = plan_summary({.device = planned.backend().name(),
                                          .batch = planned.microbatches.batch,
                                          .microbatch = planned.microbatches.rows,
                                          .tier = name_of(planned.tier),
                                          .plan_seconds = planned.plan_seconds},
                                         planned.graph(), priced_as_a_whole(planned));
+  if (planned.report) summary["fit"] = to_json(*planned.report);
   summary["codec"] = to_string(planned.recipe.codec);
   summary["encoded"] = encoded_json(planned.graph());
   for (const VariantShape& shape : token_batches(planned.recipe)) {
@@ -69,15 +70,6 @@ std::string batch_text(const PlannedTraining& planned) {
   }
   if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
   return text;
-}
-
-std::string why_not(const Recipe& recipe, const Infeasible& infeasible) {
-  return fmt::format(
-      "planner {} cannot do with {}: it needs {} ({} bytes); {}; give more --memory, or try "
-      "another "
-      "--planner (`thimble list planners`)",
-      recipe.planner, to_string(recipe.memory.value_or(Bytes())), to_string(infeasible.min_bytes),
-      infeasible.min_bytes.count, infeasible.why);
 }
 
 }  // namespace thimble

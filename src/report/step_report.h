@@ -12,7 +12,5 @@ namespace thimble {
 nlohmann::json summary_of(const PlannedTraining& planned);
 // "batch 100 in microbatches of 30, the last of 10 (approximate)"; of a whole batch, "batch 100".
 std::string batch_text(const PlannedTraining& planned);
-// Why there is no plan, and what to do about it, in a sentence.
-std::string why_not(const Recipe& recipe, const Infeasible& infeasible);
 
 }  // namespace thimble

@@ -1,6 +1,7 @@
 #include "survey/ranks.h"
 
 #include "base/error.h"
+#include "select/choose.h"
 
 namespace thimble {
 
@@ -24,7 +25,7 @@ std::vector<RanksPoint> sweep_ranks(const Recipe& recipe) {
     const Graph& graph = ready->graph();
     points.push_back({one.ranks, ready->plan().arena, kept_bytes(graph, Role::weight),
                       kept_bytes(graph, Role::optimizer_state), ready->plan().predicted_seconds,
-                      communication_of(one, graph, ready->plan(), *ready->backend)});
+                      communication_of(one, graph, ready->plan(), *ready->machine)});
   };
   for (int64_t count = 1; count <= recipe.ranks.count; count *= 2) {
     for (int shard = 0; shard < (count == 1 ? 1 : 4); ++shard) {

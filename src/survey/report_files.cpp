@@ -31,9 +31,9 @@ std::string grouped(int64_t number) {
 }
 
 // The device that the plan was made for, or, where it is not at hand, none.
-std::unique_ptr<Backend> backend_of(const Recipe& recipe, std::vector<std::string>& notes) {
+std::shared_ptr<Machine> machine_of(const Recipe& recipe, std::vector<std::string>& notes) {
   try {
-    return make_backend(recipe.device, recipe.on);
+    return Machine::open(recipe);
   } catch (const UserError& error) {
     notes.push_back(fmt::format("no {} here, so no frontier ({})", recipe.device, error.what()));
     return nullptr;
@@ -41,7 +41,7 @@ std::unique_ptr<Backend> backend_of(const Recipe& recipe, std::vector<std::strin
 }
 
 // What each node takes: as the run predicted it, else as this machine would.
-Costs node_costs(const ReportRequest& request, const Graph& graph, Backend* backend) {
+Costs node_costs(const ReportRequest& request, const Graph& graph, Machine* machine) {
   const Plan& plan = request.plan.plans.front().plan;
   if (request.run != nullptr && request.run->trace) {
     Costs costs = {.nodes = std::vector<NodeCost>(graph.nodes.size()),
@@ -53,7 +53,7 @@ Costs node_costs(const ReportRequest& request, const Graph& graph, Backend* back
     }
     return costs;
   }
-  if (backend != nullptr) return costs_of(request.plan.recipe, graph, *backend);
+  if (machine != nullptr) return machine->price(request.plan.recipe, graph);
   const auto none = make_backend("null", {});
   return gather_costs(graph, *none);
 }
@@ -127,7 +127,7 @@ class HeadlineWriter {
   }
 
   void against_keeping_everything() {
-    const FrontierPoint* all = point_of(data_.frontier, "keep_all");
+    const FrontierPoint* all = point_of(data_.frontier, keep_all_policy());
     if (all == nullptr || all->arena.count <= data_.plan.arena.count) return;
     all_.push_back({"Below keeping everything",
                     fmt::format("{:.1f}×", static_cast<double>(all->arena.count) /
@@ -208,12 +208,12 @@ ReportFiles make_report(const ReportRequest& request) {
   const Graph& graph = training.model.graph;
   const Plan& plan = shaped.plan;
   ReportFiles report;
-  const std::unique_ptr<Backend> backend = backend_of(recipe, report.notes);
-  const Costs costs = node_costs(request, graph, backend.get());
+  const auto machine = machine_of(recipe, report.notes);
+  const Costs costs = node_costs(request, graph, machine.get());
   ReportData data = {.title = recipe.model.name, .graph = graph, .plan = plan};
   data.budget = recipe.memory.value_or(Bytes());
   data.choices = request.plan.choices;
-  if (request.frontier && backend != nullptr) {
+  if (request.frontier && machine != nullptr) {
     Frontier frontier = sweep(recipe);
     data.frontier = std::move(frontier.points);
     data.frontier_costs = frontier.costs;

@@ -16,21 +16,19 @@ constexpr int kBudgets = 16;
 class Sweep {
  public:
   explicit Sweep(const Recipe& recipe)
-      : backend_(make_backend(recipe.device, recipe.on)),
-        microbatches_(microbatches_of(recipe, step_shapes(recipe).front().length)),
-        training_(make_graph(recipe, step_shapes(recipe).front())),
-        costs_(costs_of(recipe, graph(), *backend_)) {}
+      : machine_(Machine::open(recipe)),
+        step_(build_step(recipe, largest_shape(recipe), *machine_)) {}
 
-  const Graph& graph() const { return training_.model.graph; }
-  const Costs& costs() const { return costs_; }
+  const Graph& graph() const { return step_.model.graph; }
+  const Costs& costs() const { return step_.costs; }
 
   std::vector<FrontierPoint> run() {
     for (const Policy* policy : all_policies()) {
-      if (policy->name == "optimal") continue;
+      if (policy->traits.by_budget) continue;
       const PlanRequest request = request_for(policy->name);
       add(std::get<Plan>(make_plan(request)), {});
     }
-    const PlanRequest request = request_for("optimal");
+    const PlanRequest request = request_for(budget_policy());
     OptimalPlanner planner(request);  // one for all budgets
     const Bytes floor = planner.choose(Bytes(1)).arena;
     const Bytes most = planner.choose({}).arena;  // with this, everything is kept
@@ -46,14 +44,13 @@ class Sweep {
 
  private:
   PlanRequest request_for(std::string_view policy) const {
-    return {.graph = graph(),
-            .costs = costs_,
-            .policy = std::string(policy),
-            .microbatches = microbatches_.turns()};
+    PlanRequest request = step_.request();
+    request.policy = policy;
+    return request;
   }
 
   void add(const Plan& plan, std::optional<Bytes> budget) {
-    verify_plan(graph(), costs_, plan);
+    verify_plan(graph(), costs(), plan);
     FrontierPoint point;
     point.policy = plan.policy;
     point.budget = budget.value_or(Bytes());
@@ -64,10 +61,8 @@ class Sweep {
     points_.push_back(point);
   }
 
-  std::unique_ptr<Backend> backend_;
-  Microbatches microbatches_;
-  TrainingGraph training_;  // other variants are planned into the arena of the first
-  Costs costs_;
+  std::shared_ptr<Machine> machine_;
+  Step step_;  // others are planned into the arena of the first
   std::vector<FrontierPoint> points_;
 };
 

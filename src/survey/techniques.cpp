@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "recipe/settings.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {
@@ -56,7 +57,7 @@ std::string microbatch_name(const Recipe& asked) {
 }
 
 std::string recomputation_name(const Recipe& recipe) {
-  return recipe.planner == "optimal" ? "recomputation" : "recomputation, " + recipe.planner;
+  return recipe.planner == budget_policy() ? "recomputation" : "recomputation, " + recipe.planner;
 }
 
 // In the order of the table.
@@ -133,7 +134,7 @@ Recipe example_of(const Recipe& recipe, int64_t batch) {
     example.optimizer.name = "sgd";  // which folds
     example.optimizer.fold = example.optimizer.clip_norm == 0;
   }
-  example.planner = "optimal";
+  example.planner = budget_policy();
   example.memory = kLeastMemory;
   return example;
 }
@@ -154,7 +155,7 @@ TechniqueReport compare_techniques(const Recipe& recipe, const PlannedTraining& 
   const Recipe besides = second_example_of(recipe);
   const Recipe base = plain(together);
   TechniqueReport report;
-  report.baseline = terms_on_paper(make_graph(base, step_shapes(base).front()).model.graph);
+  report.baseline = terms_on_paper(make_graph(base, largest_shape(base)).model.graph);
   report.rows.push_back(plan_row("fp32, everything kept", base));
 
   Recipe combined = base;

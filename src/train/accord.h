@@ -22,7 +22,7 @@ void check_terms(Communicator& ranks, const Terms& own);
 
 // The same of the plans that the ranks have made of it, by their digests: one order of calls, and so of
 // meetings, and the same addresses.
-using Variants = std::vector<std::unique_ptr<Variant>>;
+using Variants = std::vector<std::unique_ptr<PlannedStep>>;
 void check_plans(Communicator& ranks, const Variants& training, const Variants& evaluation);
 
 }  // namespace thimble

@@ -6,7 +6,7 @@
 
 namespace thimble {
 
-BoundVariant::BoundVariant(const Variant& variant, const Variant& first, Backend& backend,
+BoundVariant::BoundVariant(const PlannedStep& variant, const PlannedStep& first, Backend& backend,
                            Memory& arena)
     : variant_(&variant),
       program_(std::make_unique<Program>(variant.model.graph, variant.plan, backend, arena)) {

@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "execute/program.h"
-#include "pipeline/variant.h"
+#include "pipeline/step.h"
 
 namespace thimble {
 
 class BoundVariant {
  public:
   // `first` is the variant whose arena it is. REQUIRES: all of them outlive it.
-  BoundVariant(const Variant& variant, const Variant& first, Backend& backend, Memory& arena);
+  BoundVariant(const PlannedStep& variant, const PlannedStep& first, Backend& backend,
+               Memory& arena);
 
-  const Variant& variant() const { return *variant_; }
+  const PlannedStep& variant() const { return *variant_; }
   const Model& model() const { return variant_->model; }
   const Plan& plan() const { return variant_->plan; }
   Program& program() const { return *program_; }
@@ -30,7 +31,7 @@ class BoundVariant {
   void feed_row_counts(int64_t records);
 
  private:
-  const Variant* variant_;
+  const PlannedStep* variant_;
   std::unique_ptr<Program> program_;
   // Null: it has none.
   std::unique_ptr<std::vector<bool>> own_;  // by value

@@ -57,7 +57,7 @@ FeedOptions feed_options(const Recipe& recipe) {
                          .augment = recipe.data.augment,
                          .crop_pad = recipe.data.crop_pad,
                          .flip = recipe.data.flip,
-                         .on_threads = recipe.device == "cuda"};
+                         .on_threads = device_traits(recipe.device).has_memory};
   for (const VariantShape& shape : token_batches(recipe)) {
     options.buckets.push_back({.length = shape.length, .rows = shape.rows});
   }

@@ -1,9 +1,11 @@
 #include "train/resume.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "recipe/settings.h"
+#include "select/technique_selector.h"
 #include "train/checkpoint.h"
 
 namespace thimble {
@@ -39,6 +41,26 @@ void resume_codec(const std::string& out, Recipe& recipe) {
   } catch (const UserError& error) {
     user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
   }
+}
+
+void resume_choices(const std::string& out, Recipe& recipe, const Settings& said) {
+  const auto folder = latest_checkpoint(out);
+  if (!folder || !selects_techniques(recipe, said)) return;
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  try {
+    for_each_field(recipe, [&](const Field& field) {
+      std::string key = field.name();
+      std::ranges::replace(key, '-', '_');
+      const std::string_view technique = field.about().technique;
+      const bool chosen = !technique.empty() && technique != "recomputation";
+      if (chosen && begun.contains(key) && !said.contains(field.name())) {
+        field.set(begun[key]);
+      }
+    });
+  } catch (const UserError& error) {
+    user_error("the checkpoint in '{}' is damaged: {}", *folder, error.what());
+  }
+  recipe.fit = false;
 }
 
 }  // namespace thimble

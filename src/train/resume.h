@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "recipe/recipe.h"
+#include "recipe/settings.h"
 
 namespace thimble {
 
@@ -19,5 +19,8 @@ bool goes_on(Resume resume, bool overwrite, const std::string& out);
 
 // A run that goes on keeps its activations as it began: an automatic codec is not chosen anew.
 void resume_codec(const std::string& out, Recipe& recipe);
+// A run that goes on from a checkpoint in `out` keeps what its budget chose when it began; with another
+// budget it recomputes more, or less, and has the same bits.
+void resume_choices(const std::string& out, Recipe& recipe, const Settings& said);
 
 }  // namespace thimble

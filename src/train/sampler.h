@@ -35,7 +35,7 @@ class Sampler {
   std::span<const float> logits_behind(std::span<const int32_t> text);
 
   TrainedModel& trained_;
-  std::vector<std::unique_ptr<Variant>> variants_;  // shorter ones first
+  std::vector<std::unique_ptr<PlannedStep>> variants_;  // shorter ones first
   std::vector<BoundVariant> bound_;
   std::vector<float> logits_;
 };

@@ -25,9 +25,9 @@ TrainingStep::TrainingStep(const PlannedTraining& planned, const BatchSource& so
       source_(source),
       seed_(seed),
       adds_up_(most_microbatches(planned.recipe) > planned.microbatches.ranks) {
-  for (const auto& variant : planned.variants) {
+  for (const auto& variant : planned.steps) {
     source.check(variant->model);
-    parts_.emplace_back(*variant, planned.full(), *planned.backend, arena);
+    parts_.emplace_back(*variant, planned.full(), planned.backend(), arena);
   }
   result_ = &first();
 }
@@ -48,7 +48,7 @@ Microbatches TrainingStep::microbatches_of(int64_t step) const {
 }
 
 MicrobatchId TrainingStep::own(int64_t step, int turn) const {
-  const Communicator* const ranks = planned_.backend->ranks();
+  const Communicator* const ranks = planned_.backend().ranks();
   return {step, turn * planned_.microbatches.ranks + (ranks == nullptr ? 0 : ranks->rank())};
 }
 
@@ -177,7 +177,7 @@ void TrainingStep::run(int64_t step, double rate, bool traced) {
   // Its own microbatches leave them alone; those of other variants do not know where they are.
   if (others) feed_scalars(*result_, step, rate);
   result_->program().run_phase(Phase::end, trace);
-  if (planned_.backend->remote() && step + 1 < last_) fill_ahead(step + 1);
+  if (planned_.backend().has_device_memory() && step + 1 < last_) fill_ahead(step + 1);
   result_->program().finish();
   spoiled_ = false;
 }

@@ -85,7 +85,7 @@ double seconds_of_step(const PlannedTraining& planned) {
   constexpr int kWarm = 3, kTimed = 7;  // the second is recorded
   const Noise noise(planned.full().model);
   const Feeder feeder(noise, {});
-  const std::unique_ptr<Memory> arena = planned.backend->allocate(planned.plan().arena);
+  const std::unique_ptr<Memory> arena = planned.backend().allocate(planned.plan().arena);
   TrainingStep step(planned, feeder, *arena, 1);
   initialize(step.program(), 1);
   std::vector<double> seconds;

@@ -34,8 +34,8 @@ class TrainedModel {
   const Model& model() const { return planned_.full().model; }
   Program& program() { return trained_->program(); }
   // REQUIRES: the variant outlives it.
-  BoundVariant bind(const Variant& variant) {
-    return BoundVariant(variant, planned_.full(), *planned_.backend, *arena_);
+  BoundVariant bind(const PlannedStep& variant) {
+    return BoundVariant(variant, planned_.full(), planned_.backend(), *arena_);
   }
 
  private:

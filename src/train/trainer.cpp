@@ -90,11 +90,11 @@ Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptio
              "a batch of {} is more than the {} training records", batch, source_.train_count());
   source_.check(planned_.full().model);
   evaluations_ = plan_evaluation(planned_);
-  if (ranks() != nullptr) check_plans(*ranks(), planned_.variants, evaluations_);
-  arena_ = planned_.backend->allocate(planned_.plan().arena);
+  if (ranks() != nullptr) check_plans(*ranks(), planned_.steps, evaluations_);
+  arena_ = planned_.backend().allocate(planned_.plan().arena);
   step_ = std::make_unique<TrainingStep>(planned_, source_, *arena_, recipe().seed);
   for (const auto& variant : evaluations_) {
-    evaluators_.emplace_back(*variant, planned_.full(), *planned_.backend, *arena_);
+    evaluators_.emplace_back(*variant, planned_.full(), planned_.backend(), *arena_);
   }
   start();
   if (!options_.out.empty() && first_rank()) {  // when nothing else can be wrong
@@ -201,7 +201,7 @@ void Trainer::explain_non_finite() {
   // Running statistics have seen this forward pass already, so they say nothing about where it went
   // wrong.
   if (const std::string value = non_finite_value(false); !value.empty()) {
-    name_fault(planned_.backend->remote() ? value + " (after its update)" : value);
+    name_fault(planned_.backend().has_device_memory() ? value + " (after its update)" : value);
   }
   TrainingStep::Part& part = step_->part_of(which);
   const Model& model = part.model();
@@ -471,7 +471,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
       result_.communication = traced_with_ranks_ / traced_;
     }
   }
-  result_.beside_arena = planned_.backend->in_use_beside(arena_->size());
+  result_.beside_arena = planned_.backend().in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
   result_.skipped = scaler_.skipped();

@@ -124,7 +124,7 @@ class Trainer {
   bool is_traced(int64_t step) const;
   double rate_of(int64_t step) const;
   const Recipe& recipe() const { return planned_.recipe; }
-  Communicator* ranks() const { return planned_.backend->ranks(); }
+  Communicator* ranks() const { return planned_.backend().ranks(); }
   bool first_rank() const;
   // Of several ranks all ask at the same time, and hear the same.
   bool asked_to_stop() const;
@@ -146,7 +146,7 @@ class Trainer {
   const RateSchedule rate_;
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
-  std::vector<std::unique_ptr<Variant>> evaluations_;  // the longest first
+  std::vector<std::unique_ptr<PlannedStep>> evaluations_;  // the longest first
   std::vector<BoundVariant> evaluators_;
   std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
   ReallocationSchedule reallocations_;

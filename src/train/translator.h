@@ -42,7 +42,7 @@ class Translator {
 
   TrainedModel& trained_;
   const BeamOptions& options_;
-  std::vector<std::unique_ptr<Variant>> variants_;
+  std::vector<std::unique_ptr<PlannedStep>> variants_;
   std::vector<BoundVariant> bound_;  // shorter ones first
   std::vector<float> logits_;
 };

@@ -11,7 +11,7 @@
 
 #include "backend/cpu/library_heap.h"
 #include "execute/program.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 
 namespace {
 
@@ -97,9 +97,9 @@ void expect_no_allocation(const std::string& model, int64_t batch, int64_t micro
   recipe.microbatch = microbatch;
   auto planned = plan_training(recipe);
   auto& step = std::get<PlannedTraining>(planned);
-  const auto arena = step.backend->allocate(step.plan().arena);
-  Program program(step.graph(), step.plan(), *step.backend, *arena);
-  make_threads(*step.backend);
+  const auto arena = step.backend().allocate(step.plan().arena);
+  Program program(step.graph(), step.plan(), step.backend(), *arena);
+  make_threads(step.backend());
   make_room_for_exit_handlers();
   const int64_t misses = library_heap_misses();
   EXPECT_EQ(allocations_in([&] { program.run(); }), 0) << model << ", first step";

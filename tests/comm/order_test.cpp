@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "execute/program.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "train/initialize.h"
 
 namespace thimble {
@@ -38,7 +38,7 @@ class Recorder final : public Backend {
   std::string_view name() const override { return "recorder"; }
   std::string machine() const override { return "none"; }
   bool runs() const override { return true; }
-  bool remote() const override { return true; }
+  bool has_device_memory() const override { return true; }
   int streams() const override { return 4; }
   Kernel& kernel(const Signature& signature) override { return cpu_.kernel(signature); }
   double seconds(const Signature& signature) const override { return cpu_.seconds(signature); }
@@ -83,7 +83,7 @@ TEST(Order, EveryMeetingWaitsForTheOneBefore) {
     recipe.ranks = {2, shard};
     recipe.on.threads = 1;
     const PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
-    Recorder device(*planned.backend);
+    Recorder device(planned.backend());
     const auto arena = device.allocate(planned.plan().arena);
     std::fill_n(arena->base(), arena->size().count, std::byte{0});
     Program program(planned.graph(), planned.plan(), device, *arena);

@@ -189,6 +189,11 @@ TEST(GatherCosts, ADeviceThatRunsNothingIsModelled) {
   EXPECT_EQ(sum_of(costs), sum_of(gather_costs(graph, *backend)));
 }
 
+// By a machine with that many threads, opened now.
+Costs priced(const Recipe& recipe, const Graph& graph, int threads) {
+  return Machine(make_backend("cpu", threads), recipe.costs).price(recipe, graph);
+}
+
 TEST(CostsOfARecipe, TimesOfOtherMachinesAreNotUsed) {
   const TemporaryFolder folder;
   const Graph graph = small_step();
@@ -198,12 +203,11 @@ TEST(CostsOfARecipe, TimesOfOtherMachinesAreNotUsed) {
   CostFile file;
   file["Another(R) CPU, 1 thread"] = scaled_table(graph, *one, 5);
   write_costs(recipe.costs, file);
-  EXPECT_EQ(costs_of(recipe, graph, *one).source, "cpu, modelled");
+  EXPECT_EQ(priced(recipe, graph, 1).source, "cpu, modelled");
   file[one->machine()] = scaled_table(graph, *one, 3);
   write_costs(recipe.costs, file);
-  EXPECT_EQ(costs_of(recipe, graph, *one).source, "cpu, measured 2026-11-15");
-  const auto two = make_backend("cpu", 2);
-  EXPECT_EQ(costs_of(recipe, graph, *two).source, "cpu, modelled");
+  EXPECT_EQ(priced(recipe, graph, 1).source, "cpu, measured 2026-11-15");
+  EXPECT_EQ(priced(recipe, graph, 2).source, "cpu, modelled");
 }
 
 // Where the recipe's step was timed as a whole, all its kernels' times are scaled: those of any plan,
@@ -219,19 +223,19 @@ TEST(CostsOfARecipe, AWholeStepScalesItsKernels) {
   CostTable& table = file[backend->machine()];
   table = scaled_table(graph, *backend, 3);
   write_costs(recipe.costs, file);
-  const Costs alone = costs_of(recipe, graph, *backend);
+  const Costs alone = priced(recipe, graph, 1);
   EXPECT_EQ(alone.share, 1);
 
   table[whole_step_key(recipe, *backend)] = {0.3, 0.5, "2026-11-15"};
   write_costs(recipe.costs, file);
-  const Costs scaled = costs_of(recipe, graph, *backend);
+  const Costs scaled = priced(recipe, graph, 1);
   EXPECT_DOUBLE_EQ(scaled.share, 0.6);
   EXPECT_DOUBLE_EQ(sum_of(scaled), 0.6 * sum_of(alone));
   EXPECT_EQ(scaled.source, alone.source);
   const auto share_with = [&](const auto& change) {
     Recipe other = recipe;
     change(other);
-    return costs_of(other, graph, *backend).share;
+    return priced(other, graph, 1).share;
   };
   EXPECT_EQ(share_with([](Recipe& r) { r.memory = Bytes(1000); }), scaled.share);
   EXPECT_EQ(share_with([](Recipe& r) { r.codec = parse_codec_spec("auto"); }), scaled.share);
@@ -242,6 +246,14 @@ TEST(CostsOfARecipe, AWholeStepScalesItsKernels) {
   EXPECT_EQ(share_with([](Recipe& r) { r.optimizer = parse_optimizer("adam"); }), 1);
   EXPECT_EQ(share_with([](Recipe& r) { r.optimizer.fold = true; }), 1);
   EXPECT_EQ(share_with([](Recipe& r) { r.sparsity.density = 0.5; }), 1);
+
+  // Steps that nobody timed as a whole may be scaled like one that was.
+  Recipe other = recipe;
+  other.model.batch = 16;
+  Machine machine(make_backend("cpu", 1), recipe.costs);
+  machine.scale_untimed_steps(0.7);
+  EXPECT_EQ(machine.price(other, graph).share, 0.7);
+  EXPECT_DOUBLE_EQ(machine.price(recipe, graph).share, 0.6);
 }
 
 TEST(Calibrate, EveryKernelGetsATime) {

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "execute/costs.h"
 #include "execute/measure.h"
+#include "select/choose.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "train/initialize.h"
@@ -24,8 +25,8 @@ class Running {
  public:
   explicit Running(const ModelOptions& options, const std::string& optimizer = "adam")
       : planned_(plan(options, optimizer)) {
-    arena_ = planned_.backend->allocate(planned_.plan().arena + Bytes(kBeyond));
-    program_ = std::make_unique<Program>(graph(), planned_.plan(), *planned_.backend, *arena_);
+    arena_ = planned_.backend().allocate(planned_.plan().arena + Bytes(kBeyond));
+    program_ = std::make_unique<Program>(graph(), planned_.plan(), planned_.backend(), *arena_);
     start();
   }
 
@@ -224,7 +225,7 @@ TEST(Program, EvaluationSharesTheArenaAndReadsTheSameWeights) {
   auto planned = std::get<PlannedTraining>(plan_training(recipe));
   const auto evaluations = plan_evaluation(planned);
   ASSERT_EQ(evaluations.size(), 1u);
-  const Variant* const evaluation = evaluations.front().get();
+  const PlannedStep* const evaluation = evaluations.front().get();
   EXPECT_LE(evaluation->plan.arena, planned.plan().arena);
   const Graph& trained = planned.graph();
   int shared = 0;
@@ -258,8 +259,8 @@ TEST(Program, AnArenaThatIsTooSmallIsABug) {
   Recipe recipe;
   recipe.model = small_mlp();
   auto planned = std::get<PlannedTraining>(plan_training(recipe));
-  const auto arena = planned.backend->allocate(planned.plan().arena - Bytes(64));
-  EXPECT_THROW(Program(planned.graph(), planned.plan(), *planned.backend, *arena), InternalError);
+  const auto arena = planned.backend().allocate(planned.plan().arena - Bytes(64));
+  EXPECT_THROW(Program(planned.graph(), planned.plan(), planned.backend(), *arena), InternalError);
 }
 
 TEST(Program, CostsAreGatheredForEveryNode) {

@@ -7,7 +7,7 @@
 #include "base/process.h"
 #include "data/dataset.h"
 #include "execute/program.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "support/counting_heap.h"
 #include "train/feeder.h"
 #include "train/initialize.h"
@@ -21,7 +21,7 @@ namespace {
 class Training {
  public:
   Training(const Recipe& recipe, const Feeder& feeder) : planned_(plan(recipe)) {
-    arena_ = planned_.backend->allocate(planned_.plan().arena);
+    arena_ = planned_.backend().allocate(planned_.plan().arena);
     step_ = std::make_unique<TrainingStep>(planned_, feeder, *arena_, 1);
     initialize(step_->program(), 1);
     feeder.describe(step_->program(), planned_.full().model);

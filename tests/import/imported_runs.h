@@ -3,6 +3,7 @@
 
 #include "../file_support.h"
 #include "data/dataset.h"
+#include "select/choose.h"
 #include "train/trainer.h"
 #include "train/weights_file.h"
 
@@ -33,7 +34,7 @@ struct Ended {
 inline Ended train(const Recipe& recipe, const std::string& export_to = "",
                    TrainOptions options = {}, Communicator* ranks = nullptr) {
   PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));
-  if (ranks != nullptr) planned.backend->join(*ranks);
+  if (ranks != nullptr) planned.backend().join(*ranks);
   const auto data =
       open_dataset("noise", {.wanted = fields_read(planned.full().model), .seed = recipe.seed});
   const Feeder feeder(*data, {.seed = recipe.seed});

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "fit/plan_within_budget.h"
 #include "imported_runs.h"
+#include "select/choose.h"
 #include "support/simulated_ranks.h"
 #include "train/caller_batches.h"
 
@@ -189,8 +189,8 @@ TEST_P(LossInParts, IsNotChosenByABudgetWhereItIsRefused) {
   recipe.model.name = net_with(GetParam(), folder);
   recipe.memory = kLeastMemory;
   recipe.fit = true;
-  const auto planned = plan_within_budget(recipe, {});  // --allow equivalent
-  const bool in_parts = std::get<PlannedByBudget>(planned).training.microbatches.count() > 1;
+  const auto planned = choose_and_plan(recipe, {}, Machine::open(recipe));  // --allow equivalent
+  const bool in_parts = std::get<PlannedTraining>(planned).microbatches.count() > 1;
   EXPECT_EQ(in_parts, std::string_view(GetParam().refused).empty());
 }
 

@@ -1,5 +1,6 @@
 // Microbatches of two sizes in one step: two plans, one arena.
 #include "plan/verify/verify_shared_arena.h"
+#include "select/choose.h"
 #include "support/plan_cases.h"
 
 namespace thimble {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {

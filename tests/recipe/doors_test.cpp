@@ -10,6 +10,7 @@
 #include "pipeline/check_plan_file.h"
 #include "recipe/plan_file.h"
 #include "recipe/settings.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {

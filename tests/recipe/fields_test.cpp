@@ -7,10 +7,10 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "execute/costs.h"
-#include "pipeline/pipeline.h"
 #include "plan/verify/verify_plan.h"
 #include "recipe/plan_file.h"
 #include "recipe/samples.h"
+#include "select/choose.h"
 #include "support/sanitized.h"
 
 namespace thimble {
@@ -230,16 +230,15 @@ TEST(Fields, RandomRecipesPlanSaveAndVerify) {
     if (std::holds_alternative<Infeasible>(planned)) continue;
     const auto& step = std::get<PlannedTraining>(planned);
     std::vector<ShapedPlan> plans;
-    for (const auto& variant : step.variants) plans.push_back({variant->shape, variant->plan});
+    for (const auto& variant : step.steps) plans.push_back({variant->shape, variant->plan});
     save_plan(folder / "plan", step.recipe, plans);
     const PlanFile file = load_plan(folder / "plan");
     ASSERT_EQ(to_json(file.recipe), to_json(step.recipe));
     const auto backend = make_backend(file.recipe.device, file.recipe.on);
-    const std::vector<TrainingGraph> graphs = make_step_graphs(file.recipe);
-    ASSERT_EQ(file.plans.size(), graphs.size());
-    for (size_t i = 0; i < graphs.size(); ++i) {
-      ASSERT_EQ(file.plans[i].shape, step.variants[i]->shape);
-      const Graph& graph = graphs[i].model.graph;
+    ASSERT_EQ(file.plans.size(), step_shapes(file.recipe).size());
+    for (size_t i = 0; i < file.plans.size(); ++i) {
+      ASSERT_EQ(file.plans[i].shape, step.steps[i]->shape);
+      const Graph graph = make_graph(file.recipe, file.plans[i].shape).model.graph;
       ASSERT_EQ(find_fault(graph, gather_costs(graph, *backend), file.plans[i].plan), std::nullopt);
     }
     ++done;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "recipe/samples.h"
+#include "select/choose.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {
@@ -17,7 +17,7 @@ Recipe on_null(const ModelOptions& model, const char* optimizer = "nesterov") {
 }
 
 MemoryTerms on_paper(const Recipe& recipe) {
-  return terms_on_paper(make_step_graphs(recipe).front().model.graph);
+  return terms_on_paper(make_graph(recipe, largest_shape(recipe)).model.graph);
 }
 
 MemoryTerms planned(const Recipe& recipe) {

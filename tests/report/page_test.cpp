@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "pipeline/pipeline.h"
 #include "report/page_data.h"
+#include "select/choose.h"
 #include "survey/report_files.h"
 
 namespace thimble {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/pipeline.h"
 #include "report/frontier.h"
 #include "report/svg_chart.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {

@@ -60,14 +60,14 @@ std::string describe(const Choices& c) {
                      c.lean ? ", in lean order" : "");
 }
 
-struct Step {
+struct CheckedStep {
   Graph graph;
   OptimizerInputs scalars;
   ValueId loss_scale;
 };
 
-Step make_step(const RandomGraph& random, const Choices& c) {
-  Step step = {random.graph, {}, {}};
+CheckedStep make_step(const RandomGraph& random, const Choices& c) {
+  CheckedStep step = {random.graph, {}, {}};
   Graph& graph = step.graph;
   const ValueId loss = graph.results.front();
   // The scale is f32, and so is what clips; the loss is not.
@@ -103,7 +103,7 @@ Tensor filled(const TensorType& type, double value) {
 }
 
 // What leaves of the step hold: those of the random graph, scalars, and a momentum.
-Tensor content(const RandomGraph& random, const Step& step, ValueId value, uint64_t point,
+Tensor content(const RandomGraph& random, const CheckedStep& step, ValueId value, uint64_t point,
                int microbatch) {
   if (value.at() < random.graph.values.size()) return leaf(random, value, point, microbatch);
   const Value& of = step.graph[value];
@@ -144,7 +144,8 @@ double clip_factor(const std::vector<Tensor>& gradients, double most) {
 }
 
 // The weights after a step, against the rule by hand.
-Fault check_weights(const RandomGraph& random, const Step& step, const Choices& c, Tally& tally) {
+Fault check_weights(const RandomGraph& random, const CheckedStep& step, const Choices& c,
+                    Tally& tally) {
   Interpreter run(step.graph);
   std::vector<ValueId> leaves;
   for (size_t v = 0; v < step.graph.values.size(); ++v) {
@@ -203,8 +204,8 @@ Plan make_some_plan(const PlanRequest& request, std::mt19937& random) {
   return std::get<Plan>(make_plan(smallest));
 }
 
-Fault check_plan(const RandomGraph& random, const Step& step, const Choices& c, Backend& backend,
-                 Tally& tally) {
+Fault check_plan(const RandomGraph& random, const CheckedStep& step, const Choices& c,
+                 Backend& backend, Tally& tally) {
   const Costs costs = gather_costs(step.graph, backend);
   std::mt19937 chance(static_cast<uint32_t>(random.seed));
   const Plan plan =
@@ -228,7 +229,7 @@ Fault check_training_step(const RandomGraph& random, Backend& backend, Tally& ta
       add_gradients(loss, {random.roots.data(), 1}, random.weights);
   if (std::ranges::none_of(gradients, &ValueId::valid)) return std::nullopt;  // nothing to train
   const Choices choices = choose(random.seed);
-  const Step step = make_step(random, choices);
+  const CheckedStep step = make_step(random, choices);
   tally.happened["folded"] += choices.optimizer.fold;
   tally.happened["clipped"] += choices.optimizer.clip_norm > 0;
   tally.happened["clipped in two passes"] += choices.optimizer.clip_two_pass;

@@ -96,7 +96,7 @@ void run_kernel(Backend* backend, const Signature& signature, KernelArgs args) {
   Kernel& kernel = backend->kernel(signature);
   Tensor workspace(TensorType{{kernel.workspace.count}, DType::u8});
   args.workspace = workspace.bytes().data();
-  if (backend->remote()) {
+  if (backend->has_device_memory()) {
     run_remotely(*backend, kernel, args, kernel.workspace);
   } else {
     kernel.run(args);

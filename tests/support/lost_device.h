@@ -17,7 +17,7 @@ class LostDevice final : public Backend {
   std::string_view name() const override { return "lost"; }
   std::string machine() const override { return "none"; }
   bool runs() const override { return true; }
-  bool remote() const override { return remote_; }
+  bool has_device_memory() const override { return remote_; }
   Kernel& kernel(const Signature& signature) override { return whole_.kernel(signature); }
   double seconds(const Signature& signature) const override { return whole_.seconds(signature); }
   std::unique_ptr<Memory> allocate(Bytes size) override { return whole_.allocate(size); }

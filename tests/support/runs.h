@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "select/choose.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -112,7 +113,7 @@ class TrainingRun {
     options.put_into(recipe);
     recipe.schedule.rate = run.rate;
     planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
-    if (run.comm != nullptr) planned_->backend->join(*run.comm);
+    if (run.comm != nullptr) planned_->backend().join(*run.comm);
     const FeedOptions feed = {.seed = run.seed, .augment = run.augment, .crop_pad = 1};
     const bool sequences = run.model.name.starts_with("lstm");
     data_ = open_dataset(sequences ? "sequences" : "digits",

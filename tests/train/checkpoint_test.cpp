@@ -114,7 +114,7 @@ TEST(Checkpoint, ADeviceLostWhileSavingLeavesTheOneBefore) {
       save_checkpoint(folder.path(), run.program(), {.step = 4, .recipe = kRecipe});
   const std::string before = persistent_bytes(run.program());
   for (const int copies : {0, 1, 7}) {  // among the weights, and among the moments
-    LostDevice device(*run.planned().backend);
+    LostDevice device(run.planned().backend());
     device.lose_after(copies);
     const auto arena = device.allocate(run.planned().plan().arena);
     Program program(run.program().graph(), run.planned().plan(), device, *arena);

@@ -6,6 +6,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "digits_runs.h"
+#include "select/choose.h"
 #include "support/sanitized.h"
 #include "transform/sparse_weights.h"
 

@@ -14,8 +14,8 @@ class Fed {
  public:
   explicit Fed(const Recipe& recipe)
       : planned_(std::get<PlannedTraining>(plan_training(recipe))),
-        arena_(planned_.backend->allocate(planned_.plan().arena)),
-        program_(planned_.graph(), planned_.plan(), *planned_.backend, *arena_) {}
+        arena_(planned_.backend().allocate(planned_.plan().arena)),
+        program_(planned_.graph(), planned_.plan(), planned_.backend(), *arena_) {}
 
   const Model& model() const { return planned_.full().model; }
   Program& program() { return program_; }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "train/model_tensors.h"
 #include "train/weights_file.h"
 
@@ -57,8 +57,8 @@ TEST(Filterbank, ARunStartsWithIt) {
       if (density < 1) recipe.sparsity.density = density;
       recipe.on.threads = 1;
       const auto planned = std::get<PlannedTraining>(plan_training(recipe));
-      const std::unique_ptr<Memory> arena = planned.backend->allocate(planned.plan().arena);
-      Program program(planned.graph(), planned.plan(), *planned.backend, *arena);
+      const std::unique_ptr<Memory> arena = planned.backend().allocate(planned.plan().arena);
+      Program program(planned.graph(), planned.plan(), planned.backend(), *arena);
       set_first_values(program, planned.full().model, 1);
       size_t seen = 0, nonzeros = 0;
       for (const ModelTensor& tensor : model_tensors(planned.graph())) {

@@ -8,7 +8,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "train/safetensors.h"
 #include "train/sampler.h"
 #include "train/trainer.h"

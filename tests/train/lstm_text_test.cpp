@@ -6,7 +6,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "train/trainer.h"
 
 namespace thimble {

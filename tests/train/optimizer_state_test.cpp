@@ -8,6 +8,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "digits_runs.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {

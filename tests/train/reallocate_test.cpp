@@ -326,7 +326,7 @@ TEST(Smallest, TakesWhatSortingWould) {
 TEST(Reallocate, ALostDeviceGetsNothingBack) {
   const RunSetup setup = sparse_run(0.4);
   TrainingRun run(setup, {.steps = 1, .evaluate = false});
-  LostDevice device(*run.planned().backend, true);
+  LostDevice device(run.planned().backend(), true);
   const auto arena = device.allocate(run.planned().plan().arena);
   Program program(run.program().graph(), run.planned().plan(), device, *arena);
   initialize(program, 5);

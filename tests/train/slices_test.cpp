@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "support/interpreter.h"
 
 namespace thimble {

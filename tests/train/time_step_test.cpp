@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "select/choose.h"
+
 namespace thimble {
 namespace {
 

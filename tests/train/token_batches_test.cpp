@@ -2,9 +2,8 @@
 #include <map>
 
 #include "../file_support.h"
-#include "fit/fit.h"
-#include "pipeline/variant_order.h"
 #include "plan/verify/verify_shared_arena.h"
+#include "select/choose.h"
 #include "support/runs.h"
 #include "train/checkpoint.h"
 #include "train/token_model.h"
@@ -39,9 +38,9 @@ Ended train(const Recipe& recipe, const Tokens& data, TrainOptions options = {})
 
 TEST(TokenBatches, RowsGoByLength) {
   const auto planned = std::get<PlannedTraining>(plan_training(by_tokens(50)));
-  ASSERT_EQ(planned.variants.size(), 3u);
+  ASSERT_EQ(planned.steps.size(), 3u);
   std::vector<VariantShape> shapes;
-  for (const auto& variant : planned.variants) {
+  for (const auto& variant : planned.steps) {
     shapes.push_back(variant->shape);
     EXPECT_LE(variant->plan.arena, planned.plan().arena);
     EXPECT_EQ(
@@ -57,22 +56,10 @@ TEST(TokenBatches, RowsGoByLength) {
 TEST(TokenBatches, TheOneThatTakesMostGoesFirst) {
   for (const int64_t tokens : {40, 48, 50, 55, 60, 96, 100}) {
     const auto planned = std::get<PlannedTraining>(plan_training(by_tokens(tokens)));
-    for (const auto& variant : planned.variants) {
+    for (const auto& variant : planned.steps) {
       EXPECT_EQ(variant->plan.policy, "keep_all");
       EXPECT_LE(variant->plan.arena, planned.plan().arena);
     }
-  }
-}
-
-// In least memory each may take a little more than the one before.
-TEST(TokenBatches, EveryLengthMayHaveToGoFirst) {
-  std::vector<VariantShape> shapes;
-  for (int64_t length = 8; length >= 1; --length) shapes.push_back({.rows = 1, .length = length});
-  VariantOrder order(shapes);
-  for (int64_t arena = 1; arena < 8; ++arena) {
-    ASSERT_FALSE(order.at_last());
-    order.put_first(7, Bytes(arena));
-    EXPECT_EQ(order.shapes()[0].length, arena);
   }
 }
 
@@ -81,7 +68,7 @@ TEST(TokenBatches, EveryStepIsOfOneLength) {
   const Recipe recipe = by_tokens(50);
   const auto planned = std::get<PlannedTraining>(plan_training(recipe));
   const Feeder feeder(data, feed_options(planned.recipe));
-  const auto arena = planned.backend->allocate(planned.plan().arena);
+  const auto arena = planned.backend().allocate(planned.plan().arena);
   TrainingStep step(planned, feeder, *arena, 4);
   std::map<int64_t, int> lengths;
   for (int64_t s = 0; s < feeder.steps_per_epoch(0); ++s) {
@@ -164,8 +151,11 @@ TEST(TokenBatches, MicrobatchesAddUpToTheBatch) {
 TEST(TokenBatches, ABudgetDoesNotChooseTheRecords) {
   const Tokens data({5, 8, 12, 3}, 12, 80, 9);
   const Ended whole = train(by_tokens(50), data);
-  auto fitted = Fit(by_tokens(50), {{"allow", "equivalent"}}).within(kLeastMemory);
-  PlannedTraining& planned = std::get<Fitted>(fitted).training;
+  Recipe recipe = by_tokens(50);
+  recipe.memory = kLeastMemory;
+  recipe.fit = true;
+  auto chosen = choose_and_plan(recipe, {{"allow", "equivalent"}}, Machine::open(recipe));
+  PlannedTraining& planned = std::get<PlannedTraining>(chosen);
   EXPECT_GT(planned.recipe.microbatch_tokens, 0);
   const Feeder feeder(data, feed_options(planned.recipe));
   const TrainResult result = Trainer(planned, feeder).run({});

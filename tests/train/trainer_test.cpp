@@ -99,9 +99,9 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
       sized.model.batch = batch;
       TrainingRun evaluated(sized, {.steps = 1, .evaluate = false, .weights = weights});
       const auto evaluations = plan_evaluation(evaluated.planned());
-      const Variant* const evaluation = evaluations.front().get();
-      const auto arena = evaluated.planned().backend->allocate(evaluated.planned().plan().arena);
-      Program program(evaluation->model.graph, evaluation->plan, *evaluated.planned().backend,
+      const PlannedStep* const evaluation = evaluations.front().get();
+      const auto arena = evaluated.planned().backend().allocate(evaluated.planned().plan().arena);
+      Program program(evaluation->model.graph, evaluation->plan, evaluated.planned().backend(),
                       *arena);
       // Constants and weights from the loaded program, by name.
       for (size_t v = 0; v < evaluation->model.graph.values.size(); ++v) {

@@ -34,8 +34,8 @@ TEST(Variants, LengthsShareTheArenaOfTheLongest) {
   const auto alone = std::get<PlannedTraining>(plan_training(token_recipe({12}, 7, 3)));
   const auto both = std::get<PlannedTraining>(plan_training(token_recipe({5, 12}, 7, 3)));
   EXPECT_EQ(both.plan().arena, alone.plan().arena);
-  ASSERT_EQ(both.variants.size(), 4u);  // full and last microbatches of both
-  for (const auto& variant : both.variants) {
+  ASSERT_EQ(both.steps.size(), 4u);  // full and last microbatches of both
+  for (const auto& variant : both.steps) {
     EXPECT_LE(variant->plan.arena, both.plan().arena);
     EXPECT_EQ(find_disagreement(both.graph(), both.plan(), variant->model.graph, variant->plan),
               std::nullopt);
@@ -62,10 +62,10 @@ TEST(Variants, OfALargeStepTheFirstIsSearched) {
   recipe.device = "null";
   const auto planned = std::get<PlannedTraining>(plan_training(recipe));
   EXPECT_GT(planned.graph().nodes.size(), 4'000u);
-  ASSERT_EQ(planned.variants.size(), 3u);
+  ASSERT_EQ(planned.steps.size(), 3u);
   const Schedule found = schedule_of(planned.plan());
   int alike = 0;
-  for (const auto& variant : planned.variants) {
+  for (const auto& variant : planned.steps) {
     EXPECT_LE(variant->plan.arena, planned.plan().arena);
     alike += schedule_of(variant->plan) == found ? 1 : 0;
   }
@@ -87,10 +87,10 @@ TEST(Variants, ASmallerLastMicrobatchFitsTheLeastMemory) {
       for (const char* budget : {"least", "more"}) {
         recipe.memory = budget == std::string_view("least") ? kLeastMemory : most;
         const auto planned = std::get<PlannedTraining>(plan_training(recipe));
-        ASSERT_EQ(planned.variants.size(), 2u);
-        EXPECT_LE(planned.variants[1]->plan.arena, planned.plan().arena);
+        ASSERT_EQ(planned.steps.size(), 2u);
+        EXPECT_LE(planned.steps[1]->plan.arena, planned.plan().arena);
         EXPECT_EQ(find_disagreement(planned.graph(), planned.plan(),
-                                    planned.variants[1]->model.graph, planned.variants[1]->plan),
+                                    planned.steps[1]->model.graph, planned.steps[1]->plan),
                   std::nullopt);
         EXPECT_FALSE(plan_evaluation(planned).empty());
         most = planned.plan().arena;
@@ -141,7 +141,7 @@ TEST(Variants, MixedLengthsGiveTheBitsOfSeparateArenas) {
   const Feeder feeder(data, {.seed = 4});
   const Recipe shared = token_recipe({5, 12}, 2);
   const auto planned = std::get<PlannedTraining>(plan_training(shared));
-  const auto arena = planned.backend->allocate(planned.plan().arena);
+  const auto arena = planned.backend().allocate(planned.plan().arena);
   TrainingStep step(planned, feeder, *arena, 4);
   initialize(step.program(), 4);
 
@@ -152,7 +152,7 @@ TEST(Variants, MixedLengthsGiveTheBitsOfSeparateArenas) {
     plans.push_back(std::get<PlannedTraining>(plan_training(token_recipe({length}, 2))));
   }
   for (PlannedTraining& plan : plans) {
-    arenas.push_back(plan.backend->allocate(plan.plan().arena));
+    arenas.push_back(plan.backend().allocate(plan.plan().arena));
     steps.push_back(std::make_unique<TrainingStep>(plan, feeder, *arenas.back(), 4));
     initialize(steps.back()->program(), 4);
   }
@@ -205,7 +205,7 @@ TEST(Metrics, ATallySurvivesACheckpoint) {
   const Tokens data({4}, 4, 8, 2);
   const Recipe recipe = token_recipe({4}, 4);
   const auto planned = std::get<PlannedTraining>(plan_training(recipe));
-  const auto arena = planned.backend->allocate(planned.plan().arena);
+  const auto arena = planned.backend().allocate(planned.plan().arena);
   const Feeder feeder(data, {});
   TrainingStep step(planned, feeder, *arena, 1);
   initialize(step.program(), 1);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "pipeline/pipeline.h"
+#include "select/choose.h"
 #include "support/plan_cases.h"
 #include "transform/sparse_weights.h"
 
@@ -119,13 +119,9 @@ TEST(Sparsify, BytesScaleWithDensity) {
   recipe.microbatch = 5;
   recipe.optimizer = parse_optimizer("nesterov");
   const Plan whole = planned(recipe, 1);
-  const Graph graph = make_step_graphs([&] {
-                        Recipe sparse = recipe;
-                        sparse.sparsity.density = 1;
-                        return sparse;
-                      }())
-                          .front()
-                          .model.graph;
+  Recipe sparse = recipe;
+  sparse.sparsity.density = 1;
+  const Graph graph = make_graph(sparse, largest_shape(sparse)).model.graph;
   const auto elements = static_cast<double>(sparsity_of(graph).elements);
   for (const double density : {0.1, 0.3, 0.5, 0.9}) {
     SCOPED_TRACE(density);

@@ -83,6 +83,10 @@ class CpuBackend final : public Backend {
     return *slot;
   }
 
+  void keep_kernels(const std::unordered_set<Signature, SignatureHash>& used) override {
+    std::erase_if(kernels_, [&](const auto& kernel) { return !used.contains(kernel.first); });
+  }
+
   double seconds(const Signature& signature) const override { return model_.seconds(signature); }
   std::unique_ptr<Memory> allocate(Bytes size) override {
     return std::make_unique<MappedMemory>(size);

@@ -181,7 +181,7 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   std::string machine() const override { return machine_; }
   bool runs() const override { return true; }
-  bool remote() const override { return true; }
+  bool has_device_memory() const override { return true; }
 
   Kernel& kernel(const Signature& signature) override {
     std::unique_ptr<Kernel>& slot = kernels_[signature];
@@ -195,6 +195,10 @@ class CudaBackend final : public Backend {
     user_check(slot != nullptr, "[{}] has no kernel for {} on the GPU; use --device cpu",
                signature.op->name, to_string(signature.outputs[0]));
     return *slot;
+  }
+
+  void keep_kernels(const std::unordered_set<Signature, SignatureHash>& used) override {
+    std::erase_if(kernels_, [&](const auto& kernel) { return !used.contains(kernel.first); });
   }
 
   double seconds(const Signature& signature) const override {

@@ -5,7 +5,9 @@
 
 namespace thimble {
 
-extern const Policy policy_keep_all{"keep_all", "compute once, keep until the last reader",
-                                    schedule_once};
+extern const Policy policy_keep_all{.name = "keep_all",
+                                    .summary = "compute once, keep until the last reader",
+                                    .schedule = schedule_once,
+                                    .traits = {.keeps_all = true}};
 
 }  // namespace thimble

@@ -15,7 +15,9 @@ Schedule schedule(const PlanRequest& request) {
 
 }  // namespace
 
-extern const Policy policy_optimal{"optimal", "the fastest plan found that fits the budget",
-                                   schedule};
+extern const Policy policy_optimal{.name = "optimal",
+                                   .summary = "the fastest plan found that fits the budget",
+                                   .schedule = schedule,
+                                   .traits = {.by_budget = true}};
 
 }  // namespace thimble

@@ -121,7 +121,7 @@ void OptimalPlanner::add(Schedule schedule) {
 
 void OptimalPlanner::add_policies() {
   for (const Policy* policy : all_policies()) {
-    if (policy->name == "optimal" || policy->sharing != Sharing::sharing) continue;
+    if (policy->traits.by_budget || policy->sharing != Sharing::sharing) continue;
     PlanRequest request = request_;
     request.number = policy->number.usual;
     if (policy->candidates != nullptr) {

@@ -32,7 +32,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
   fields.add({"memory", plain.kind(), plain.group(), [plain] { return plain.get(); },
               [plain, &recipe](const json& value) {
                 plain.set(value);
-                recipe.planner = recipe.memory ? "optimal" : "keep_all";
+                recipe.planner = recipe.memory ? budget_policy() : keep_all_policy();
                 recipe.fit = recipe.memory.has_value();
               },
               plain.about()});

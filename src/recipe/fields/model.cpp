@@ -7,7 +7,8 @@ namespace thimble {
 
 void list_device(Recipe& recipe, Fields& fields) {
   fields.group("Device");
-  const std::string not_cuda = recipe.device == "cuda" ? "" : "without --device cuda";
+  const std::string not_cuda =
+      device_traits(recipe.device).has_memory ? "" : "without --device cuda";
   fields.text("device", recipe.device,
               {.help = "cpu, cuda, or null: plans, runs nothing",
                .more = "`cpu`, `cuda` ([on a GPU](gpu.md)), or `null`, which plans and runs "

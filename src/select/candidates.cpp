@@ -1,0 +1,232 @@
+#include "select/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace thimble {
+namespace {
+
+constexpr double kSixteenBits = 0.001, kState = 0.002, kCodec = 0.003, kStatistics = 0.004,
+                 kSparsity = 0.014;
+constexpr double kWorse = 0.001;  // within a kind
+constexpr double kSparser = 0.009;
+constexpr double kImmovable = 0.005;  // nonzeros that stay where they are
+
+bool mixes_rows(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
+}
+
+// Batch statistics of fewer rows than this are hardly those of a batch.
+constexpr int64_t kLeastStatistics = 4;
+
+// So many of a batch at once: its rows or its tokens.
+Change microbatch_of(const char* field, int64_t amount, int64_t of, const char* unit, bool mixes) {
+  const bool few = amount * 8 < of;
+  return {.technique = "microbatch",
+          .settings = {{field, amount}},
+          .what = fmt::format("microbatches of {} {}{}", amount, unit,
+                              mixes ? ", each with statistics of its own" : ""),
+          .tier = mixes ? Tier::approximate : Tier::equivalent,
+          .harm = mixes ? kStatistics + (few ? kWorse : 0) : 0};
+}
+
+std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
+  std::vector<Change> all;
+  const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
+    all.push_back(microbatch_of(field, amount, of, unit, mixes));
+  };
+  const int64_t least = mixes ? kLeastStatistics : 1;
+  if (typed.tokens > 0) {
+    // A row at least, of the longest records.
+    ModelOptions model = typed.model;
+    complete_model(model);
+    int64_t longest = model.length;
+    for (const int64_t length : typed.lengths) longest = std::max(longest, length);
+    for (int64_t count = 2; typed.tokens / count >= least * std::max<int64_t>(1, longest);
+         count *= 2) {
+      add("microbatch-tokens", typed.tokens / count, typed.tokens, "tokens");
+    }
+    return all;
+  }
+  const Microbatches whole = microbatches_of(typed);
+  for (const int64_t rows : rows_to_try(whole.batch, least)) {
+    add("microbatch", rows, whole.batch, rows == 1 ? "row" : "rows");
+  }
+  return all;
+}
+
+std::vector<Change> precisions() {
+  const auto make = [](Settings settings, const char* what, double harm) {
+    return Change{"precision", std::move(settings), what, Tier::approximate, harm};
+  };
+  return {make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
+          make({{"precision", "fp16"}, {"rounding", "stochastic"}},
+               "fp16, rounded stochastically, the loss scaled", kSixteenBits),
+          make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
+               kSixteenBits)};
+}
+
+std::vector<Change> codecs(const Graph& graph, Tier allow) {
+  std::vector<Change> all;
+  CodecSpec any;
+  any.codec = sign_codec();
+  const auto encodable = find_encodable(graph, any);
+  if (std::ranges::any_of(encodable, &Encodable::signs)) {
+    all.push_back({"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact});
+  }
+  if (allow < Tier::approximate || encodable.empty()) return all;
+  for (const auto& [name, worse] :
+       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", kWorse}, {"int2", 2 * kWorse}}) {
+    all.push_back({"codec",
+                   {{"codec", name}},
+                   fmt::format("activations kept as {}", name),
+                   Tier::approximate,
+                   kCodec + worse});
+  }
+  return all;
+}
+
+std::vector<Change> densities() {
+  std::vector<Change> all;
+  double harm = kSparsity;
+  for (const double density : {0.5, 0.3, 0.1}) {
+    all.push_back({"sparsity",
+                   {{"density", density}},
+                   fmt::format("{:g} of the weights", density),
+                   Tier::approximate,
+                   harm});
+    harm += kSparser;
+  }
+  return all;
+}
+
+std::string spelt(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+std::string flags_of(const Settings& settings) {
+  std::string flags;
+  for (const auto& [name, value] : settings) {
+    if (value == false) continue;
+    flags += fmt::format("{}--{}", flags.empty() ? "" : " ", name);
+    if (value != true) flags += " " + spelt(value);
+  }
+  return flags;
+}
+
+std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
+  constexpr double kNear = 1.25, kFar = 2.5;  // ratios of neighbours
+  std::vector<int64_t> rows;
+  int64_t last = batch;
+  const auto add = [&](int64_t next) {
+    rows.push_back(next);
+    last = next;
+  };
+  const auto ratio = [&](int64_t next) {
+    return static_cast<double>(last) / static_cast<double>(next);
+  };
+  while (last > least) {
+    // The next divisor, not too near; half of the last where that is far.
+    int64_t next = 0;
+    for (int64_t count = batch / last + 1; count <= batch && next == 0; ++count) {
+      if (batch % count == 0 && ratio(batch / count) >= kNear) next = batch / count;
+      if (ratio(std::max<int64_t>(1, batch / count)) > kFar) break;
+    }
+    if (next == 0) next = (last + 1) / 2;
+    if (next < least) break;
+    add(next);
+  }
+  return rows;
+}
+
+std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least) {
+  constexpr double kNear = 1.1;  // ratio of neighbours
+  std::vector<int64_t> rows;
+  int64_t last = more;
+  for (int64_t count = batch / more + 1; count <= batch; ++count) {
+    const int64_t next = (batch + count - 1) / count;
+    if (next <= fewer) break;
+    const int64_t rest = batch % next;
+    const bool near = static_cast<double>(last) < kNear * static_cast<double>(next);
+    if (near || next >= more || (rest > 0 && rest < least)) continue;
+    rows.push_back(last = next);
+  }
+  return rows;
+}
+
+std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+                                         const Change& fewer) {
+  const auto a = more.settings.find("microbatch"), b = fewer.settings.find("microbatch");
+  if (a == more.settings.end() || b == fewer.settings.end()) return {};
+  const bool mixes = fewer.tier == Tier::approximate;
+  const int64_t batch = microbatches_of(typed).batch;
+  std::vector<Change> all;
+  for (const int64_t rows : rows_between(batch, a->second.get<int64_t>(), b->second.get<int64_t>(),
+                                         mixes ? kLeastStatistics : 1)) {
+    all.push_back(microbatch_of("microbatch", rows, batch, "rows", mixes));
+  }
+  return all;
+}
+
+Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph) {
+  Recipe copy = typed;
+  std::set<std::string_view> pinned;
+  for_each_field(copy, [&](const Field& field) {
+    if (said.contains(field.name())) pinned.insert(field.about().technique);
+  });
+  const OptimizerSpec& optimizer = typed.optimizer;
+  const UpdateRule& rule = rule_of(optimizer);
+  Choices choices;
+  const auto offer = [&](std::string_view technique, std::vector<Change> changes) {
+    std::erase_if(changes, [&](const Change& change) { return change.tier > allow; });
+    if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
+  };
+  offer("codec", codecs(graph, allow));
+  ModelOptions model = typed.model;
+  complete_model(model);
+  const PartsOfBatches parts = parts_of_batches(model);
+  const bool in_parts =
+      parts.refused.empty() && !parts.labels_all_count && !(parts.late && optimizer.fold);
+  if (!optimizer.clip_two_pass && in_parts) {
+    offer("microbatch", microbatches(typed, mixes_rows(graph)));
+  }
+  // Behind microbatches: it is their sums that it does away with.
+  if (rule.folds && optimizer.momentum > 0 && !optimizer.fold && !parts.late) {
+    offer("fold",
+          {{"fold", {{"fold", true}}, "gradients folded into the momentum", Tier::equivalent}});
+  }
+  offer("precision", precisions());
+  offer("state",
+        {{"state", {{"state-bits", 8}}, "optimizer state in 8 bits", Tier::approximate, kState}});
+  offer("sparsity", densities());
+  return choices;
+}
+
+Candidate changed(const Recipe& typed, std::vector<Change> changes) {
+  const auto order = [](const Change& change) { return std::pair(change.tier, change.harm); };
+  std::ranges::stable_sort(changes, {}, order);
+  const bool eight_bits = std::ranges::any_of(
+      changes, [](const Change& change) { return change.technique == "state"; });
+  Candidate candidate = {.changes = std::move(changes), .recipe = typed};
+  Settings settings;
+  for (Change& change : candidate.changes) {
+    // State in 8 bits cannot move with nonzeros.
+    if (change.technique == "sparsity" && eight_bits) {
+      change.settings["sparsity"] = "static";
+      change.what += ", which stay where they are";
+      change.harm += kImmovable;
+    }
+    settings.insert(change.settings.begin(), change.settings.end());
+    candidate.tier = std::max(candidate.tier, change.tier);
+    candidate.harm += change.harm;
+  }
+  configure(candidate.recipe, settings);
+  check(candidate.recipe);
+  return candidate;
+}
+
+}  // namespace thimble

@@ -1,0 +1,56 @@
+// The recipes that a budget chooses from: what was asked for, changed by techniques of which nothing was
+// said. They depend on the recipe, on what was said and on the tier, never on the budget.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/settings.h"
+
+namespace thimble {
+
+// One technique as it would be typed.
+struct Change {
+  std::string_view technique;  // About::technique of its fields
+  Settings settings;
+  std::string what;  // "microbatches of 10 rows"
+  Tier tier = Tier::exact;
+  double harm = 0;  // see Candidate
+};
+// "--precision bf16 --rounding stochastic"
+std::string flags_of(const Settings& settings);
+
+// How faithful a candidate is: what is exact comes first, then what is equivalent; of what is
+// approximate, what harms less. Harms add up: most for what stands last in this order, and more than for
+// all before it together for sparse weights. 16 bits (with master weights, or rounded stochastically),
+// 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an eighth of the
+// batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1; and when they cannot move).
+struct Candidate {
+  std::vector<Change> changes;  // less harm first
+  Recipe recipe;
+  Tier tier = Tier::exact;  // of the changes
+  double harm = 0;          // of all of them
+  bool recomputes = true;   // false: only the plan that computes everything once is looked at
+};
+
+// What is there to choose from of each technique, beside leaving it alone.
+using Choices = std::vector<std::vector<Change>>;
+// `graph` is the step of `typed`. Techniques with a field in `said` are left as they are.
+Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph);
+
+// The recipe with the changes, which are of different techniques, checked. UserError where they do not go
+// together.
+Candidate changed(const Recipe& typed, std::vector<Change> changes);
+
+// Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
+// wide. The whole batch is not among them.
+std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
+// Rows between, most first: the fewest for so many microbatches, not too near to each other. The last
+// microbatch is smaller, but no smaller than `least`.
+std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
+// Those of two choices of a batch's rows; none between choices of its tokens.
+std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+                                         const Change& fewer);
+
+}  // namespace thimble

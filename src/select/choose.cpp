@@ -1,0 +1,76 @@
+#include "select/choose.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "select/encodings.h"
+#include "select/profile.h"
+
+namespace thimble {
+namespace {
+
+// By its own planner; `typed`, where it is there: the step of the largest shape, nothing encoded.
+std::variant<PlannedTraining, Infeasible> plan_as_typed(const Recipe& recipe,
+                                                        const std::shared_ptr<Machine>& machine,
+                                                        std::optional<Step> typed = {}) {
+  const bool encodes = recipe.codec.automatic && !recipe.codec.chosen;
+  auto planned = plan_training(recipe, machine, [&](const VariantShape& shape) {
+    Step step = typed ? *std::exchange(typed, {}) : build_step(recipe, shape, *machine);
+    return encodes ? select_encoding(step) : Selection{std::move(step)};
+  });
+  if (const auto* misfit = std::get_if<Misfit>(&planned)) user_error("{}", misfit->why);
+  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
+  return std::get<PlannedTraining>(std::move(planned));
+}
+
+std::variant<PlannedTraining, Refusal> plan_chosen(const Recipe& recipe, const Settings& said,
+                                                   const std::shared_ptr<Machine>& machine,
+                                                   std::optional<Step> typed) {
+  TechniqueSelector selector(recipe, said, machine);
+  if (typed) selector.use(*std::move(typed));
+  if (machine->may_profile()) {
+    const Bytes budget =
+        recipe.memory == kLeastMemory ? selector.smallest(selector.allow()).arena : *recipe.memory;
+    refine_with_profile(selector, budget, *machine);
+  }
+  return selector.plan(*recipe.memory);
+}
+
+// Of candidates that were not chosen, nothing stays.
+template <class Result>
+Result keeping_its_kernels(Result planned) {
+  if (const auto* training = std::get_if<PlannedTraining>(&planned)) {
+    std::vector<const Step*> steps;
+    for (const auto& step : training->steps) steps.push_back(step.get());
+    training->machine->keep_kernels_of(steps);
+  }
+  return planned;
+}
+
+}  // namespace
+
+std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe, const Settings& said,
+                                                       const std::shared_ptr<Machine>& machine) {
+  constexpr double kTyped = 0.4;  // of the time: what else is chosen from is scaled like it
+  const bool chooses = selects_techniques(recipe, said);
+  std::optional<Step> typed;
+  if (machine->may_profile()) {
+    typed = build_step(recipe, largest_shape(recipe), *machine);
+    profile_typed(*typed, recipe.memory, chooses ? kTyped : 1);
+  }
+  if (chooses) {
+    return keeping_its_kernels(plan_chosen(recipe, said, machine, std::move(typed)));
+  }
+  auto planned = keeping_its_kernels(plan_as_typed(recipe, machine, std::move(typed)));
+  if (auto* infeasible = std::get_if<Infeasible>(&planned)) {
+    return refusal_of(recipe, std::move(*infeasible));
+  }
+  return std::get<PlannedTraining>(std::move(planned));
+}
+
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
+  check(recipe);
+  return keeping_its_kernels(plan_as_typed(recipe, Machine::open(recipe)));
+}
+
+}  // namespace thimble

@@ -1,0 +1,18 @@
+// Plans as they are asked for, through whichever door: within a budget that chooses, or as typed.
+#pragma once
+
+#include "select/refusal.h"
+#include "select/technique_selector.h"
+
+namespace thimble {
+
+// The whole path in front of training. `said`: the fields that were typed. Kernels without a time are
+// profiled first, where the machine may. UserError where a smaller last microbatch does not fit.
+// REQUIRES: the recipe was checked, its budget is in bytes (or kLeastMemory), the machine is its own.
+std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe, const Settings& said,
+                                                       const std::shared_ptr<Machine>& machine);
+
+// The front door of callers: a recipe as it is written, checked and planned. UserError likewise.
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe);
+
+}  // namespace thimble

@@ -1,0 +1,95 @@
+// A candidate's step as an option: what it costs when everything is computed once, what no plan of it can be
+// below, and, when that is not enough to know, its planner. Its graph is there only while it is asked
+// about: many candidates take little memory.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "pipeline/pipeline.h"
+#include "plan/search/optimal_planner.h"
+#include "select/bounds.h"
+#include "select/candidates.h"
+#include "select/option.h"
+
+namespace thimble {
+
+class StepOption final : public Option {
+ public:
+  // The whole step of the candidate, by its largest shape: records of every length, and a smaller last
+  // microbatch. UserError where the step cannot be built.
+  StepOption(Candidate candidate, Machine& machine);
+  // The same of a step that was built; `one_shape`: of that shape alone.
+  StepOption(Candidate candidate, Step step, bool one_shape = false);
+  ~StepOption() override;
+  StepOption(const StepOption&) = delete;  // its parts refer to each other
+  StepOption& operator=(const StepOption&) = delete;
+
+  const Candidate& candidate() const { return candidate_; }
+  const Bounds& bounds() const { return bounds_; }
+  size_t nodes() const { return nodes_; }
+  // Whether it may be planned in any way; else by the policy that was typed.
+  bool by_budget() const { return by_budget_; }
+  bool was_planned() const { return planner_ != nullptr; }
+  void let_recompute() { candidate_.recomputes = true; }
+
+  // Built again where it was released.
+  const Step& step();
+  void release_graph();
+  // Gives the step away, or a copy of one that its planner refers to.
+  Step take();
+
+  Tier tier() const override { return candidate_.tier; }
+  double risk() const override { return candidate_.harm; }
+  Bytes least_arena() const override {
+    return std::max(floor_, candidate_.recomputes ? bounds_.largest_call : bounds_.once.live_peak);
+  }
+  double least_seconds(Bytes budget) const override;
+  std::optional<PlanPoint> without_recompute(Bytes budget) override {
+    const bool fits = by_budget_ && keeps_within(budget) && once().arena <= budget;
+    return fits ? std::optional(once()) : std::nullopt;
+  }
+  std::optional<PlanPoint> fastest_within(Bytes budget) override;
+  PlanPoint smallest() override;
+  void raise_floor(Bytes least) override { floor_ = std::max(floor_, least); }
+
+  // Everything computed once, laid out, with room for records of every length, all computed so.
+  const PlanPoint& once();
+  // How its plan in that arena goes; none: as its policy plans it.
+  std::optional<Schedule> schedule_for(const PlanPoint& plan);
+  Plan plan_for(const PlanPoint& plan);
+
+ private:
+  bool keeps_within(Bytes budget) const {
+    return budget >= std::max(bounds_.once.live_peak, floor_);
+  }
+  // Of the records that the step is planned for first: in as little, those of other lengths may have to
+  // compute things again.
+  const PlanPoint& first_once();
+  double find_last_saves();
+  // Of a plan in that arena, with the last microbatch as it will be planned there.
+  double with_last(double seconds, const Schedule& schedule, Bytes arena);
+  PlanPoint find_smallest();
+  PlanPoint planned_by_policy(const Plan& plan) const;
+  PlanPoint planned_by_budget(const SchedulePool::Pick& pick);
+  OptimalPlanner& planner();
+
+  Candidate candidate_;
+  Machine& machine_;
+  const VariantShape shape_;
+  const bool one_shape_;
+  std::unique_ptr<Step> step_;  // null: released, or given away
+  const size_t nodes_;
+  const bool by_budget_;
+  const double last_saves_;  // seconds, where the last microbatch is smaller than the others
+  const Bounds bounds_;
+  std::optional<PlanPoint> first_once_, once_, smallest_;  // when they were asked for
+  std::unique_ptr<OptimalPlanner> planner_;
+  // The last microbatch, smaller than the others: made when it is asked for.
+  struct Last;
+  std::unique_ptr<Last> last_;
+  Bytes floor_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,212 @@
+#include "select/technique_selector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "select/shortlist.h"
+
+namespace thimble {
+namespace {
+
+// The recipe with its budget, as it would be typed: where nothing is computed again, it says so.
+Recipe recipe_of(StepOption& option, const PlanPoint& plan, Bytes budget) {
+  Recipe recipe = option.candidate().recipe;
+  recipe.memory = budget;
+  const bool once = plan.arena == option.once().arena;
+  if (once && recipe.planner == budget_policy()) recipe.planner = keep_all_policy();
+  recipe.fit = false;
+  return recipe;
+}
+
+Settings all_changes(const Candidate& candidate) {
+  Settings settings;
+  for (const Change& change : candidate.changes) {
+    settings.insert(change.settings.begin(), change.settings.end());
+  }
+  return settings;
+}
+
+// What was chosen, as it would be typed.
+std::string typed_out(const Recipe& recipe, const Candidate& candidate) {
+  Settings settings = all_changes(candidate);
+  settings["memory"] = recipe.memory->count;
+  settings["planner"] = recipe.planner;
+  return flags_of(settings);
+}
+
+// The budget as it was typed.
+std::string asked_text(const Settings& said, Bytes asked) {
+  const auto typed = said.find("memory");
+  if (typed != said.end() && typed->second.is_string()) return typed->second.get<std::string>();
+  return asked == kLeastMemory ? "least" : fmt::format("{}", asked.count);
+}
+
+}  // namespace
+
+TechniqueSelector::TechniqueSelector(const Recipe& typed, const Settings& said,
+                                     std::shared_ptr<Machine> machine)
+    : typed_(typed),
+      said_(said),
+      allow_(said.contains("allow") ? typed.allow : Tier::equivalent),
+      machine_(std::move(machine)) {
+  typed_.fit = false;
+  typed_.memory.reset();
+  if (!said_.contains("planner")) typed_.planner = budget_policy();
+}
+
+TechniqueSelector::Choice& TechniqueSelector::choice(Tier tier) {
+  Choice& choice = choices_[static_cast<size_t>(tier)];
+  if (!choice.selector) {
+    if (!step_) step_ = build_step(typed_, largest_shape(typed_), *machine_);
+    step_->recipe = typed_;
+    auto typed = std::make_unique<StepOption>(Candidate{.recipe = typed_}, *std::move(step_));
+    step_.reset();
+    const Graph& graph = typed->step().model.graph;
+    allowed_tier(typed_, graph, typed_.codec);
+    machine_->scale_untimed_steps(typed->step().costs.share);
+    const Choices choices = choices_for(typed_, said_, tier, graph);
+    choice.options = options_worth_trying(std::move(typed), choices, *machine_);
+    std::vector<Option*> all;
+    for (const auto& option : choice.options) all.push_back(option.get());
+    choice.selector =
+        std::make_unique<ParetoSelector>(std::move(all), Dominators::without_recompute);
+  }
+  return choice;
+}
+
+void TechniqueSelector::price_again() {
+  if (choices_[static_cast<size_t>(allow_)].selector) step_ = typed().take();
+  if (step_) step_->price();
+  choices_ = {};
+}
+
+// Where the first shape keeps everything and others have no room for that, these compute things again.
+std::variant<PlannedTraining, Infeasible, Misfit> TechniqueSelector::plan_shapes(
+    StepOption& option, const PlanPoint& plan, Recipe& recipe) {
+  const std::optional<Schedule> schedule = option.schedule_for(plan);
+  bool first = true;
+  const auto select = [&](const VariantShape& shape) {
+    if (!std::exchange(first, false)) return Selection{build_step(recipe, shape, *machine_)};
+    Selection chosen = {option.take(), schedule};
+    chosen.step.recipe = recipe;
+    return chosen;
+  };
+  auto planned = plan_training(recipe, machine_, select);
+  const bool other_way = option.by_budget() && recipe.planner != budget_policy();
+  if (!std::holds_alternative<Infeasible>(planned) || !other_way) return planned;
+  recipe.planner = budget_policy();
+  first = true;
+  return plan_training(recipe, machine_, select);
+}
+
+TechniqueSelector::Pick TechniqueSelector::smallest(Tier tier) {
+  ParetoSelector& selector = this->selector(tier);
+  while (true) {
+    const Pick pick = selector.smallest();
+    StepOption& option = this->option(pick, tier);
+    Recipe recipe = recipe_of(option, pick, pick.arena);
+    // Beyond what the recipe allows, a floor says what more would bring: nothing is planned there.
+    if (step_shapes(recipe).size() == 1 || option.tier() > typed_.allow) return pick;
+    const auto planned = plan_shapes(option, pick, recipe);
+    // Who chooses finds another in place of a smaller last microbatch that does not fit.
+    const auto* const infeasible = std::get_if<Infeasible>(&planned);
+    if (infeasible == nullptr || infeasible->min_bytes <= pick.arena) return pick;
+    selector.raise_floor(pick.option, infeasible->min_bytes);
+  }
+}
+
+std::variant<PlannedTraining, Refusal> TechniqueSelector::plan(Bytes budget) {
+  const auto start = std::chrono::steady_clock::now();
+  ParetoSelector& selector = this->selector(allow_);
+  const std::string asked = asked_text(said_, budget);
+  const bool least = budget == kLeastMemory;
+  if (least) budget = selector.smallest().arena;
+  while (const auto pick = selector.within(budget)) {
+    StepOption& option = this->option(*pick, allow_);
+    Recipe recipe = recipe_of(option, *pick, budget);
+    auto planned = plan_shapes(option, *pick, recipe);
+    if (auto* const training = std::get_if<PlannedTraining>(&planned)) {
+      SelectionReport report = report_of(*training, option, *pick);
+      report.asked = asked;
+      report.flags = typed_out(recipe, option.candidate());
+      report.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      training->plan_seconds = report.seconds;
+      training->report = std::move(report);
+      return std::move(*training);
+    }
+    const auto* const infeasible = std::get_if<Infeasible>(&planned);  // records of another length
+    if (infeasible != nullptr && infeasible->min_bytes > budget) {
+      selector.raise_floor(pick->option, infeasible->min_bytes);
+    } else {
+      if (selector.left() == 1) {
+        internal_check(infeasible == nullptr, "a plan that fits its budget does not");
+        user_error("{}", std::get<Misfit>(planned).why);
+      }
+      selector.drop(pick->option);
+    }
+    if (least) budget = selector.smallest().arena;
+  }
+  return refuse(budget);
+}
+
+SelectionReport TechniqueSelector::report_of(const PlannedTraining& training, StepOption& chosen,
+                                             PlanPoint plan) {
+  SelectionReport report;
+  report.allow = allow_;
+  report.harm = chosen.candidate().harm;
+  report.plain_arena = typed().once().arena;
+  report.plain_ms = typed().once().seconds * 1e3;
+  if (training.steps.size() > 1) plan.arena = training.plan().arena;  // by any of them
+  report.shares = shares_of(chosen, plan);
+  for (const auto& option : options(allow_)) {
+    ++report.tried;
+    report.planned += option->was_planned() ? 1 : 0;
+  }
+  return report;
+}
+
+Refusal TechniqueSelector::refuse(Bytes budget) {
+  const Pick smallest = this->smallest(allow_);
+  StepOption& option = this->option(smallest, allow_);
+  Refusal refusal = {.least = infeasible(option.step().request(), option.plan_for(smallest)),
+                     .allow = allow_};
+  refusal.least.min_bytes = smallest.arena;
+  refusal.sentence = fmt::format(
+      "nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes); {}", name_of(allow_),
+      to_string(budget), to_string(smallest.arena), smallest.arena.count, refusal.least.why);
+  for (const Tier tier : {Tier::exact, Tier::equivalent, Tier::approximate}) {
+    const Pick least = tier == allow_ ? smallest : this->smallest(tier);
+    const Candidate& candidate = this->option(least, tier).candidate();
+    refusal.floors.push_back({tier, least.arena, flags_of(all_changes(candidate))});
+    if (tier > allow_ && least.arena < smallest.arena) {
+      refusal.unlock.push_back(fmt::format("--allow {} goes down to {} ({} bytes)", name_of(tier),
+                                           to_string(least.arena), least.arena.count));
+    }
+  }
+  const OptimizerSpec& optimizer = typed_.optimizer;
+  if (rule_of(optimizer).momentum && !rule_of(optimizer).folds && optimizer.momentum > 0) {
+    refusal.unlock.push_back("--optimizer sgd folds gradients into its momentum");
+  }
+  const Graph& graph = typed().step().model.graph;
+  const bool mixes =
+      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
+  Recipe copy = typed_;
+  if (mixes && allow_ != Tier::exact && find_field(fields_of(copy), "norm") != nullptr) {
+    refusal.unlock.push_back("--norm group makes microbatches equivalent");
+  }
+  return refusal;
+}
+
+bool selects_techniques(const Recipe& recipe, const Settings& said) {
+  if (!recipe.fit || !recipe.memory) return false;
+  user_check(!recipe.codec.automatic || !said.contains("fit"),
+             "--fit chooses codecs itself; leave --codec auto out, or choose --fit off");
+  return !recipe.codec.automatic;
+}
+
+}  // namespace thimble

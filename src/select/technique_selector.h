@@ -1,0 +1,78 @@
+// One budget. Of all recipes that differ from what was asked for in techniques of which nothing was said
+// (microbatches, precision, state bits, folding, codecs, sparsity), as far as the tier lets them, the one
+// whose fastest plan within the budget is predicted to be the fastest; where it is close (kNearTie), the
+// more faithful. What comes of it is a completed recipe and its verified plan: everything after it is as
+// if the recipe had been typed with --fit off.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "select/pareto_selector.h"
+#include "select/refusal.h"
+#include "select/step_option.h"
+
+namespace thimble {
+
+class TechniqueSelector {
+ public:
+  using Options = std::vector<std::unique_ptr<StepOption>>;
+  using Pick = ParetoSelector::Pick;
+
+  // `said` are the fields that were typed, in whatever way: they stay. The tier is the recipe's where
+  // that was said, else equivalent; what was said may go beyond it. REQUIRES: the recipe was checked;
+  // the machine is its own.
+  TechniqueSelector(const Recipe& typed, const Settings& said, std::shared_ptr<Machine> machine);
+
+  Tier allow() const { return allow_; }
+  // As typed, less its budget; and the option of its step, the first of all.
+  const Recipe& recipe() const { return typed_; }
+  StepOption& typed() { return *options(allow_).front(); }
+
+  // `budget` may be kLeastMemory.
+  std::variant<PlannedTraining, Refusal> plan(Bytes budget);
+  // The choice alone, without a plan of all shapes.
+  std::optional<Pick> choose(Bytes budget) { return selector(allow_).within(budget); }
+  // Whether anything fits at all.
+  bool has_room(Bytes budget) { return selector(allow_).has_room(budget); }
+  // The least of a tier, with room for all shapes of the step.
+  Pick smallest(Tier tier);
+
+  const Options& options(Tier tier) { return choice(tier).options; }
+  ParetoSelector& selector(Tier tier) { return *choice(tier).selector; }
+  StepOption& option(const Pick& pick, Tier tier) { return *options(tier)[pick.option]; }
+  // The step as typed is there already. REQUIRES: nothing was asked yet.
+  void use(Step typed) { step_ = std::move(typed); }
+  // From here on, choices go by what is now known of times.
+  void price_again();
+
+ private:
+  struct Choice {
+    Options options;
+    std::unique_ptr<ParetoSelector> selector;
+  };
+
+  Choice& choice(Tier tier);
+  std::variant<PlannedTraining, Infeasible, Misfit> plan_shapes(StepOption& option,
+                                                                const PlanPoint& plan,
+                                                                Recipe& recipe);
+  SelectionReport report_of(const PlannedTraining& training, StepOption& chosen, PlanPoint plan);
+  std::vector<TechniqueShare> shares_of(StepOption& chosen, const PlanPoint& plan);
+  Refusal refuse(Bytes budget);
+
+  Recipe typed_;
+  const Settings said_;
+  const Tier allow_;
+  const std::shared_ptr<Machine> machine_;
+  std::optional<Step> step_;            // as typed; none: not there yet, or given to a choice
+  std::array<Choice, 3> choices_ = {};  // by tier
+};
+
+// Whether the recipe's budget chooses: not where an automatic codec does. UserError where that is said to
+// be both.
+bool selects_techniques(const Recipe& recipe, const Settings& said);
+
+}  // namespace thimble

@@ -6,9 +6,8 @@
 #include "pipeline/check_plan_file.h"
 #include "report/step_report.h"
 #include "request/memory_limit.h"
+#include "request/resume.h"
 #include "select/choose.h"
-#include "train/request.h"
-#include "train/resume.h"
 
 namespace thimble::api {
 namespace {
@@ -27,13 +26,12 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
 
 // As the command line plans it: what `auto` leaves, and, where the budget chooses, by times that are
 // measured first where none are known.
-PlannedTraining plan_or_throw(const Resolved& resolved) {
-  Recipe recipe = resolved.recipe;
-  const bool profiles = selects_techniques(recipe, resolved.said);
+PlannedTraining plan_or_throw(Request& request) {
+  const Recipe& recipe = request.recipe;
+  const bool profiles = selects_techniques(recipe, request.explicit_settings);
   const auto machine = Machine::open(recipe, profiles ? usual_profiling(recipe) : Profiling());
-  if (recipe.memory == kAutomaticMemory)
-    recipe.memory = memory_limit(machine->backend(), recipe).budget;
-  auto planned = choose_and_plan(recipe, resolved.said, machine);
+  resolve_budget(request, machine->backend());
+  auto planned = choose_and_plan(recipe, request.explicit_settings, machine);
   if (const auto* refusal = std::get_if<Refusal>(&planned)) {
     std::string sentence = refusal->sentence;
     for (const std::string& further : refusal->unlock) {
@@ -87,23 +85,19 @@ thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
       typed.erase(named);
     }
     user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
-    const Asked asked = ask(model, typed);
-    Resolved resolved = resolve(asked, with_data != 0);
-    if (!recipe->goes_on_from.empty()) {
-      resume_codec(recipe->goes_on_from, resolved.recipe);
-      resume_choices(recipe->goes_on_from, resolved.recipe, resolved.said);
-    }
-    PlannedTraining planned = plan_or_throw(resolved);
+    Request request = read_request(model, typed);
+    auto data = open_data(request, with_data != 0);
+    if (!recipe->goes_on_from.empty()) resume_request(request, recipe->goes_on_from);
+    PlannedTraining planned = plan_or_throw(request);
     const nlohmann::json summary = summary_of(planned);
     auto made = std::make_unique<thimble_plan>();
-    made->planned =
-        std::make_shared<Planned>(Planned{std::move(planned), std::move(resolved.dataset)});
+    made->planned = std::make_shared<Planned>(Planned{std::move(planned), std::move(data)});
     const PlannedTraining& training = made->planned->training;
     made->step_ms = summary["predicted_step_ms"].get<double>();
     made->tier = name_of(training.tier);
     made->json = json_text(summary);
     made->recipe = json_text(to_json(training.recipe));
-    made->notes = lines_of(asked.notes);
+    made->notes = lines_of(request.notes);
     const Model& read = training.full().model;
     for (const Feed& feed : read.feeds) {
       made->fields.push_back(field_of(read, feed, training.microbatches.batch));

@@ -7,9 +7,9 @@
 #include "data/fingerprint.h"
 #include "data/labelled_images.h"
 #include "report/run_report.h"
+#include "request/resume.h"
 #include "train/caller_batches.h"
 #include "train/feeder.h"
-#include "train/resume.h"
 
 namespace thimble::api {
 namespace {

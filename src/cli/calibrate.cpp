@@ -65,7 +65,9 @@ struct Outcome {
 std::vector<Recipe> recipes_of(const CalibrateFlags& flags) {
   std::vector<Recipe> recipes;
   for (const std::string& model : flags.models) {
-    recipes.push_back(resolve(read_recipe(model, flags.recipe.typed()), false).recipe);
+    Request request = requested(model, flags.recipe.typed());
+    open_data(request, false);
+    recipes.push_back(std::move(request.recipe));
   }
   return recipes;
 }
@@ -164,7 +166,7 @@ nlohmann::json to_json(const Outcome& outcome) {
 // What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
 // that wait take cores from it.
 int measure_ranks(const CalibrateFlags& flags, World& world) {
-  const Recipe recipe = read_for_ranks(flags.models.front(), flags.recipe.typed(), &world).recipe;
+  const Recipe recipe = requested(flags.models.front(), flags.recipe.typed(), &world).recipe;
   const Interconnect link = measure_link(world.ranks());
   if (!world.first()) return kOk;
   const std::string path = costs_to_write(flags.costs, recipe.device);

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "cli/console.h"
-#include "comm/agreement.h"
 #include "request/memory_limit.h"
 
 namespace thimble {
@@ -27,38 +26,28 @@ void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
 
 }  // namespace
 
-std::shared_ptr<Machine> open_machine(const Resolved& resolved, Profiles profiles, World* world) {
-  const Recipe& recipe = resolved.recipe;
-  const bool may = world == nullptr &&
-                   (profiles == Profiles::always || selects_techniques(recipe, resolved.said));
+std::shared_ptr<Machine> open_machine(const Request& request, Profiles profiles, World* world) {
+  const Recipe& recipe = request.recipe;
+  const bool chooses = selects_techniques(recipe, request.explicit_settings);
+  const bool may = world == nullptr && (chooses || profiles == Profiles::always);
   return Machine::open(recipe, may ? usual_profiling(recipe) : Profiling());
 }
 
-Recipe with_budget_in_bytes(Recipe recipe, Machine& machine, World* world) {
-  if (recipe.memory != kAutomaticMemory) return recipe;
-  const MemoryLimit limit = memory_limit(machine.backend(), recipe);
-  Bytes budget = limit.budget;
-  std::string shared;
-  if (world != nullptr) {
-    if (!machine.backend().has_device_memory()) budget = Bytes(budget.count / world->here());
-    const auto all = gathered(world->ranks(), static_cast<double>(budget.count));
-    budget = Bytes(static_cast<int64_t>(*std::ranges::min_element(all)));
-    shared = fmt::format(" for each of {} ranks", world->size());
-  }
-  if (world == nullptr || world->first()) {
-    say("--memory auto: {} ({} bytes){}: {} is {}, of which {} stay free\n", to_string(budget),
-        budget.count, shared, limit.from, to_string(limit.available), to_string(limit.margin));
-  }
-  recipe.memory = budget;
-  return recipe;
+void settle_budget(Request& request, Machine& machine, World* world) {
+  const auto limit = resolve_budget(request, machine.backend(), world);
+  if (!limit || (world != nullptr && !world->first())) return;
+  const std::string shared =
+      world != nullptr ? fmt::format(" for each of {} ranks", world->size()) : "";
+  say("--memory auto: {} ({} bytes){}: {} is {}, of which {} stay free\n", to_string(limit->budget),
+      limit->budget.count, shared, limit->from, to_string(limit->available),
+      to_string(limit->margin));
 }
 
-std::optional<PlannedTraining> plan_asked(const Resolved& resolved,
-                                          const std::shared_ptr<Machine>& machine, bool json,
-                                          World* world) {
-  const Recipe recipe = with_budget_in_bytes(resolved.recipe, *machine, world);
+std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_ptr<Machine>& machine,
+                                          bool json, World* world) {
+  settle_budget(request, *machine, world);
   const bool speaks = world == nullptr || world->first();
-  auto planned = choose_and_plan(recipe, resolved.said, machine);
+  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine);
   if (machine->profiled_kernels() > 0) {
     say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
         "modelled` "

@@ -102,12 +102,12 @@ CLI::Validator number_between(double least, double most) {
   return {check, fmt::format("[{} - {}]", least, most), "NUMBER"};
 }
 
-Asked read_recipe(const std::string& model, const Settings& typed) {
-  Asked asked = ask(model, typed);
-  for (const std::string& sentence : asked.notes) {
+Request requested(const std::string& model, const Settings& typed, World* world) {
+  Request request = read_request(model, typed, world);
+  for (const std::string& sentence : request.notes) {
     if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
   }
-  return asked;
+  return request;
 }
 
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) {

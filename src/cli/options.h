@@ -10,9 +10,9 @@
 
 #include "recipe/settings.h"
 #include "report/step_report.h"
+#include "request/rank_agreement.h"
 #include "select/choose.h"
 #include "text/bleu.h"
-#include "train/request.h"
 
 namespace thimble {
 
@@ -60,11 +60,8 @@ struct TrainedFlags {
   Recipe recipe_of(const std::string& checkpoint) const;
 };
 
-// What the flags ask for (train/request.h); notes go to stderr.
-Asked read_recipe(const std::string& model, const Settings& typed);
-inline Resolved resolve(const RecipeFlags& flags, bool needs_data) {
-  return resolve(read_recipe(flags.model, flags.typed()), needs_data);
-}
+// What the flags ask for; notes go to stderr. Of several ranks, as all of them have it.
+Request requested(const std::string& model, const Settings& typed, World* world = nullptr);
 
 // For flags that are numbers: NaN is between nothing.
 CLI::Validator number_between(double least, double most);

@@ -140,40 +140,41 @@ int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
 }
 
 // The largest that fits, put into what was asked for.
-void take_largest(const std::string& what, Resolved& resolved,
+void take_largest(const std::string& what, Request& request,
                   const std::shared_ptr<Machine>& machine) {
-  user_check(resolved.recipe.memory && *resolved.recipe.memory != kLeastMemory,
+  user_check(request.recipe.memory && *request.recipe.memory != kLeastMemory,
              "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
-  resolved.recipe = with_budget_in_bytes(std::move(resolved.recipe), *machine);
-  const Largest largest =
-      find_largest(resolved.recipe, resolved.said, what, *resolved.recipe.memory, machine);
+  settle_budget(request, *machine);
+  const Largest largest = find_largest(request.recipe, request.explicit_settings, what,
+                                       *request.recipe.memory, machine);
   say("largest {}: {} (--{} {}){}\n", what, largest.value, largest.field, largest.value,
       largest.by_memory ? "" : "; memory would do for more, and there is none");
-  resolved.recipe = largest.recipe;
-  resolved.said = largest.said;
+  request.recipe = largest.recipe;
+  request.explicit_settings = largest.said;
 }
 
 int run(const PlanFlags& flags) {
-  Resolved resolved = resolve(flags.recipe, false);
+  Request request = requested(flags.recipe.model, flags.recipe.typed());
+  open_data(request, false);
   std::shared_ptr<Machine> machine;
   if (flags.largest) {
-    machine = open_machine(resolved);
-    take_largest(*flags.largest, resolved, machine);
+    machine = open_machine(request);
+    take_largest(*flags.largest, request, machine);
   }
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
-  user_check(!flags.sweep || !resolved.recipe.codec.automatic,
+  user_check(!flags.sweep || !request.recipe.codec.automatic,
              "--sweep compares planners of one graph, and --codec auto chooses between graphs: "
              "name a codec");
-  user_check(!flags.simulate || resolved.recipe.ranks.several(),
+  user_check(!flags.simulate || request.recipe.ranks.several(),
              "--simulate plays a step of several ranks; say how many with --ranks");
   user_check(!flags.sweep || !flags.simulate, "--sweep plans and --simulate plays; choose one");
-  if (flags.sweep && resolved.recipe.ranks.several()) {
-    return print_ranks(resolved.recipe, flags.recipe.json);
+  if (flags.sweep && request.recipe.ranks.several()) {
+    return print_ranks(request.recipe, flags.recipe.json);
   }
-  if (flags.sweep) return print_sweep(resolved.recipe, flags.recipe.json, flags.picture);
-  if (!machine) machine = open_machine(resolved);
-  const auto planned = plan_asked(resolved, machine, flags.recipe.json);
+  if (flags.sweep) return print_sweep(request.recipe, flags.recipe.json, flags.picture);
+  if (!machine) machine = open_machine(request);
+  const auto planned = plan_asked(request, machine, flags.recipe.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->full().model;
   if (!flags.save.empty()) save_plan(flags.save, *planned);

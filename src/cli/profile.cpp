@@ -171,19 +171,20 @@ void print_profile(const PlannedTraining& planned, const Profile& profile, int s
 }
 
 int run(const ProfileFlags& flags) {
-  const Asked asked = read_recipe(flags.recipe.model, flags.recipe.typed());
-  const bool runs = flags.steps > 0 && device_traits(asked.recipe.device).runs;
-  const Resolved resolved = resolve(asked, runs);
-  const auto planned = plan_asked(resolved, open_machine(resolved), flags.recipe.json);
+  Request request = requested(flags.recipe.model, flags.recipe.typed());
+  const bool runs = flags.steps > 0 && device_traits(request.recipe.device).runs;
+  const auto data = open_data(request, runs);
+  const Recipe typed = request.recipe;
+  const auto planned = plan_asked(request, open_machine(request), flags.recipe.json);
   if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;
   if (runs) {
-    const auto feeder = make_feeder(resolved);
+    const auto feeder = std::make_unique<Feeder>(*data, feed_options(typed));
     profile = run_steps(flags.steps, *planned, *feeder);
   }
   const TechniqueReport techniques =
-      compare_techniques(planned->report ? planned->recipe : resolved.recipe, *planned);
+      compare_techniques(planned->report ? planned->recipe : typed, *planned);
   if (flags.recipe.json) {
     nlohmann::json json = summary_of(*planned);
     json["techniques"] = technique_json(techniques);

@@ -6,10 +6,6 @@
 
 namespace thimble {
 
-// The recipe as all ranks have it. UserError where --ranks is not what was started; `world` null: a
-// process alone.
-Asked read_for_ranks(const std::string& model, Settings typed, World* world);
-
 // Runs the command as one of the ranks that were started, or alone (null). What goes wrong on one rank is
 // said to all; what goes wrong on all of them, the first one says.
 int run_among_ranks(const std::function<int(World* world)>& command);

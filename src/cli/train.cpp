@@ -20,9 +20,8 @@
 #include "data/fingerprint.h"
 #include "report/plan_report.h"
 #include "report/run_report.h"
-#include "train/accord.h"
+#include "request/resume.h"
 #include "train/checkpoint.h"
-#include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
 #include "train/trainer.h"
@@ -32,15 +31,7 @@ namespace {
 
 struct TrainFlags {
   RecipeFlags recipe;
-  std::string out;
-  std::string resume;  // latest, auto; empty: no
-  bool overwrite = false;
-  std::string weights;
-  std::string tensorboard;
-  std::string export_initial;
-  std::string export_batches;
-  bool losses = false;
-  bool times = false;
+  RunSettings run;
 };
 
 constexpr const char* kStoppingRank =
@@ -74,95 +65,41 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
                     tensors);
 }
 
-TrainOptions options_from(const TrainFlags& flags, const Resolved& resolved, const std::string& out,
+TrainOptions options_from(const RunSettings& run, const Dataset& data, const std::string& out,
                           bool resume) {
   TrainOptions options = {
-      .out = out, .resume = resume, .weights = flags.weights, .tensorboard = flags.tensorboard};
-  if (!flags.export_batches.empty()) {
-    ensure_directory(flags.export_batches);
-    options.on_microbatch = [folder = flags.export_batches](MicrobatchId which,
-                                                            const TrainingStep::Part& part) {
+      .out = out, .resume = resume, .weights = run.weights, .tensorboard = run.tensorboard};
+  if (!run.export_batches.empty()) {
+    ensure_directory(run.export_batches);
+    options.on_microbatch = [folder = run.export_batches](MicrobatchId which,
+                                                          const TrainingStep::Part& part) {
       export_batch(folder, which, part);
     };
   }
-  if (resolved.dataset) options.fingerprint = fingerprint_of(resolved.dataset->info());
+  options.fingerprint = fingerprint_of(data.info());
   return options;
 }
 
 nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
-                           const TrainFlags& flags) {
+                           const RunSettings& run) {
   nlohmann::json json = summary_of(planned, result);
-  if (flags.losses) json["losses"] = result.losses;
-  if (flags.times) {
+  if (run.losses) json["losses"] = result.losses;
+  if (run.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
   }
   return json;
 }
 
-// A run that goes on by other ranks keeps its microbatches where these can share them: then its numbers
-// stay the same to the bit.
-void resume_microbatch(const std::string& out, const Settings& said, Recipe& recipe) {
-  const auto folder = latest_checkpoint(out);
-  if (!folder || said.contains("microbatch") || recipe.tokens > 0) return;
-  const nlohmann::json begun = recipe_of_checkpoint(*folder);
-  const nlohmann::json rows = begun.value("microbatch", nlohmann::json());
-  if (!rows.is_number_integer() || begun.value("ranks", nlohmann::json(1)) == recipe.ranks.count) {
-    return;
-  }
-  Recipe kept = recipe;
-  kept.microbatch = rows.get<int64_t>();
-  try {
-    microbatches_of(kept);
-    recipe.microbatch = kept.microbatch;
-  } catch (const UserError&) {
-    if (launched_rank() > 0) return;
-    say("thimble: note: the run was in microbatches of {} rows, which {} ranks cannot share; it "
-        "goes "
-        "on in {}, the same sums rounded otherwise\n",
-        kept.microbatch, recipe.ranks.count, microbatches_of(recipe).rows);
-  }
-}
-
 // Whether the run goes on with what is in the folder.
-bool goes_on(const TrainFlags& flags, const std::string& out) {
-  const Resume resume = flags.resume.empty()     ? Resume::never
-                        : flags.resume == "auto" ? Resume::or_start
-                                                 : Resume::latest;
-  const bool on = goes_on(resume, flags.overwrite, out);
+bool goes_on(const RunSettings& run, const std::string& out) {
+  const Resume resume = run.resume.empty()     ? Resume::never
+                        : run.resume == "auto" ? Resume::or_start
+                                               : Resume::latest;
+  const bool on = goes_on(resume, run.overwrite, out);
   if (resume == Resume::or_start && !on) {
     say("there is no checkpoint in '{}' yet: a new run begins\n", out);
   }
   return on;
-}
-
-// What the recipe file says of the run, where nothing was typed.
-TrainFlags with_file(TrainFlags flags, const Settings& run) {
-  const auto text = [&](const char* name, std::string& member) {
-    const auto at = run.find(name);
-    if (at == run.end() || !member.empty()) return;
-    if (at->second.is_string()) member = at->second.get<std::string>();
-    if (at->second == true) member = "latest";  // resume
-    user_check(at->second.is_string() || at->second.is_boolean(), "--{} wants text, not {}", name,
-               at->second.dump());
-  };
-  const auto toggle = [&](const char* name, bool& member) {
-    const auto at = run.find(name);
-    if (at == run.end()) return;
-    user_check(at->second.is_boolean(), "--{} is true or false, not {}", name, at->second.dump());
-    member = member || at->second.get<bool>();
-  };
-  text("out", flags.out);
-  text("resume", flags.resume);
-  text("weights", flags.weights);
-  text("tensorboard", flags.tensorboard);
-  text("export-initial", flags.export_initial);
-  text("export-batches", flags.export_batches);
-  toggle("overwrite", flags.overwrite);
-  toggle("times", flags.times);
-  toggle("losses", flags.losses);
-  user_check(flags.resume.empty() || flags.resume == "latest" || flags.resume == "auto",
-             "--resume is latest or auto, not '{}'", flags.resume);
-  return flags;
 }
 
 // The folder of the run, held by the first rank, and whether there is something in it to go on with.
@@ -172,13 +109,13 @@ struct Place {
   bool resume = false;
 };
 
-Place place_of(const TrainFlags& flags, const Recipe& recipe, World* world) {
+Place place_of(const RunSettings& run, const Recipe& recipe, World* world) {
   Place place;
   if (world == nullptr || world->first()) {
-    place.folder.emplace(flags.out.empty() ? RunFolder::unique(default_out(recipe.model.name))
-                                           : RunFolder(flags.out));
+    place.folder.emplace(run.out.empty() ? RunFolder::unique(default_out(recipe.model.name))
+                                         : RunFolder(run.out));
     place.out = place.folder->path();
-    place.resume = goes_on(flags, place.out);
+    place.resume = goes_on(run, place.out);
   }
   if (world != nullptr) {
     place.out = text_of_first(world->ranks(), place.out);
@@ -232,34 +169,34 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
 
 int train(const TrainFlags& typed, World* world) {
   const bool first = world == nullptr || world->first();
-  const Asked asked = read_for_ranks(typed.recipe.model, typed.recipe.typed(), world);
-  user_check(world != nullptr || !asked.recipe.ranks.several(),
+  Request request = requested(typed.recipe.model, typed.recipe.typed(), world);
+  user_check(world != nullptr || !request.recipe.ranks.several(),
              "{0} ranks are started by mpirun: `mpirun -np {0} thimble train ...`; `thimble plan "
              "--ranks {0}` says what each of them will need",
-             asked.recipe.ranks.count);
-  Resolved resolved = resolve(asked, true);
-  const TrainFlags flags = with_file(typed, resolved.run);
-  user_check(flags.resume.empty() || !flags.out.empty(),
+             request.recipe.ranks.count);
+  const auto data = open_data(request, true);
+  const RunSettings run = run_settings(typed.run, request.run_in_file);
+  const bool json = typed.recipe.json;
+  user_check(run.resume.empty() || !run.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
-  for (const auto& [flag, on] : {std::pair("--losses", flags.losses), {"--times", flags.times}}) {
-    user_check(!on || flags.recipe.json, "{} says nothing without --json", flag);
+  for (const auto& [flag, on] : {std::pair("--losses", run.losses), {"--times", run.times}}) {
+    user_check(!on || json, "{} says nothing without --json", flag);
   }
-  const Place place = place_of(flags, resolved.recipe, world);
+  const Place place = place_of(run, request.recipe, world);
   const std::string& out = place.out;
   if (place.resume) {
-    resume_codec(out, resolved.recipe);
-    resume_choices(out, resolved.recipe, resolved.said);
-    resume_microbatch(out, resolved.said, resolved.recipe);
+    resume_request(request, out);
+    const auto note = resume_microbatch(request, out);
+    if (note && launched_rank() == 0) say("thimble: note: {}\n", *note);
   }
-  TrainOptions options = options_from(flags, resolved, out, place.resume);
+  TrainOptions options = options_from(run, *data, out, place.resume);
   if (world != nullptr) {
     check_terms(world->ranks(),
                 {fmt::format("{} of {}", file_sha256("/proc/self/exe").substr(0, 12), build_id()),
-                 to_json(resolved.recipe), options.fingerprint});
+                 to_json(request.recipe), options.fingerprint});
   }
-  const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  auto planned = plan_asked(resolved, open_machine(resolved, Profiles::always, world),
-                            flags.recipe.json, world);
+  const Feeder feeder(*data, feed_options(request.recipe));
+  auto planned = plan_asked(request, open_machine(request, Profiles::always, world), json, world);
   if (!planned) return kInfeasible;
   if (world != nullptr) {
     planned->backend().join(world->ranks());
@@ -272,8 +209,8 @@ int train(const TrainFlags& typed, World* world) {
   const Model& model = planned->full().model;
   const StopSignals signals(world == nullptr ? kStopping : kStoppingRank);
   options.stop = [&signals] { return signals.received() != 0; };
-  Trainer trainer(*planned, *feeder, options);
-  if (!flags.recipe.json && first) {
+  Trainer trainer(*planned, feeder, options);
+  if (!json && first) {
     say("{}: {} parameters, {}, {} steps; arena {} bytes ({}){}\n", model.options.name,
         parameter_count(model.graph), batch_text(*planned), trainer.steps(),
         planned->plan().arena.count, to_string(planned->plan().arena),
@@ -282,15 +219,15 @@ int train(const TrainFlags& typed, World* world) {
                                        planned->backend().ranks()->name()));
   }
   if (!trainer.weights_note().empty() && first) {
-    say("{}: {}\n", flags.weights, trainer.weights_note());
+    say("{}: {}\n", run.weights, trainer.weights_note());
   }
-  if (!flags.export_initial.empty()) trainer.export_weights(flags.export_initial);
+  if (!run.export_initial.empty()) trainer.export_weights(run.export_initial);
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) {
     if (first) display.show(p);
   });
 
-  if (flags.recipe.json && first) print_json(result_json(*planned, result, flags));
+  if (json && first) print_json(result_json(*planned, result, run));
   if (result.stopped) {
     const int signal = signals.received() != 0 ? signals.received() : SIGTERM;
     if (first) {
@@ -301,11 +238,11 @@ int train(const TrainFlags& typed, World* world) {
     }
     return kStoppedBySignal + signal;
   }
-  if (!flags.recipe.json && first) print_result(*planned, result);
+  if (!json && first) print_result(*planned, result);
   return kOk;
 }
 
-int run(const TrainFlags& typed) {
+int run_train(const TrainFlags& typed) {
   return run_among_ranks([&](World* world) { return train(typed, world); });
 }
 
@@ -320,30 +257,33 @@ Command add_train(CLI::App& app) {
   CLI::OptionDefaults& defaults = *command->option_defaults();
 
   defaults.group("Checkpoints and tests");
-  command->add_option("--out", flags->out, "Folder for checkpoints (runs/MODEL-TIME)")
+  command->add_option("--out", flags->run.out, "Folder for checkpoints (runs/MODEL-TIME)")
       ->type_name("FOLDER");
   command
-      ->add_flag("--resume{latest}", flags->resume,
+      ->add_flag("--resume{latest}", flags->run.resume,
                  "Continue from the latest checkpoint in --out; `--resume auto`: or start, if none")
       ->check(CLI::IsMember({"latest", "auto"}));
-  command->add_flag("--overwrite", flags->overwrite, "Start again where --out has a checkpoint");
-  command->add_option("--weights", flags->weights, "Start from this safetensors file")
+  command->add_flag("--overwrite", flags->run.overwrite,
+                    "Start again where --out has a checkpoint");
+  command->add_option("--weights", flags->run.weights, "Start from this safetensors file")
       ->type_name("FILE");
 
   defaults.group("For other programs");
   command
-      ->add_option("--tensorboard", flags->tensorboard,
+      ->add_option("--tensorboard", flags->run.tensorboard,
                    "Write losses and metrics as TensorBoard's event files")
       ->type_name("FOLDER");
   command
-      ->add_option("--export-initial", flags->export_initial,
+      ->add_option("--export-initial", flags->run.export_initial,
                    "Write the first weights as safetensors")
       ->type_name("FILE");
-  command->add_option("--export-batches", flags->export_batches, "Write every batch as safetensors")
+  command
+      ->add_option("--export-batches", flags->run.export_batches,
+                   "Write every batch as safetensors")
       ->type_name("FOLDER");
-  command->add_flag("--times", flags->times, "With --json: the time of every step");
-  command->add_flag("--losses", flags->losses, "With --json: the loss of every step");
-  return {command, [flags] { return run(*flags); }};
+  command->add_flag("--times", flags->run.times, "With --json: the time of every step");
+  command->add_flag("--losses", flags->run.losses, "With --json: the loss of every step");
+  return {command, [flags] { return run_train(*flags); }};
 }
 
 }  // namespace thimble

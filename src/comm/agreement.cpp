@@ -31,6 +31,13 @@ void add_up(Communicator& ranks, std::vector<double>& numbers) {
   for (size_t i = 0; i < all.size(); ++i) numbers[i % numbers.size()] += all[i];
 }
 
+size_t first_other_rank(const std::vector<std::string>& texts) {
+  for (size_t k = 1; k < texts.size(); ++k) {
+    if (texts[k] != texts[0]) return k;
+  }
+  return 0;
+}
+
 std::string text_of_first(Communicator& ranks, std::string text) {
   const double size = gathered(ranks, static_cast<double>(text.size())).front();
   text.resize(static_cast<size_t>(size));

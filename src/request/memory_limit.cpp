@@ -1,6 +1,9 @@
 #include "request/memory_limit.h"
 
+#include <algorithm>
+
 #include "base/available_memory.h"
+#include "comm/agreement.h"
 #include "pipeline/training_graph.h"
 
 namespace thimble {
@@ -45,6 +48,18 @@ MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe, const std
              "--memory auto: the system does not say what is free; say how much with --memory "
              "BYTES");
   return less_margin(*available, beside_arena(recipe));
+}
+
+std::optional<MemoryLimit> resolve_budget(Request& request, const Backend& backend, World* world) {
+  if (request.recipe.memory != kAutomaticMemory) return std::nullopt;
+  MemoryLimit limit = memory_limit(backend, request.recipe);
+  if (world != nullptr) {
+    if (!backend.has_device_memory()) limit.budget = Bytes(limit.budget.count / world->here());
+    const auto all = gathered(world->ranks(), static_cast<double>(limit.budget.count));
+    limit.budget = Bytes(static_cast<int64_t>(std::ranges::min(all)));
+  }
+  request.recipe.memory = limit.budget;
+  return limit;
 }
 
 }  // namespace thimble

@@ -1,10 +1,12 @@
 // What `--memory auto` stands for: what the device has left, less a margin.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "backend/backend.h"
-#include "recipe/recipe.h"
+#include "comm/world.h"
+#include "request/request.h"
 
 namespace thimble {
 
@@ -29,5 +31,10 @@ struct MemoryLimit {
 // no limit of its own, or where nothing is left. `root` as for available_memory().
 MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe,
                          const std::string& root = "");
+
+// Puts the budget in bytes that `--memory auto` stands for into the request; none: another was said. Of
+// several ranks, the least that one of them has; those of one machine share its memory.
+std::optional<MemoryLimit> resolve_budget(Request& request, const Backend& backend,
+                                          World* world = nullptr);
 
 }  // namespace thimble

@@ -11,7 +11,7 @@
 #include "base/finite.h"
 #include "comm/agreement.h"
 #include "recipe/settings.h"
-#include "train/accord.h"
+#include "train/check_plans.h"
 #include "train/checkpoint.h"
 #include "train/outside_tensors.h"
 #include "train/weights_file.h"

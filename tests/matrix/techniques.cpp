@@ -30,7 +30,12 @@ Model build_block(const ModelOptions& options) {
 const Words kUsual = {"--batch=8", "--threads=1", "--costs=modelled", "--optimizer=sgd",
                       "--weight-decay=5e-4"};
 
-Resolved resolve_words(const Net& net, const Words& flags) {
+struct Asked {
+  Recipe recipe;
+  std::unique_ptr<Dataset> data;
+};
+
+Asked resolve_words(const Net& net, const Words& flags) {
   Words words = net.words;
   words.insert(words.end(), kUsual.begin(), kUsual.end());
   words.insert(words.end(), flags.begin(), flags.end());
@@ -39,8 +44,9 @@ Resolved resolve_words(const Net& net, const Words& flags) {
   typed.add_model_to(app);
   typed.add_to(app, true);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  Resolved resolved = resolve(typed, true);
-  Recipe& recipe = resolved.recipe;
+  Request request = requested(typed.model, typed.typed());
+  auto data = open_data(request, true);
+  Recipe& recipe = request.recipe;
   if (net.build) recipe.model.build = net.build;
   recipe.seed = 3;
   recipe.schedule.steps = kSteps;
@@ -48,14 +54,14 @@ Resolved resolve_words(const Net& net, const Words& flags) {
   recipe.schedule.kind = RateSchedule::Kind::constant;
   recipe.evaluate = false;
   if (recipe.sparsity.enabled()) recipe.reallocate_every = 1;
-  return resolved;
+  return {std::move(recipe), std::move(data)};
 }
 
 Attempt train(const Net& net, const Words& flags) {
-  const Resolved resolved = resolve_words(net, flags);
-  const std::unique_ptr<Feeder> feeder = make_feeder(resolved);
-  PlannedTraining planned = std::get<PlannedTraining>(plan_training(resolved.recipe));
-  Trainer trainer(planned, *feeder);
+  const Asked asked = resolve_words(net, flags);
+  const Feeder feeder(*asked.data, feed_options(asked.recipe));
+  PlannedTraining planned = std::get<PlannedTraining>(plan_training(asked.recipe));
+  Trainer trainer(planned, feeder);
   const TrainResult result = trainer.run({});
   return {.planned = planned.plan().arena,
           .measured = result.measured_arena,

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "pipeline/pipeline.h"
+#include "comm/world.h"
+#include "request/request.h"
 
 namespace thimble {
 
@@ -20,9 +21,8 @@ struct Terms {
 // Called by all ranks.
 void check_terms(Communicator& ranks, const Terms& own);
 
-// The same of the plans that the ranks have made of it, by their digests: one order of calls, and so of
-// meetings, and the same addresses.
-using Variants = std::vector<std::unique_ptr<PlannedStep>>;
-void check_plans(Communicator& ranks, const Variants& training, const Variants& evaluation);
+// The request as all ranks have it: of as many as were started, with as many threads on each. UserError where
+// --ranks is not what was started; `world` null: a process alone.
+Request read_request(const std::string& model, Settings typed, World* world);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
 // What ranks must have in common: whoever has something else is named, on every rank alike.
-#include "train/accord.h"
+#include "request/rank_agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "support/runs.h"
 #include "support/simulated_ranks.h"
+#include "train/check_plans.h"
 
 namespace thimble {
 namespace {
@@ -58,9 +59,9 @@ TEST(Accord, ARankWithAnotherPlanIsRefused) {
     Recipe recipe;
     recipe.model = mlp_run().model;
     recipe.planner = policy;
-    return std::move(std::get<PlannedTraining>(plan_training(recipe)).variants);
+    return std::move(std::get<PlannedTraining>(plan_training(recipe)).steps);
   };
-  const Variants usual = plans("keep_all"), other = plans("sqrt_segments");
+  const Steps usual = plans("keep_all"), other = plans("sqrt_segments");
   const auto words = said(
       [&](Communicator& ranks) { check_plans(ranks, usual, ranks.rank() == 1 ? other : usual); });
   expect_refused(words, "rank 1 plans other addresses than rank 0");

@@ -1,0 +1,138 @@
+#include "request/request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "data/buckets.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::pair<std::string_view, std::string RunSettings::*> kTexts[] = {
+    {"out", &RunSettings::out},
+    {"resume", &RunSettings::resume},
+    {"weights", &RunSettings::weights},
+    {"tensorboard", &RunSettings::tensorboard},
+    {"export-initial", &RunSettings::export_initial},
+    {"export-batches", &RunSettings::export_batches}};
+constexpr std::pair<std::string_view, bool RunSettings::*> kToggles[] = {
+    {"overwrite", &RunSettings::overwrite},
+    {"times", &RunSettings::times},
+    {"losses", &RunSettings::losses}};
+
+Settings settings_in_file(const std::string& path, Settings& run) {
+  Settings settings = read_recipe_file(path);
+  const auto take = [&](std::string_view name) {
+    if (auto found = settings.extract(std::string(name))) run.insert(std::move(found));
+  };
+  for (const auto& [name, member] : kTexts) take(name);
+  for (const auto& [name, member] : kToggles) take(name);
+  try {
+    Recipe alone;
+    configure(alone, settings);
+  } catch (const UserError& error) {
+    user_error("recipe '{}': {}", path, error.what());
+  }
+  return settings;
+}
+
+// What the data fix, nobody else can say.
+void check_said_of_data(const Request& request, const ModelOptions& before, std::string_view data) {
+  const ModelOptions& adopted = request.recipe.model;
+  const auto same = [&](const char* field, bool equal, const std::string& is) {
+    user_check(equal || !request.explicit_settings.contains(field),
+               "--{} says nothing with --data {}, where it is {}", field, data, is);
+  };
+  const Shape& image = adopted.image;
+  if (image.rank() == 3) {
+    same("image", before.image == image, fmt::format("{},{},{}", image[0], image[1], image[2]));
+  }
+  same("classes", before.classes == adopted.classes, fmt::format("{}", adopted.classes));
+}
+
+// Of batches by tokens, where none were said.
+void choose_lengths_for(const Dataset& data, Recipe& recipe) {
+  const bool variable = std::ranges::any_of(data.info().fields, &RecordField::variable);
+  user_check(recipe.tokens == 0 || variable,
+             "--tokens is for records of lengths of their own, and those of '{}' are all alike; "
+             "choose --batch",
+             data.info().name);
+  constexpr int64_t kMostLengths = 13;
+  if (recipe.tokens > 0 && recipe.lengths.empty()) {
+    recipe.lengths = choose_lengths(data, kMostLengths);
+  }
+}
+
+}  // namespace
+
+Request read_request(const std::string& model, const Settings& typed) {
+  Request request;
+  Settings& said = request.explicit_settings = typed;
+  if (model.ends_with(".toml")) {
+    said.merge(settings_in_file(model, request.run_in_file));  // what is typed stays
+  } else {
+    said["model"] = model;
+  }
+  said.try_emplace("costs", "auto");
+  configure(request.recipe, said);
+  for (const IdleSetting& idle : idle_settings(request.recipe, typed)) {
+    user_check(idle.shrugged_at, "{}", idle.sentence);
+    request.notes.push_back(idle.sentence);
+  }
+  Settings of_file = said;
+  for (const auto& [name, value] : typed) of_file.erase(name);
+  for (const IdleSetting& idle : idle_settings(request.recipe, of_file)) {
+    request.notes.push_back(idle.sentence);
+  }
+  check(request.recipe);
+  return request;
+}
+
+RunSettings run_settings(RunSettings typed, const Settings& in_file) {
+  for (const auto& [name, member] : kTexts) {
+    const auto at = in_file.find(name);
+    if (at == in_file.end() || !(typed.*member).empty()) continue;
+    if (at->second.is_string()) typed.*member = at->second.get<std::string>();
+    if (at->second == true) typed.*member = "latest";  // resume
+    user_check(at->second.is_string() || at->second.is_boolean(), "--{} wants text, not {}", name,
+               at->second.dump());
+  }
+  for (const auto& [name, member] : kToggles) {
+    const auto at = in_file.find(name);
+    if (at == in_file.end()) continue;
+    user_check(at->second.is_boolean(), "--{} is true or false, not {}", name, at->second.dump());
+    typed.*member = typed.*member || at->second.get<bool>();
+  }
+  user_check(typed.resume.empty() || typed.resume == "latest" || typed.resume == "auto",
+             "--resume is latest or auto, not '{}'", typed.resume);
+  return typed;
+}
+
+std::unique_ptr<Dataset> open_data(Request& request, bool needed) {
+  Recipe& recipe = request.recipe;
+  ModelOptions& model = recipe.model;
+  if (!needed && recipe.data.name.empty()) return nullptr;
+  const ModelFamily& family = find_model_family(model.name);
+  const ModelOptions before = model;
+  ModelOptions usual = model;
+  complete_model(usual);
+  // An image size that was asked for is made, where no data set was.
+  const bool made = model.image.rank() > 0 && family.data == "digits";
+  if (recipe.data.name.empty()) recipe.data.name = made ? "generated" : family.data;
+  auto dataset = open_dataset(recipe.data.name, {.folder = recipe.data.folder,
+                                                 .wanted = family.intake->fields(usual),
+                                                 .seed = recipe.seed,
+                                                 .settings = recipe.data.settings});
+  const DatasetInfo& info = dataset->info();
+  family.intake->adopt(info.fields, model);
+  check_said_of_data(request, before, info.name);
+  choose_lengths_for(*dataset, recipe);
+  usual = model;
+  complete_model(usual);
+  check_match(model.name, family.intake->fields(usual), info.name, info.fields);
+  check(recipe);
+  return dataset;
+}
+
+}  // namespace thimble

@@ -1,0 +1,38 @@
+// What was asked for, once: the recipe with what was said of it, and what was said of this run alone. Every
+// door makes one, by the same words.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "recipe/settings.h"
+
+namespace thimble {
+
+// Where a run is kept and what it writes, beside its numbers.
+struct RunSettings {
+  std::string out;
+  std::string resume;  // latest, auto; empty: no
+  std::string weights, tensorboard, export_initial, export_batches;
+  bool overwrite = false, times = false, losses = false;
+};
+
+struct Request {
+  Recipe recipe;
+  Settings explicit_settings;           // typed, or in the file that stands in place of the model
+  Settings run_in_file;                 // what that file says of one run
+  std::vector<std::string> notes = {};  // on what is said and has no effect
+};
+
+// UserError for a setting that cannot have an effect; of what a file says without effect, a note.
+Request read_request(const std::string& model, const Settings& typed);
+
+// What was typed, and, where nothing was, what the recipe file says. UserError for a value that is none.
+RunSettings run_settings(RunSettings typed, const Settings& in_file);
+
+// The data set where one was named (or is needed); the recipe adopts what it fixes. Null: neither.
+std::unique_ptr<Dataset> open_data(Request& request, bool needed);
+
+}  // namespace thimble

@@ -1,0 +1,102 @@
+#include "request/resume.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "recipe/settings.h"
+#include "select/technique_selector.h"
+#include "train/checkpoint.h"
+
+namespace thimble {
+
+namespace {
+
+// Sets fields as the checkpoint has them.
+template <class Set>
+void set_from(const std::string& checkpoint, const Set& set) {
+  try {
+    set();
+  } catch (const UserError& error) {
+    user_error("the checkpoint in '{}' is damaged: {}", checkpoint, error.what());
+  }
+}
+
+void resume_codec(const std::string& checkpoint, const nlohmann::json& begun, Recipe& recipe) {
+  if (!recipe.codec.automatic) return;
+  const nlohmann::json asked = to_json(recipe);
+  const auto same = [&](const char* key) {
+    return begun.contains(key) && begun[key] == asked[key];
+  };
+  if (!same("codec") || !same("codec_only") || !begun.contains("codec_chosen")) return;
+  set_from(checkpoint,
+           [&] { find_field(fields_of(recipe), "codec-chosen")->set(begun["codec_chosen"]); });
+}
+
+void resume_choices(const std::string& checkpoint, const nlohmann::json& begun, Request& request) {
+  Recipe& recipe = request.recipe;
+  const Settings& said = request.explicit_settings;
+  if (!selects_techniques(recipe, said)) return;
+  set_from(checkpoint, [&] {
+    for_each_field(recipe, [&](const Field& field) {
+      std::string key = field.name();
+      std::ranges::replace(key, '-', '_');
+      const std::string_view technique = field.about().technique;
+      const bool chosen = !technique.empty() && technique != "recomputation";
+      if (chosen && begun.contains(key) && !said.contains(field.name())) field.set(begun[key]);
+    });
+  });
+  recipe.fit = false;
+}
+
+}  // namespace
+
+bool goes_on(Resume resume, bool overwrite, const std::string& out) {
+  const bool begun = latest_checkpoint(out).has_value();
+  if (resume == Resume::or_start && !begun) {
+    std::error_code unknown;
+    user_check(
+        !std::filesystem::is_symlink(out + "/latest", unknown),
+        "'{0}/latest' points at no whole checkpoint; put back what it points at, or remove it "
+        "to start anew",
+        out);
+  }
+  user_check(!begun || resume != Resume::never || overwrite,
+             "'{}' already holds a checkpoint; pass --resume to continue it, --overwrite to start "
+             "again, or another --out",
+             out);
+  return resume == Resume::or_start ? begun : resume == Resume::latest;
+}
+
+void resume_request(Request& request, const std::string& out) {
+  const auto folder = latest_checkpoint(out);
+  if (!folder) return;
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  resume_codec(*folder, begun, request.recipe);
+  resume_choices(*folder, begun, request);
+  check(request.recipe);
+}
+
+std::optional<std::string> resume_microbatch(Request& request, const std::string& out) {
+  Recipe& recipe = request.recipe;
+  const auto folder = latest_checkpoint(out);
+  if (!folder || request.explicit_settings.contains("microbatch") || recipe.tokens > 0) return {};
+  const nlohmann::json begun = recipe_of_checkpoint(*folder);
+  const nlohmann::json rows = begun.value("microbatch", nlohmann::json());
+  if (!rows.is_number_integer() || begun.value("ranks", nlohmann::json(1)) == recipe.ranks.count) {
+    return {};
+  }
+  const auto kept = rows.get<int64_t>();
+  const Microbatches now = microbatches_of(recipe);
+  const bool shared = recipe.ranks.count == 1 || (kept > 0 && now.batch % (kept * now.ranks) == 0);
+  if (shared && kept >= 0 && kept <= now.batch) {
+    recipe.microbatch = kept;
+    return {};
+  }
+  return fmt::format(
+      "the run was in microbatches of {} rows, which {} ranks cannot share; it goes "
+      "on in {}, the same sums rounded otherwise",
+      kept, recipe.ranks.count, now.rows);
+}
+
+}  // namespace thimble

@@ -136,9 +136,9 @@ struct Model {
   std::string loss_counts;         // entries of this field (tokens); empty: rows
   ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
   std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
-  ValueId
-      goes_on;    // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they
-                  // begin; invalid: rows are records in any order
+  // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they begin; invalid:
+  // rows are records in any order.
+  ValueId goes_on;
   // f32 [rows]: 1 for a record, 0 for a row that stands for none at the end of a test; invalid: a
   // padded row has no label that counts, or the net is not for tests.
   ValueId row_counts;

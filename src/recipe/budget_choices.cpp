@@ -34,11 +34,11 @@ nlohmann::json to_json(const BudgetChoices& choices) {
 nlohmann::json to_json(const SelectionReport& report) {
   nlohmann::json all = to_json(static_cast<const BudgetChoices&>(report));
   all.update({{"allow", name_of(report.allow)},
-               {"flags", report.flags},
-               {"harm", report.harm},
-               {"steps_tried", report.tried},
-               {"steps_planned", report.planned},
-               {"seconds", report.seconds}});
+              {"flags", report.flags},
+              {"harm", report.harm},
+              {"steps_tried", report.tried},
+              {"steps_planned", report.planned},
+              {"seconds", report.seconds}});
   return all;
 }
 

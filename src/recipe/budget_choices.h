@@ -1,5 +1,5 @@
-// What a budget chose, for whoever looks at a plan later: technique by technique, from the step with
-// everything plain and kept to the plan.
+// What a budget chose, for whoever looks at a plan later: technique by technique, from the step
+// with everything plain and kept to the plan.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -39,8 +39,9 @@ struct SelectionReport : BudgetChoices {
   double seconds = 0;  // of choosing
 };
 
-// How a field of the recipe that was chosen reads to people: as it was asked for. The recipe itself names the
-// choices and what came of the budget, so that it trains the same again. Nothing: as the recipe has it.
+// How a field of the recipe that was chosen reads to people: as it was asked for. The recipe itself
+// names the choices and what came of the budget, so that it trains the same again. Nothing: as the
+// recipe has it.
 std::optional<std::string> as_asked(const std::optional<BudgetChoices>& choices,
                                     std::string_view field);
 

@@ -104,8 +104,8 @@ std::optional<TraceRecord> read_trace(const std::string& path, const ShapedPlan&
 // With what was asked for, where a budget chose.
 std::string recipe_text(const PlannedTraining& planned) {
   std::string text;
-  if (planned.choices) {
-    const std::string asked = as_asked(planned.choices, "memory").value_or("a budget");
+  if (planned.report) {
+    const std::string asked = as_asked(*planned.report, "memory").value_or("a budget");
     text = fmt::format(
         "# memory = \"{}\" was asked for, and this is what it chose: fit = \"off\" leaves it so.\n",
         printable(asked));

@@ -6,7 +6,8 @@
 
 #include "../file_support.h"
 #include "pipeline/pipeline.h"
-#include "train/request.h"
+#include "request/request.h"
+#include "select/choose.h"
 #include "train/trainer.h"
 
 namespace thimble {
@@ -22,7 +23,7 @@ class TestedRun {
  public:
   TestedRun(const std::string& model, Settings settings, const std::string& weights = {}) {
     settings.merge(Settings{{"steps", 1}, {"threads", 1}, {"batch", 16}});
-    const Recipe recipe = ask(model, settings).recipe;
+    const Recipe recipe = read_request(model, settings).recipe;
     planned_ = std::make_unique<PlannedTraining>(std::get<PlannedTraining>(plan_training(recipe)));
     data_ = open_dataset(recipe.data.name, {.wanted = fields_read(planned_->full().model),
                                             .train_count = 320,

@@ -72,8 +72,8 @@ TEST(Variants, OfALargeStepTheFirstIsSearched) {
   EXPECT_EQ(alike, 3);
 }
 
-// A smaller last microbatch has first states of its own: in as little memory as there can be, room is left for
-// them.
+// A smaller last microbatch has first states of its own: in as little memory as there can be, room
+// is left for them.
 TEST(Variants, ASmallerLastMicrobatchFitsTheLeastMemory) {
   for (const char* precision : {"bf16", "fp32"}) {
     for (const int64_t microbatch : {5, 4}) {
@@ -89,8 +89,8 @@ TEST(Variants, ASmallerLastMicrobatchFitsTheLeastMemory) {
         const auto planned = std::get<PlannedTraining>(plan_training(recipe));
         ASSERT_EQ(planned.steps.size(), 2u);
         EXPECT_LE(planned.steps[1]->plan.arena, planned.plan().arena);
-        EXPECT_EQ(find_disagreement(planned.graph(), planned.plan(),
-                                    planned.steps[1]->model.graph, planned.steps[1]->plan),
+        EXPECT_EQ(find_disagreement(planned.graph(), planned.plan(), planned.steps[1]->model.graph,
+                                    planned.steps[1]->plan),
                   std::nullopt);
         EXPECT_FALSE(plan_evaluation(planned).empty());
         most = planned.plan().arena;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include "base/field_words.h"
 #include "base/process.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -122,6 +123,14 @@ std::string unknown_flag(const std::vector<Command>& commands, const Named& name
       if (has(known, name) || !has(flags_of(*other.app), name)) continue;
       return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", named.name, name,
                          other.app->get_name());
+    }
+    if (!in_our_words(name, known)) {
+      for (const Command& other : commands) {
+        const auto ours = in_our_words(name, flags_of(*other.app));
+        if (ours)
+          return fmt::format("there is no {}; {}, of `thimble {}`", flag, *ours,
+                             other.app->get_name());
+      }
     }
     return no_such_setting(flag, known);
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/field_words.h"
 #include "base/json.h"
 
 namespace thimble {
@@ -447,6 +448,8 @@ const Field* find_field(std::span<const Field> fields, std::string_view name) {
 
 std::string no_such_setting(std::string_view typed, std::span<const std::string> names) {
   const std::string_view name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  if (const auto ours = in_our_words(name, names))
+    return fmt::format("there is no {}; {}", typed, *ours);
   return fmt::format("there is no {}; the nearest is --{}", typed, nearest_name(name, names));
 }
 

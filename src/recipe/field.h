@@ -164,7 +164,8 @@ class Fields {
 // Null: there is none of that name. In files, '_' may stand for '-'.
 const Field* find_field(std::span<const Field> fields, std::string_view name);
 
-// What is said of a setting, spelt `typed` ("--bacth"), that none of `names` is.
+// The sentence on a setting, spelt `typed` ("--bacth"), that is none of `names`: our name for it where
+// it is a word of the field (base/field_words.h), else the nearest name.
 std::string no_such_setting(std::string_view typed, std::span<const std::string> names);
 
 // The readers that fields use. `who` begins the sentence: "--batch".

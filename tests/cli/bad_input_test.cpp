@@ -510,6 +510,20 @@ TEST_F(BadInput, AMisspeltFlag) {
                  "`thimble train` has it");
 }
 
+TEST_F(BadInput, AFlagOfAnotherProgram) {
+  expect_refused({"plan", "mlp", "--gradient-accumulation", "4"},
+                 "there is no --gradient-accumulation; gradient accumulation is --microbatch N",
+                 "thimble plan --help");
+  expect_refused({"train", "mlp", "--learning-rate=0.1"},
+                 "there is no --learning-rate; its name here is --lr");
+  expect_refused({"train", "mlp", "--activation-checkpointing"}, "--memory BYTES");
+  expect_refused({"plan", "mlp", "--num-epochs", "3"}, "its name here is --epochs",
+                 "`thimble train`");
+  expect_refused({"plan", "mlp", "--fsdp"}, "--shard state, gradients or weights");
+  spill(folder_ / "r.toml", "model = \"mlp\"\nmicro_batch = 3\n");
+  expect_refused({"plan", folder_ / "r.toml"}, "gradient accumulation is --microbatch N");
+}
+
 // What is typed has an effect, or is refused.
 TEST_F(BadInput, WhatCannotHaveAnEffect) {
   const char* const kSays = "says nothing";

@@ -48,6 +48,13 @@ class Failures(Case):
             for name, weight in clean.weights().items():
                 np.testing.assert_array_equal(weight, failing.weights()[name], err_msg=name)
 
+    def test_a_setting_of_another_program_is_answered_with_ours(self):
+        for theirs, ours in (("gradient_accumulation_steps", "--microbatch N"),
+                             ("activation_checkpointing", "--memory BYTES"),
+                             ("learning_rate", "its name here is --lr")):
+            with self.assertRaisesRegex(thimble.UserError, ours):
+                plan(**{theirs: 2})
+
     def test_exceptions_of_other_callbacks(self):
         def fail(*_):
             raise MyOwn

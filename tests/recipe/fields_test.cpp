@@ -6,6 +6,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "base/field_words.h"
 #include "execute/costs.h"
 #include "plan/verify/verify_plan.h"
 #include "recipe/plan_file.h"
@@ -165,6 +166,46 @@ TEST(Fields, RecordsWithKeysOfTheirOwnAreRefused) {
     other = good;
     other[key] = value;
     refused(other, fmt::format("--{}", std::string(key) == "codec_chosen" ? "codec-chosen" : key));
+  }
+}
+
+// Names of other programs lead to ours, in every spelling of files and flags.
+TEST(Fields, WordsOfTheFieldAreAnsweredWithOurs) {
+  const auto refused = [](const std::string& name, const auto&... parts) {
+    EXPECT_TRUE(throws_saying<UserError>(
+        [&] {
+          recipe_of({{"model", "mlp"}, {name, "2"}});
+        },
+        "there is no --" + name + "; ", parts...));
+  };
+  refused("gradient-accumulation", "gradient accumulation is --microbatch N");
+  refused("gradient_accumulation_steps", "--microbatch N");
+  refused("Micro-Batch", "--microbatch N");
+  refused("rematerialization", "--memory BYTES");
+  refused("activation-checkpointing", "--memory BYTES");
+  refused("gradient_checkpointing", "--memory BYTES");
+  refused("offload", "no tensor is moved to host memory", "--memory BYTES");
+  refused("mixed-precision", "--precision bf16", "--master");
+  refused("amp", "--precision bf16");
+  refused("fsdp", "--shard state, gradients or weights");
+  refused("zero", "ZeRO-1, ZeRO-2 or ZeRO-3 (FSDP)");
+  refused("learning_rate", "its name here is --lr");
+  refused("num-epochs", "its name here is --epochs");
+  refused("batch-size", "its name here is --batch");
+  refused("vocab-size", "the nearest is");  // mlp has no --vocabulary
+}
+
+TEST(Fields, WordsOfTheFieldAreNoneOfOurs) {
+  std::set<std::string, std::less<>> ours = {"out", "resume", "weights", "export-initial"};
+  for (const ListedField& listed : listed_fields()) ours.insert(listed.field.name());
+  std::set<std::string_view> seen;
+  for (const FieldWords& words : all_field_words()) {
+    EXPECT_TRUE(ours.contains(words.ours)) << words.ours;
+    for (const std::string_view theirs : words.theirs) {
+      EXPECT_FALSE(ours.contains(theirs)) << theirs;
+      EXPECT_TRUE(seen.insert(theirs).second) << theirs << " is there twice";
+      EXPECT_EQ(theirs.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), theirs.npos);
+    }
   }
 }
 

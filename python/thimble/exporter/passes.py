@@ -30,7 +30,7 @@ class Attributes:
 
 
 def check_passes(wrapped, tensors, first: float, attributes: Attributes) -> None:
-    """CannotExport where the same rows give another loss a second time. REQUIRES: one pass, which gave the first loss."""
+    """CannotExport where the same rows give another loss a second time. REQUIRES: one pass, with that first loss."""
     try:
         with eager.as_exported(), torch.no_grad():
             second = float(wrapped(*tensors)[0].detach().sum())
@@ -41,7 +41,8 @@ def check_passes(wrapped, tensors, first: float, attributes: Attributes) -> None
     if abs(second - first) > _CLOSE * max(1.0, abs(first)):
         raise CannotExport(
             f"the loss of the same rows is {first:.7g} at first and {second:.7g} then, for what passes before it have "
-            f"left{attributes.changed()}: an export has the numbers of the first pass in all steps; make them part of the batch"
+            f"left{attributes.changed()}: an export has the numbers of the first pass in all steps; make them part of "
+            "the batch"
         )
 
 

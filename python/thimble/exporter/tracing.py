@@ -27,6 +27,7 @@ def traceable(module):
             _masks_as_they_are(),
             _no_checks_of_numbers(),
             _no_gradients_inside(),
+            _no_autocast(),
             _every_line(),
             own_gradients(),
         ):
@@ -77,8 +78,8 @@ def _layer_drops(module) -> list:
     return [part.layerdrop for part in having if hasattr(part, "layerdrop")]
 
 
-_DRAWS = {"random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle", "gauss", "rand", "randn"}
-_DRAWS |= {"normal", "normalvariate", "beta", "betavariate", "binomial", "permutation", "random_sample"}
+_DRAWS = {"random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle", "gauss", "rand"}
+_DRAWS |= {"randn", "normal", "normalvariate", "beta", "betavariate", "binomial", "permutation", "random_sample"}
 
 
 @contextlib.contextmanager
@@ -98,8 +99,8 @@ def _no_draws_of_python(module):
         yield
     if lines or _states() != before:
         raise CannotExport(
-            f"the forward pass draws random numbers of Python's or NumPy's{''.join(lines[:1])}, which would be the same "
-            "in every step; draw them by torch, or have them in the batch"
+            f"the forward pass draws random numbers of Python's or NumPy's{''.join(lines[:1])}, which would be the "
+            "same in every step; draw them by torch, or have them in the batch"
         )
 
 
@@ -158,6 +159,22 @@ def _no_gradients_inside():
         )
 
     return _in_place_of(torch.autograd, "grad", refused)
+
+
+def _no_autocast():
+    """What is computed in 16 bits by PyTorch would be so in fp32 here."""
+    enter = torch.autocast.__enter__
+
+    def entered(self):
+        lines = [f for f in traceback.extract_stack()[:-1] if is_callers(f.filename)]
+        if self._enabled and lines:
+            raise CannotExport(
+                f"torch.autocast is on in the forward pass ({os.path.basename(lines[-1].filename)}:{lines[-1].lineno}); "
+                'precision is a setting of the run (precision="bf16"), so take it away'
+            )
+        return enter(self)
+
+    return _in_place_of(torch.autocast, "__enter__", entered)
 
 
 @contextlib.contextmanager

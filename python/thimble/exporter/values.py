@@ -22,7 +22,7 @@ def exported_rows() -> tuple[int, int]:
 
 @contextlib.contextmanager
 def exporting(rows: int):
-    """A module on batches of so many rows. They are the second number, so that what is otherwise from some number of rows
+    """A module on batches of so many rows, which are the second number: so what is otherwise from some number of rows
     on is seen."""
     token = _ROWS.set((2, max(3, min(rows, _MOST_ROWS))))
     try:

@@ -162,7 +162,7 @@ def weighed_records():
     return Weighed(), None, batches(make)
 
 
-@case("means over different counts, added up", apart="adds means over different counts")
+@case("means over different counts, added up", apart="takes all labels to count", line=False)
 def means_over_different_counts():
     class Two(nn.Module):
         def __init__(self):

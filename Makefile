@@ -19,7 +19,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
+        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo "make bench-python  a step from Python beside the same step from the command line"
 	@echo "make test-asan  the whole suite under the address and undefined-behaviour sanitizers"
 	@echo "make bench      speed against PyTorch (installs python3-torch)"
+	@echo "make bench-cpu  time and memory of nets on the CPU against tuned PyTorch (ROWS=wrn,smollm2 THREADS=2)"
 	@echo "make bench-busy    what a busy neighbour costs (wants a quiet machine)"
 	@echo "make bench-ranks   one rank on every core against one process on all of them"
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
@@ -185,6 +186,10 @@ bench-python: library
 bench: build
 	@tools/setup python3-torch
 	@/usr/bin/python3 bench/wrn_step.py --thimble $(BUILD)/thimble
+
+bench-cpu: build $(TORCH)
+	@$(TORCH) bench/cpu.py --thimble $(BUILD)/thimble $(if $(ROWS),--rows $(ROWS)) \
+	        --folder $(BUILD)/bench-cpu $(if $(THREADS),--threads $(THREADS))
 
 bench-gpu: build
 	@python3 bench/gpu.py --thimble $(BUILD)/thimble --calibrate 20 --more-peers \

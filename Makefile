@@ -129,7 +129,7 @@ $(TORCH_VENV)/bin/python:
 	@python3 -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
 	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
-	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers timm onnx onnxscript || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers timm onnx onnxscript peft || { rm -rf $(TORCH_VENV); exit 1; }
 
 test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py

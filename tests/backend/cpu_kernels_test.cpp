@@ -2,7 +2,13 @@
 // on every thread, channel counts that no vector fits, data far from zero, sums into what is there.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/sixteen_bit.h"
+#include "base/philox.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -192,6 +198,58 @@ void add_sequences(std::vector<Case>& result) {
   }
 }
 
+// What moves, repeats and adds up along any axes.
+void add_layouts(std::vector<Case>& result) {
+  using List = std::vector<int64_t>;
+  const auto over = [](List axes, const char* kind) {
+    return Attrs{{"axes", std::move(axes)}, {"kind", kind}};
+  };
+  const auto perm = [](List axes) { return Attrs{{"perm", std::move(axes)}}; };
+  const TensorType x = f32({6, 70, 5, 136});
+  const std::vector<Case> all = {
+      {"mul", {.inputs = {x, f32({70, 1, 1})}}},
+      {"mul", {.inputs = {f32({70, 1, 136}), f32({6, 1, 5, 1})}}},
+      {"add", {.inputs = {x, f32({6, 70, 5, 1})}, .accumulate = 1}},
+      {"div",
+       {.inputs = {f32({6, 1, 5, 1}), f32({1, 70, 1, 136})},
+        .fills = {{}, {Fill::Kind::uniform, 0.5, 2}}}},
+      {"broadcast_to",
+       {.inputs = {f32({6, 1, 5, 136})}, .attrs = {{"shape", List{6, 70, 5, 136}}}}},
+      {"broadcast_to",
+       {.inputs = {f32({70, 5, 1})}, .attrs = {{"shape", List{6, 70, 5, 136}}}, .accumulate = 1}},
+      {"reduce", {.inputs = {x}, .attrs = over({1}, "sum")}},
+      {"reduce", {.inputs = {x}, .attrs = over({0, 2}, "mean"), .accumulate = 1}},
+      {"reduce", {.inputs = {x}, .attrs = over({1, 3}, "sum")}},
+      {"reduce", {.inputs = {x}, .attrs = over({1, 3}, "max")}},
+      {"reduce", {.inputs = {x}, .attrs = over({0, 2}, "max")}},
+      {"transpose", {.inputs = {x}, .attrs = perm({0, 2, 1, 3})}},
+      {"transpose", {.inputs = {x}, .attrs = perm({0, 3, 1, 2})}},
+      {"transpose", {.inputs = {x}, .attrs = perm({3, 2, 1, 0}), .accumulate = 1}},
+      {"transpose", {.inputs = {f32({130, 67})}, .attrs = perm({1, 0})}},
+      {"slice_backward",
+       {.inputs = {f32({6, 30, 5, 136})},
+        .attrs = {{"axis", int64_t{1}}, {"begin", int64_t{7}}, {"extent", int64_t{70}}},
+        .accumulate = 1}},
+      {"count_correct",
+       {.inputs = {f32({90, 1500}), {{90}, DType::i32}},
+        .fills = {{}, {Fill::Kind::labels, -1, 1500}}}},
+      {"scale_by", {.inputs = {x, f32({1})}}},
+      {"sum_of_squares", {.inputs = {x}}},
+      {"map", {.inputs = {x}, .attrs = {{"of", "pow"}, {"a", 3.0}}}},
+      {"map_backward", {.inputs = {x, x}, .attrs = {{"of", "pow"}, {"a", 3.0}}}},
+      {"max_pool",
+       {.inputs = {f32({3, 17, 15, 300})},
+        .attrs = {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}}}},
+      {"avg_pool",
+       {.inputs = {f32({3, 17, 15, 300})},
+        .attrs = {{"kernel", int64_t{3}}, {"stride", int64_t{2}}, {"pad", int64_t{1}}}}}};
+  for (const Case& c : all) {
+    result.push_back(c);
+    result.push_back(in_sixteen_bits(c, DType::bf16));
+    result.push_back(in_sixteen_bits(c, DType::f16));
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> result;
   add_sequences(result);
@@ -347,6 +405,7 @@ std::vector<Case> cases() {
                      .fills = {{}, {}, {}, weights, weights, gates},
                      .accumulate = 0x1c}});
   add_products(result);
+  add_layouts(result);
   add_attention(result);
   add_blocks(result);
   return result;
@@ -398,6 +457,53 @@ TEST_P(CpuKernels, GiveTheSameBitsFromAKernelMadeAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CpuKernels, testing::ValuesIn(cases()), case_name);
+
+// All kinds of numbers: subnormal ones, infinities and NaNs among them.
+TEST(SixteenBits, RoundAsTheTypesDo) {
+  std::vector<float> numbers;
+  for (uint32_t i = 0; i < 1 << 14; ++i) {
+    numbers.push_back(std::bit_cast<float>(philox({i}, philox_key(7))[0]));
+    numbers.push_back(std::bit_cast<float>(i << 18 | (i & 3u) << 14));
+  }
+  std::vector<uint16_t> bits(numbers.size());
+  narrow(DType::bf16, numbers.data(), std::ssize(numbers), bits.data());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    ASSERT_EQ(bits[i], BFloat16(numbers[i]).bits) << numbers[i];
+  }
+  narrow(DType::f16, numbers.data(), std::ssize(numbers), bits.data());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isnan(numbers[i])) continue;
+    ASSERT_EQ(bits[i], Half(numbers[i]).bits) << numbers[i];
+  }
+}
+
+// Of equal numbers the first is the largest, nothing is larger than a NaN at the front, and one
+// elsewhere is never the largest.
+TEST(CountCorrect, TakesTheFirstOfEqualNumbers) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float low = -std::numeric_limits<float>::infinity();
+  struct Row {
+    std::vector<float> logits;
+    int32_t label;
+  };
+  const std::vector<Row> rows = {
+      {{1, 3, 3, 2}, 1},         {{1, 3, 3, 2}, 2},         {{nan, 3, 3, 2}, 0},
+      {{nan, 3, 3, 2}, 1},       {{1, nan, 3, 2}, 2},       {{1, nan, 0, 0}, 1},
+      {{low, low, low, low}, 0}, {{low, low, low, low}, 2}, {{1, 2, 3, 4}, 4},
+      {{1, 2, 3, 4}, -1},        {{4, 4, 4, 4}, 0},         {{nan, nan, nan, nan}, 3}};
+  Tensor logits({{std::ssize(rows), 4}, DType::f32});
+  Tensor labels({{std::ssize(rows)}, DType::i32});
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::ranges::copy(rows[r].logits, logits.ref().as<float>() + 4 * r);
+    labels.ref().as<int32_t>()[r] = rows[r].label;
+  }
+  const OpDef* const op = find_op("count_correct");
+  OpCase op_case = make_case(*op, {.inputs = {logits.type(), labels.type()}});
+  op_case.inputs = {logits, labels};
+  const auto backend = make_cpu_backend(0);
+  EXPECT_EQ(run_case(op_case, {.backend = backend.get()})[0].get(0), run_case(op_case)[0].get(0));
+  EXPECT_EQ(run_case(op_case)[0].get(0), 5);
+}
 
 }  // namespace
 }  // namespace thimble

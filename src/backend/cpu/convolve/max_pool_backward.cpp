@@ -24,8 +24,35 @@ THIMBLE_FOR_EACH_ISA void loop(const KernelArgs& args, int64_t begin, int64_t en
   }
 }
 
+THIMBLE_FOR_EACH_ISA void add_where(const uint8_t* __restrict index, int64_t place,
+                                    const float* __restrict dy, int64_t count,
+                                    float* __restrict dx) {
+  for (int64_t c = 0; c < count; ++c) dx[c] += index[c] == place ? dy[c] : 0;
+}
+
+void narrow_loop(const KernelArgs& args, int64_t begin, int64_t end) {
+  const PoolGeometry g =
+      pool_geometry(args.outputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  for (int64_t pixel = begin * g.in_w; pixel < end * g.in_w; ++pixel) {
+    const int64_t row = pixel / g.in_w;
+    const int64_t image = row / g.in_h * g.out_h * g.out_w * g.channels;
+    for_pool_tiles(g.channels, [&](int64_t channel, int64_t count) {
+      const int64_t to = pixel * g.channels + channel;
+      float dx[kPoolTile] = {}, dy[kPoolTile];
+      if (args.adds_into(0)) widen(args.outputs[0], to, count, dx);
+      g.for_each_seeing(
+          row % g.in_h, pixel % g.in_w, [&](int64_t oh, int64_t ow, int64_t kh, int64_t kw) {
+            const int64_t from = image + g.y_at(0, oh, ow, channel);
+            widen(args.inputs[1], from, count, dy);
+            add_where(args.inputs[0].as<const uint8_t>() + from, g.place(kh, kw), dy, count, dx);
+          });
+      narrow(dx, args.outputs[0], to, count);
+    });
+  }
+}
+
 }  // namespace
 
-extern const CpuKernel cpu_max_pool_backward{"max_pool_backward", pooling<loop>};
+extern const CpuKernel cpu_max_pool_backward{"max_pool_backward", pooling<loop, narrow_loop>};
 
 }  // namespace thimble

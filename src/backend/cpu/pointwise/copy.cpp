@@ -10,8 +10,8 @@ class Copy final : public Kernel {
   explicit Copy(const Signature& s) : elements_(s.outputs[0].elements()) { name = "own"; }
   void run(const KernelArgs& args) override {
     if (args.inputs[0].data == args.outputs[0].data && !args.adds_into(0)) return;
-    copy_rows({1, elements_, elements_, elements_}, size_of(args.outputs[0].type.dtype),
-              args.inputs[0].data, args.outputs[0].data, args.adds_into(0));
+    copy_rows({1, elements_, elements_, elements_}, args.outputs[0].type.dtype, args.inputs[0].data,
+              args.outputs[0].data, args.adds_into(0));
   }
 
  private:

@@ -7,7 +7,7 @@ namespace {
 class Concat final : public Kernel {
  public:
   explicit Concat(const Signature& s)
-      : size_(size_of(s.outputs[0].dtype)), axis_(static_cast<int>(s.attrs.integer("axis"))) {
+      : dtype_(s.outputs[0].dtype), axis_(static_cast<int>(s.attrs.integer("axis"))) {
     name = "own";
   }
   void run(const KernelArgs& args) override {
@@ -16,13 +16,13 @@ class Concat final : public Kernel {
     auto* to = args.outputs[0].as<std::byte>();
     for (const TensorRef& input : args.inputs) {
       const int64_t part = input.type.shape[axis_] * inner;
-      copy_rows({outer, part, part, y[axis_] * inner}, size_, input.data, to, false);
-      to += part * size_;
+      copy_rows({outer, part, part, y[axis_] * inner}, dtype_, input.data, to, false);
+      to += part * size_of(dtype_);
     }
   }
 
  private:
-  const int64_t size_;
+  const DType dtype_;
   const int axis_;
 };
 

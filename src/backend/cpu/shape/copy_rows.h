@@ -13,11 +13,11 @@ struct CopyRows {
   int64_t outer, count, from_pitch, to_pitch;
 };
 
-// f32 rows are copied or added; rows of other dtypes (element_size bytes) are copied.
-void copy_rows(const CopyRows& rows, int64_t element_size, const void* from, void* to, bool add);
+// Rows are copied, or added where they are floats that we stage.
+void copy_rows(const CopyRows& rows, DType dtype, const void* from, void* to, bool add);
 
 inline bool can_copy(const Signature& s) {
-  return s.outputs[0].elements() > 0 && (s.accumulate == 0 || s.outputs[0].dtype == DType::f32);
+  return s.outputs[0].elements() > 0 && (s.accumulate == 0 || is_stageable(s.outputs[0].dtype));
 }
 
 }  // namespace thimble

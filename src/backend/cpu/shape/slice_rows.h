@@ -27,7 +27,8 @@ class SliceRows final : public Kernel {
         std::memset(to + begin, 0, static_cast<size_t>(end - begin));
       });
     }
-    copy_rows(rows_, size_, kBack ? from : from + begin_, kBack ? to + begin_ : to, add);
+    copy_rows(rows_, args.outputs[0].type.dtype, kBack ? from : from + begin_,
+              kBack ? to + begin_ : to, add);
   }
 
  private:

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "backend/backend.h"
-#include "pipeline/pipeline.h"
 #include "recipe/settings.h"
+#include "select/choose.h"
 
 namespace thimble {
 namespace {
@@ -42,7 +42,7 @@ TEST_P(StepOnCpu, SpendsAtMostTwoPercentInPlainKernels) {
   for (size_t n = 0; n < training.graph().nodes.size(); ++n) {
     const Signature s = signature_of(training.graph(), make_id<NodeId>(n));
     if (s.op->view) continue;
-    const bool is_plain = training.backend->kernel(s).name == "reference";
+    const bool is_plain = training.backend().kernel(s).name == "reference";
     const double seconds = is_plain ? plain_seconds(s) : fast_seconds(s);
     all += seconds;
     if (!is_plain) continue;

@@ -9,8 +9,6 @@
 namespace thimble {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
 // Limits are exclusive.
 double just_above(double seconds) { return seconds * (1 + 1e-12); }
 
@@ -71,7 +69,7 @@ std::optional<ParetoSelector::Pick> ParetoSelector::within(Bytes budget) {
 }
 
 double ParetoSelector::fastest_within(Bytes budget) {
-  double fastest = kNever;
+  double fastest = std::numeric_limits<double>::infinity();
   for (const size_t i : left_) {  // what is known without a planner
     if (options_[i]->least_seconds(Bytes(INT64_MAX)) >= fastest) continue;
     if (const auto once = options_[i]->without_recompute(budget)) {

@@ -1,5 +1,5 @@
-"""Modules and losses of the kinds that people write (border/), each trained beside PyTorch: with everything kept, at half the
-memory, and in micro-batches. Either every tensor's update is PyTorch's, or the case is refused with its line.
+"""Modules and losses of the kinds that people write (border/), each trained beside PyTorch: with everything kept, at
+half the memory, and in micro-batches. Either every tensor's update is PyTorch's, or the case is refused with its line.
 
 usage: THIMBLE_LIBRARY=build/release/lib/libthimble.so.0 border.py [--markdown FILE] [--unchecked] [--jobs 2] [NAME ...]
 """
@@ -310,7 +310,8 @@ HEAD = """# At the border to PyTorch
 where a case says nothing else: with everything kept, at half of that memory (or the least that will do), and in micro-batches of {parts} rows. A number is the
 largest difference from PyTorch's own training of any tensor's *update*, in shares of that update ({close:.0e} at most; what is further is judged by
 its distance from PyTorch in fp64, {luck} times PyTorch's own at most). Draws are held still on both sides. A refusal is a sentence with a line
-of the case, and leaves the module and its optimizer as they were; in micro-batches of other nets it is the plan that says `approximate`.
+of the case (but for one, about a label), and leaves the module and its optimizer as they were. Batch norms in micro-batches are another training, which
+the plan calls `approximate`: there the plan is looked at, and no number.
 
 `{command}` prints it.
 

@@ -19,7 +19,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality papers papers-quick parity \
+        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality card papers papers-quick parity \
         format check-format tidy clean
 
 help:
@@ -51,6 +51,7 @@ help:
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
+	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
 
@@ -232,6 +233,11 @@ papers-quick: build
 	@$(PAPERS) --quick --device cpu --threads 2
 	@python3 bench/papers/page.py --quick --records build/papers-quick/records \
 	        --page build/papers-quick/papers.md
+
+# What only a card can show, the most valuable first. A sitting that is cut off is resumed by the next.
+card: build-tests
+	@tools/card_sitting --minutes $(or $(MINUTES),25) --build $(BUILD) --python $(TORCH)
+	@tools/card_sitting --page
 
 parity: build
 	@tools/setup python3-torch

@@ -33,6 +33,10 @@ ValueId Builder::statistic(std::string_view name, TensorType type, Init init) {
   return add_value(scoped(name), type, Role::statistic, init);
 }
 
+ValueId Builder::frozen(std::string_view name, TensorType type, Init init) {
+  return add_value(scoped(name), type, Role::frozen, init);
+}
+
 ValueId Builder::constant(double value, TensorType type) {
   const Init init{Init::Kind::constant, value};
   for (size_t v = 0; v < graph_.values.size(); ++v) {

@@ -20,6 +20,8 @@ class Builder {
   ValueId weight(std::string_view name, TensorType type, Init init);
   ValueId state(std::string_view name, TensorType type, Init init = {});
   ValueId statistic(std::string_view name, TensorType type, Init init = {});
+  // A weight that nobody trains.
+  ValueId frozen(std::string_view name, TensorType type, Init init = {});
   // Equal constants are the same value.
   ValueId constant(double value, TensorType type);
 

@@ -12,8 +12,8 @@ namespace thimble {
 
 std::string_view name_of(Role role) {
   constexpr std::array<std::string_view, kRoles> names = {
-      "input",      "weight",    "gradient",  "optimizer_state",
-      "activation", "statistic", "workspace", "constant"};
+      "input",     "weight",    "gradient", "optimizer_state", "activation",
+      "statistic", "workspace", "constant", "frozen"};
   return names[static_cast<size_t>(role)];
 }
 
@@ -119,6 +119,7 @@ void verify_graph(const Graph& graph) {
       fail(node, "has another number of outputs than its op");
 
     const auto overwrite = [&](ValueId value) {
+      if (graph[value].role == Role::frozen) fail(node, "overwrites a frozen weight");
       int& overwriter = overwritten_at[bytes_of[value.at()].at()];
       if (overwriter >= 0) fail(node, "overwrites a value twice");
       overwriter = now;

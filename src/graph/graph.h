@@ -22,14 +22,15 @@ enum class Role : uint8_t {
   statistic,        // persistent, written by side-effect nodes (running mean and variance)
   workspace,        // scratch of one kernel call
   constant,         // persistent, never written
+  frozen,  // persistent, of the model, never trained: no gradient, no state, no master copy
 };
-inline constexpr int kRoles = 8;
+inline constexpr int kRoles = 9;
 
 std::string_view name_of(Role role);
 // Lives across steps in the arena when no node makes it.
 constexpr bool is_persistent(Role role) {
   return role == Role::weight || role == Role::optimizer_state || role == Role::statistic ||
-         role == Role::constant;
+         role == Role::constant || role == Role::frozen;
 }
 
 // A step runs its `begin` nodes once, its `each` nodes once per microbatch, its `end` nodes once.

@@ -295,10 +295,11 @@ void Lowering::make_parameters() {
     std::vector<int64_t> dims;
     for (const int axis : order) dims.push_back(parameter.shape[axis]);
     const bool scale = any(reads_scale);
-    const DType dtype = scale || options_.master ? DType::f32 : options_.storage;
+    const bool master = options_.master && parameter.trained;
+    const DType dtype = scale || master ? DType::f32 : options_.storage;
     const TensorType type = {Shape(std::span<const int64_t>(dims)), dtype};
     const ValueId value = parameter.trained ? builder_.weight(parameter.name, type, {})
-                                            : builder_.statistic(parameter.name, type);
+                                            : builder_.frozen(parameter.name, type);
     if (parameter.trained && !net_.groups.empty()) {
       const NetGroup& group = net_.groups[parameter.group];
       model_.weight_settings[parameter.name] = {group.rate, group.decay};

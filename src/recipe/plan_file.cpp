@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kFormat = "thimble-plan-9";
+constexpr std::string_view kFormat = "thimble-plan-10";
 constexpr std::string_view kFamily = "thimble-plan-";
 
 nlohmann::json shaped_json(const ShapedPlan& shaped) {

@@ -55,6 +55,10 @@ Bytes persistent_bytes(const Graph& graph, Role role) {
   return sum;
 }
 
+Bytes model_bytes(const Graph& graph) {
+  return persistent_bytes(graph, Role::weight) + persistent_bytes(graph, Role::frozen);
+}
+
 // Bitmaps, and where in the pool each weight's nonzeros begin.
 Bytes places_of_nonzeros(const Graph& graph) {
   Bytes sum;
@@ -72,7 +76,7 @@ bool starts_backward(const Node& node) { return node.backward && node.phase == P
 }  // namespace
 
 MemoryTerms terms_on_paper(const Graph& graph) {
-  const Bytes weights = persistent_bytes(graph, Role::weight);
+  const Bytes weights = model_bytes(graph);
   Saved saved(graph);
   for (const Node& node : graph.nodes) {
     if (starts_backward(node)) saved.call(node);
@@ -87,7 +91,7 @@ MemoryTerms terms_of(const Graph& graph, const Plan& plan) {
       std::find_if(plan.calls.begin(), plan.calls.end(),
                    [&](const PlannedCall& call) { return starts_backward(graph[call.node]); });
   for (auto call = first; call != plan.calls.end(); ++call) saved.call(graph[call->node]);
-  return {persistent_bytes(graph, Role::weight) + places_of_nonzeros(graph),
+  return {model_bytes(graph) + places_of_nonzeros(graph),
           persistent_bytes(graph, Role::optimizer_state) +
               plan.peak_by_role[static_cast<size_t>(Role::gradient)],
           saved.bytes()};

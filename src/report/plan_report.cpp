@@ -18,6 +18,7 @@ struct Row {
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"weights", "weights", {Role::weight}},
+      {"frozen", "frozen weights", {Role::frozen}},
       {"gradients", "weight gradients", {Role::gradient}},
       {"optimizer", "optimizer state", {Role::optimizer_state}},
       {"activations", "activations", {Role::activation}},
@@ -39,6 +40,9 @@ Bytes total_of(const std::array<Bytes, kRoles>& by_role) {
   for (const Bytes b : by_role) sum += b;
   return sum;
 }
+
+// Few nets have frozen weights.
+bool is_shown(const Row& row, Bytes bytes) { return row.key != "frozen" || bytes.count > 0; }
 
 std::string bar(double share) {
   return std::string(static_cast<size_t>(std::clamp(share, 0.0, 1.0) * 30 + 0.5), '#');
@@ -85,17 +89,20 @@ std::string memory_table(const Plan& plan) {
     text += fmt::format("  {:<24}{:>14}{:>12}{:>6.1f}%{}{}\n", label, bytes.count, to_string(bytes),
                         100 * share, drawn.empty() ? "" : "  ", drawn);
   };
-  for (const Row& row : rows()) line(row.label, sum_of(plan.peak_by_role, row));
+  for (const Row& row : rows()) {
+    const Bytes bytes = sum_of(plan.peak_by_role, row);
+    if (is_shown(row, bytes)) line(row.label, bytes);
+  }
   line("live in all", total);
   text += fmt::format("  {:<24}{:>14}{:>12}   exact; {:.2f}% above the live peak\n", "arena",
                       plan.arena.count, to_string(plan.arena),
                       100.0 * static_cast<double>((plan.arena - plan.peak_live).count) /
                           static_cast<double>(std::max<int64_t>(1, plan.peak_live.count)));
   const auto at = [&](Role role) { return plan.peak_by_role[static_cast<size_t>(role)]; };
+  const Bytes model = at(Role::weight) + at(Role::frozen);
   const Bytes optimizer = at(Role::gradient) + at(Role::optimizer_state);
-  text += fmt::format("  model {}, optimizer {}, activation and the rest {}\n",
-                      to_string(at(Role::weight)), to_string(optimizer),
-                      to_string(total - at(Role::weight) - optimizer));
+  text += fmt::format("  model {}, optimizer {}, activation and the rest {}\n", to_string(model),
+                      to_string(optimizer), to_string(total - model - optimizer));
   return text;
 }
 
@@ -107,8 +114,10 @@ std::string comparison_table(const Plan& plan, const std::array<Bytes, kRoles>& 
     text += fmt::format("  {:<24}{:>16}{:>16}{}\n", label, predicted.count, seen.count,
                         predicted == seen ? "" : "   differs");
   };
-  for (const Row& row : rows())
-    line(row.label, sum_of(plan.peak_by_role, row), sum_of(measured, row));
+  for (const Row& row : rows()) {
+    const Bytes predicted = sum_of(plan.peak_by_role, row), seen = sum_of(measured, row);
+    if (is_shown(row, predicted + seen)) line(row.label, predicted, seen);
+  }
   line("live in all", plan.peak_live, total_of(measured));
   line("arena", plan.arena, measured_arena);
   return text;

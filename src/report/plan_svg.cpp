@@ -18,8 +18,8 @@ constexpr double kSmallest = 0.25;  // of a pixel: anything thinner would only b
 
 // What stays longest lies lowest.
 constexpr std::array<Role, kRoles> kStack = {
-    Role::weight,   Role::optimizer_state, Role::statistic,  Role::constant,
-    Role::gradient, Role::input,           Role::activation, Role::workspace};
+    Role::frozen,   Role::weight, Role::optimizer_state, Role::statistic, Role::constant,
+    Role::gradient, Role::input,  Role::activation,      Role::workspace};
 
 std::vector<bool> shown_roles(const std::vector<Stay>& stays) {
   std::vector<bool> shown(kRoles, false);

@@ -34,7 +34,9 @@ constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
 
-bool is_model_role(Role role) { return role == Role::weight || role == Role::statistic; }
+bool is_model_role(Role role) {
+  return role == Role::weight || role == Role::statistic || role == Role::frozen;
+}
 bool is_state_role(Role role) { return role == Role::optimizer_state; }
 
 template <class Chosen>

@@ -45,8 +45,9 @@ std::vector<ModelTensor> model_tensors(const Graph& graph) {
   std::vector<ModelTensor> tensors;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    const bool kept = !value.producer.valid() && !storage[v] &&
-                      (value.role == Role::weight || value.role == Role::statistic);
+    const bool model =
+        value.role == Role::weight || value.role == Role::frozen || value.role == Role::statistic;
+    const bool kept = !value.producer.valid() && !storage[v] && model;
     if (kept || packed[v]) tensors.push_back({make_id<ValueId>(v), packed[v]});
   }
   return tensors;

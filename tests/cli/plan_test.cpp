@@ -24,8 +24,8 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
     EXPECT_TRUE(plan.contains(key)) << key;
   }
   int64_t sum = 0;
-  for (const char* key :
-       {"weights", "gradients", "optimizer", "activations", "workspace", "data", "statistics"}) {
+  for (const char* key : {"weights", "frozen", "gradients", "optimizer", "activations", "workspace",
+                          "data", "statistics"}) {
     ASSERT_TRUE(plan["bytes"].contains(key)) << key;
     EXPECT_GE(plan["bytes"][key].get<int64_t>(), 0) << key;
     sum += plan["bytes"][key].get<int64_t>();

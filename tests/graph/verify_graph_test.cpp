@@ -121,6 +121,11 @@ TEST_F(VerifyGraph, ReadsWhatItAddsInto) {
   expect_fault("reads a value that it adds into");
 }
 
+TEST_F(VerifyGraph, AddsIntoAFrozenWeight) {
+  graph[m].role = Role::frozen;
+  expect_fault("overwrites a frozen weight");
+}
+
 TEST_F(VerifyGraph, InputsThatDoNotFitTheOp) {
   graph[x].type.dtype = DType::u8;
   EXPECT_THROW(verify_graph(graph), UserError);

@@ -110,7 +110,7 @@ TEST(Imported, ProductsAddBiasesOnAGpu) {
 TEST(Imported, FrozenWeightsHaveNeitherGradientNorState) {
   const auto planned = std::get<PlannedTraining>(plan_training(recipe_of("pictures")));
   const Graph& graph = planned.graph();
-  EXPECT_EQ(graph[graph.find("stem.weight")].role, Role::statistic);
+  EXPECT_EQ(graph[graph.find("stem.weight")].role, Role::frozen);
   EXPECT_FALSE(graph.find("update.stem.weight.first_moment").valid());
   EXPECT_TRUE(graph.find("update.head.weight.first_moment").valid());
 }

@@ -22,8 +22,8 @@ function readData() { return unpackAll(JSON.parse(byId("data").textContent)); }
 
 const NO_VALUE = 0xffffffff;
 // Kinds of bytes: the plan's roles, of which activations are told apart. What stays longest lies lowest.
-const STACK = ["weight", "optimizer_state", "statistic", "constant", "gradient", "input", "activation", "again",
-  "returning", "workspace"];
+const STACK = ["frozen", "weight", "optimizer_state", "statistic", "constant", "gradient", "input", "activation",
+  "again", "returning", "workspace"];
 const AGAIN = 1, BACKWARD = 2, BEGIN = 4, END = 8;
 
 // The step as charts ask about it.

@@ -25,5 +25,5 @@ function millisecondsText(ms) {
 // What bytes are for, as people read it.
 const KIND_LABELS = { input: "data", workspace: "scratch", activation: "activations", again: "computed again",
   returning: "activation gradients", weight: "weights", gradient: "weight gradients", optimizer_state: "optimizer state",
-  statistic: "running statistics", constant: "constants" };
+  statistic: "running statistics", constant: "constants", frozen: "frozen weights" };
 function kindLabel(kind) { return KIND_LABELS[kind] || kind; }

@@ -39,7 +39,7 @@ function drawOps(step) {
 // One row per value, with its first stay. A weight after its update is the weight, in the same bytes.
 function tensorRows(step) {
   const { value, stay } = step.stays.tenants;
-  const kept = ["weight", "optimizer_state", "statistic"];
+  const kept = ["frozen", "weight", "optimizer_state", "statistic"];
   const { values } = step.data;
   const seen = new Set();
   const rows = [];

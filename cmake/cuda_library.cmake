@@ -25,6 +25,10 @@ target_include_directories(thimble_cuda_kernels SYSTEM PUBLIC ${CUDNN_INCLUDE}
 # fmt 9 takes nvcc for a compiler without constexpr; constexpr functions of base run on the device.
 target_compile_options(thimble_cuda_kernels PRIVATE
                        "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--expt-extended-lambda;-DFMT_USE_CONSTEXPR=1>")
+if(THIMBLE_WARNINGS_AS_ERRORS)  # of nvcc, of ptxas, and of the host compiler behind them
+  target_compile_options(thimble_cuda_kernels PRIVATE
+                         "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall;-Xcompiler=-Wextra>")
+endif()
 target_link_libraries(thimble_cuda_kernels PUBLIC fmt::fmt CUDA::cudart_static CUDA::cublasLt
                       ${CUDNN_LIBRARY})
 

@@ -136,10 +136,10 @@ __global__ void update_blocks(const __grid_constant__ BlockUpdate<kStateRoom<Rul
       Unfused w(weight.at[i]), state[kStateRoom<Rule>];
       if constexpr (kCompensated) w = w + Unfused(rest.at[i]);
 #pragma unroll
-      for (size_t k = 0; k < kStates<Rule>; ++k) state[k] = Unfused(states[k].at[i]);
+      for (size_t k = 0; k != kStates<Rule>; ++k) state[k] = Unfused(states[k].at[i]);
       weight.at[i] = rule.step(w, Unfused(product(factor, gradient.at[i])), state).value;
 #pragma unroll
-      for (size_t k = 0; k < kStates<Rule>; ++k) states[k].at[i] = state[k].value;
+      for (size_t k = 0; k != kStates<Rule>; ++k) states[k].at[i] = state[k].value;
     }
     if constexpr (kCompensated) {
       store_compensated(at.next_w, at.next_rest, place, weight);
@@ -168,7 +168,7 @@ BlockUpdate<kStateRoom<Rule>> block_arguments(const KernelArgs& args) {
   } else {
     at.g = numbers_of(args.inputs[1]);
   }
-  for (size_t k = 0; k < kStates<Rule>; ++k) {
+  for (size_t k = 0; k != kStates<Rule>; ++k) {
     at.states[k] = {args.inputs[2 + 2 * k].template as<uint8_t>(),
                     args.inputs[3 + 2 * k].template as<float>(),
                     args.outputs[1 + 2 * k].template as<uint8_t>(),

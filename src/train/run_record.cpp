@@ -45,17 +45,18 @@ bool for_each_line(const std::string& path, const Body& body) {
 }
 
 // Of one variant: every call of its plan, over the microbatches of the step.
-nlohmann::json part_json(const TrainingStep::Part& part, bool whole) {
-  const Graph& graph = part.model().graph;
+nlohmann::json part_json(const TimedPart& part) {
+  const PlannedStep& step = part.step;
   nlohmann::json planned = nlohmann::json::array(), measured = nlohmann::json::array();
-  for (size_t s = 0; s < part.plan().calls.size(); ++s) {
-    const NodeId node = part.plan().calls[s].node;
-    const int runs = graph[node].phase == Phase::each ? part.runs : whole ? 1 : 0;
-    planned.push_back(1e3 * runs * part.variant().costs.nodes[node.at()].seconds);
+  for (size_t s = 0; s < step.plan.calls.size(); ++s) {
+    const NodeId node = step.plan.calls[s].node;
+    const bool every_time = step.model.graph[node].phase == Phase::each;
+    const int runs = every_time ? part.runs : part.ends_step ? 1 : 0;
+    planned.push_back(1e3 * runs * step.costs.nodes[node.at()].seconds);
     measured.push_back(1e3 * part.trace.call_seconds[s]);
   }
-  return {{"rows", part.variant().shape.rows},
-          {"length", part.variant().shape.length},
+  return {{"rows", step.shape.rows},
+          {"length", step.shape.length},
           {"microbatches", part.runs},
           {"planned_ms", planned},
           {"measured_ms", measured}};
@@ -159,14 +160,14 @@ void record_plan(const std::string& folder, const PlannedTraining& planned) {
   }
 }
 
-void record_trace(const std::string& folder, TrainingStep& step, int64_t number) {
+void record_trace(const std::string& folder, const std::vector<TimedPart>& parts, int64_t number) {
   nlohmann::json json = {{"format", kTraceFormat},
                          {"step", number},
-                         {"costs", step.parts().front().variant().costs.source},
+                         {"costs", parts.front().step.costs.source},
                          {"parts", nlohmann::json::array()}};
-  for (const TrainingStep::Part& part : step.parts()) {
+  for (const TimedPart& part : parts) {
     if (part.trace.call_seconds.empty()) continue;  // of another length than the step was
-    json["parts"].push_back(part_json(part, &part == &step.result()));
+    json["parts"].push_back(part_json(part));
   }
   write_file(folder + kTrace, json_text(json) + "\n");
 }

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/append_file.h"
+#include "execute/trace.h"
 #include "pipeline/pipeline.h"
 #include "recipe/plan_file.h"
-#include "train/step.h"
 
 namespace thimble {
 
@@ -43,8 +43,15 @@ int64_t steps_per_line(int64_t steps);
 
 // recipe.toml and plan.json; a trace of another plan is removed.
 void record_plan(const std::string& folder, const PlannedTraining& planned);
-// trace.json, of a step that was run with its calls timed.
-void record_trace(const std::string& folder, TrainingStep& step, int64_t number);
+// A shape of a step that was run with its calls timed.
+struct TimedPart {
+  const PlannedStep& step;
+  const Trace& trace;  // empty: no microbatch had this shape
+  int runs = 0;        // microbatches of this shape
+  bool ends_step = false;
+};
+// trace.json. REQUIRES: the shape that the step is planned for comes first.
+void record_trace(const std::string& folder, const std::vector<TimedPart>& parts, int64_t number);
 
 // Times of a step's calls, over all microbatches.
 struct TraceRecord {

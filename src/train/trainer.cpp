@@ -258,7 +258,11 @@ void Trainer::step(int64_t step) {
     traced_ += seconds;
     const bool fastest = fastest_trace_ == 0 || seconds < fastest_trace_;
     if (fastest && first_rank()) {
-      record_trace(options_.out, *step_, step + 1);
+      std::vector<TimedPart> parts;
+      for (const TrainingStep::Part& part : step_->parts()) {
+        parts.push_back({part.variant(), part.trace, part.runs, &part == &step_->result()});
+      }
+      record_trace(options_.out, parts, step + 1);
       fastest_trace_ = seconds;
     }
   }

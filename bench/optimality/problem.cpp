@@ -47,7 +47,7 @@ class Maker {
 
   void add_node(NodeId id) {
     const Node& node = graph_[id];
-    internal_check(node.phase == Phase::each && !is_update(node),
+    internal_check(node.phase == Phase::per_microbatch && !is_update(node),
                    "a call without updates is wanted");
     if (node.op->view) {
       shown_[node.outputs[0].at()] = shown_[node.inputs[0].at()];

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/failure.h"
+#include "api/guarded.h"
 #include "data/dataset.h"
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
@@ -17,8 +17,8 @@
 #include "train/trainer.h"
 
 struct thimble_recipe {
-  std::string model;  // empty: `said` names it
-  thimble::Settings said;
+  std::string model;  // empty: `overrides` names it
+  thimble::Settings overrides;
   std::string goes_on_from;  // folder of a run; empty: a new one is planned
 };
 

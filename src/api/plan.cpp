@@ -78,14 +78,14 @@ thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
   return guarded([&] {
     given(plan, "plan") = nullptr;
     given(recipe, "recipe");
-    Settings typed = recipe->said;
+    Settings overrides = recipe->overrides;
     std::string model = recipe->model;
-    if (const auto named = typed.find("model"); named != typed.end()) {
+    if (const auto named = overrides.find("model"); named != overrides.end()) {
       model = named->second.get<std::string>();
-      typed.erase(named);
+      overrides.erase(named);
     }
     user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
-    Request request = read_request(model, typed);
+    Request request = read_request(model, overrides);
     auto data = open_data(request, with_data != 0);
     if (!recipe->goes_on_from.empty()) resume_request(request, recipe->goes_on_from);
     PlannedTraining planned = plan_or_throw(request);

@@ -8,10 +8,10 @@ namespace {
 
 // Whatever was said so far, and these, must be settings of one recipe.
 void add(thimble_recipe& recipe, const Settings& more) {
-  Settings said = recipe.said;
-  for (const auto& [name, value] : more) said[name] = value;
+  Settings overrides = recipe.overrides;
+  for (const auto& [name, value] : more) overrides[name] = value;
   std::string model = recipe.model;
-  if (const auto named = said.find("model"); named != said.end()) {
+  if (const auto named = overrides.find("model"); named != overrides.end()) {
     user_check(model.empty() || named->second == model,
                "the recipe is for {}, and a setting says model = {}; say it once", model,
                named->second.dump());
@@ -20,12 +20,12 @@ void add(thimble_recipe& recipe, const Settings& more) {
   }
   const bool known = !model.empty() && !model.ends_with(".toml");
   if (known) {
-    Settings whole = said;
+    Settings whole = overrides;
     whole["model"] = model;
     Recipe trial;
     configure(trial, whole);
   }
-  recipe.said = std::move(said);
+  recipe.overrides = std::move(overrides);
 }
 
 }  // namespace

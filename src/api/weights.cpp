@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "api/handles.h"
-#include "train/parts.h"
+#include "train/gather_shards.h"
 #include "transform/optimizer.h"
 
 namespace thimble::api {
@@ -63,7 +63,8 @@ thimble_code thimble_run_weight(thimble_run* run, int32_t index, thimble_tensor*
     known = described(tensor.name.c_str(), type_of(tensor, training.graph()));
     known.trained = training.graph()[own.value].role == Role::weight ? 1 : 0;
     if (own.packed || tensor.turned() || training.backend().has_device_memory()) return;
-    known.data = run->trainer->program().borrow(own.value, Loan::Use::read).bytes().data();
+    known.data =
+        run->trainer->program().map_to_host(own.value, HostMapping::Use::read).bytes().data();
   });
 }
 

@@ -37,16 +37,16 @@ struct Launch {
 };
 
 // Launches that were recorded once, to be made again as a whole.
-class Recording {
+class CapturedGraph {
  public:
-  virtual ~Recording() = default;
+  virtual ~CapturedGraph() = default;
   virtual void run() = 0;
 };
 
 // A point in the order of everything that a device was asked to do.
-class Moment {
+class Event {
  public:
-  virtual ~Moment() = default;
+  virtual ~Event() = default;
   virtual void mark() = 0;  // now: behind what was asked for so far
   virtual void wait() = 0;  // until the device has come there; at once where nothing was marked
 };
@@ -113,12 +113,12 @@ class Backend {
   virtual void queue_copy_out(std::span<std::byte> to, const std::byte* from) {
     copy_out(to, from);
   }
-  virtual std::unique_ptr<Moment> make_moment() { return nullptr; }
+  virtual std::unique_ptr<Event> make_event() { return nullptr; }
   // How many launches it can work on at the same time.
   virtual int streams() const { return 1; }
   // The launches, in an order in which they could be made one by one, without making them now.
-  // Null: the device keeps no recordings.
-  virtual std::unique_ptr<Recording> record(std::span<const Launch> launches) {
+  // Null: the device keeps no captured graphs.
+  virtual std::unique_ptr<CapturedGraph> capture(std::span<const Launch> launches) {
     static_cast<void>(launches);
     return nullptr;
   }

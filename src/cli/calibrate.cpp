@@ -65,7 +65,7 @@ struct Outcome {
 std::vector<Recipe> recipes_of(const CalibrateFlags& flags) {
   std::vector<Recipe> recipes;
   for (const std::string& model : flags.models) {
-    Request request = requested(model, flags.recipe.typed());
+    Request request = requested(model, flags.recipe.overrides());
     open_data(request, false);
     recipes.push_back(std::move(request.recipe));
   }
@@ -80,7 +80,7 @@ std::vector<KernelUse> kernels_of_models(std::vector<Recipe> recipes, Backend& b
     const std::vector<Codec> codecs = rungs_of(recipe.codec);
     for (const Codec codec : codecs) {
       recipe.codec = {codec, {}};
-      for (const VariantShape& shape : step_shapes(recipe)) {
+      for (const StepShape& shape : step_shapes(recipe)) {
         for (KernelUse& use : kernels_of(make_graph(recipe, shape).model.graph, backend)) {
           const auto [at, fresh] = known.try_emplace(use.key, all.size());
           if (fresh) {
@@ -166,7 +166,7 @@ nlohmann::json to_json(const Outcome& outcome) {
 // What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
 // that wait take cores from it.
 int measure_ranks(const CalibrateFlags& flags, World& world) {
-  const Recipe recipe = requested(flags.models.front(), flags.recipe.typed(), &world).recipe;
+  const Recipe recipe = requested(flags.models.front(), flags.recipe.overrides(), &world).recipe;
   const Interconnect link = measure_link(world.ranks());
   if (!world.first()) return kOk;
   const std::string path = costs_to_write(flags.costs, recipe.device);

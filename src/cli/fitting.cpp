@@ -15,13 +15,13 @@ void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
   say("fit: {} in {} ({}); as typed, everything kept: {}, {:.1f} ms\n",
       training.full().model.options.name, to_string(*training.recipe.memory),
       name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
-  for (const TechniqueShare& share : fit.shares) {
+  for (const TechniqueGain& share : fit.gains) {
     const bool saves = share.saved >= Bytes();
     say("  {:<56}{} {:>9}, {:+.1f} ms  ({}; {})\n", share.what, saves ? "saves" : "takes",
         to_string(saves ? share.saved : Bytes() - share.saved), share.ms_paid, share.tier,
         share.flags);
   }
-  if (fit.shares.empty()) say("  nothing has to be done for it\n");
+  if (fit.gains.empty()) say("  nothing has to be done for it\n");
 }
 
 }  // namespace

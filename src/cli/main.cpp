@@ -1,10 +1,10 @@
 // thimble: trains neural networks inside a memory budget that you choose.
+#include "cli/abort_handler.h"
 #include "cli/command_line.h"
-#include "cli/early_end.h"
-#include "cli/waiting.h"
+#include "cli/openmp_policy.h"
 
 int main(int argc, char** argv) {
-  thimble::hear_of_the_end();
-  thimble::settle_waiting(argv);
+  thimble::handle_aborts();
+  thimble::settle_openmp_policy(argv);
   return thimble::run_command_line(argc, argv);
 }

@@ -49,7 +49,7 @@ void RecipeFlags::add_model_to(CLI::App& command) {
 
 void RecipeFlags::add_to(CLI::App& command, bool training,
                          const std::vector<std::string>& without) {
-  const auto later = [](const CLI::results_t&) { return true; };  // typed() looks
+  const auto later = [](const CLI::results_t&) { return true; };  // overrides() looks
   for (const ListedField& listed : listed_fields()) {
     const Field& field = listed.field;
     const About& about = field.about();
@@ -76,7 +76,7 @@ void RecipeFlags::add_to(CLI::App& command, bool training,
   }
 }
 
-Settings RecipeFlags::typed() const {
+Settings RecipeFlags::overrides() const {
   Settings settings;
   for (const auto& [name, option] : options_) {
     if (option->count() == 0) continue;
@@ -102,8 +102,8 @@ CLI::Validator number_between(double least, double most) {
   return {check, fmt::format("[{} - {}]", least, most), "NUMBER"};
 }
 
-Request requested(const std::string& model, const Settings& typed, World* world) {
-  Request request = read_request(model, typed, world);
+Request requested(const std::string& model, const Settings& overrides, World* world) {
+  Request request = read_request(model, overrides, world);
   for (const std::string& sentence : request.notes) {
     if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
   }

@@ -34,7 +34,7 @@ class RecipeFlags {
   void add_to(CLI::App& command, bool training, const std::vector<std::string>& without = {});
 
   // As typed; the model apart.
-  Settings typed() const;
+  Settings overrides() const;
 
  private:
   std::vector<std::pair<std::string, const CLI::Option*>> options_;
@@ -61,7 +61,7 @@ struct TrainedFlags {
 };
 
 // What the flags ask for; notes go to stderr. Of several ranks, as all of them have it.
-Request requested(const std::string& model, const Settings& typed, World* world = nullptr);
+Request requested(const std::string& model, const Settings& overrides, World* world = nullptr);
 
 // For flags that are numbers: NaN is between nothing.
 CLI::Validator number_between(double least, double most);

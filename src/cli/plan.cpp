@@ -145,16 +145,16 @@ void take_largest(const std::string& what, Request& request,
   user_check(request.recipe.memory && *request.recipe.memory != kLeastMemory,
              "--largest says nothing without a budget; give --memory BYTES, or --memory auto");
   settle_budget(request, *machine);
-  const Largest largest = find_largest(request.recipe, request.explicit_settings, what,
-                                       *request.recipe.memory, machine);
+  const MaxBatch largest = find_max_batch(request.recipe, request.explicit_settings, what,
+                                          *request.recipe.memory, machine);
   say("largest {}: {} (--{} {}){}\n", what, largest.value, largest.field, largest.value,
       largest.by_memory ? "" : "; memory would do for more, and there is none");
   request.recipe = largest.recipe;
-  request.explicit_settings = largest.said;
+  request.explicit_settings = largest.explicit_settings;
 }
 
 int run(const PlanFlags& flags) {
-  Request request = requested(flags.recipe.model, flags.recipe.typed());
+  Request request = requested(flags.recipe.model, flags.recipe.overrides());
   open_data(request, false);
   std::shared_ptr<Machine> machine;
   if (flags.largest) {

@@ -32,20 +32,20 @@ struct KindTime {
 
 constexpr std::byte kCanary{0xA5};
 
-// Calls body(loan of a piece of the arena), from the last piece to the first, until it returns
+// Calls body(mapping of a piece of the arena), from the last piece to the first, until it returns
 // false.
 template <class Body>
-void for_each_piece(Backend& backend, Memory& arena, Loan::Use use, const Body& body) {
+void for_each_piece(Backend& backend, Memory& arena, HostMapping::Use use, const Body& body) {
   constexpr int64_t kPiece = 64 << 20;
   for (int64_t end = arena.size().count; end > 0;) {
     const int64_t begin = std::max<int64_t>(0, end - kPiece);
-    if (!body(begin, Loan(backend, arena.base() + begin, Bytes(end - begin), use))) return;
+    if (!body(begin, HostMapping(backend, arena.base() + begin, Bytes(end - begin), use))) return;
     end = begin;
   }
 }
 
 void fill_with_canaries(Backend& backend, Memory& arena) {
-  for_each_piece(backend, arena, Loan::Use::write, [](int64_t, const Loan& piece) {
+  for_each_piece(backend, arena, HostMapping::Use::write, [](int64_t, const HostMapping& piece) {
     std::ranges::fill(piece.bytes(), kCanary);
     return true;
   });
@@ -54,13 +54,14 @@ void fill_with_canaries(Backend& backend, Memory& arena) {
 // One past the highest byte of the arena that is not the canary any more, rounded to a buffer.
 Bytes highest_written(Backend& backend, Memory& arena) {
   int64_t end = 0;
-  for_each_piece(backend, arena, Loan::Use::read, [&](int64_t begin, const Loan& piece) {
-    const auto bytes = piece.bytes();
-    for (int64_t i = std::ssize(bytes); i > 0 && end == 0; --i) {
-      if (bytes[static_cast<size_t>(i - 1)] != kCanary) end = begin + i;
-    }
-    return end == 0;
-  });
+  for_each_piece(backend, arena, HostMapping::Use::read,
+                 [&](int64_t begin, const HostMapping& piece) {
+                   const auto bytes = piece.bytes();
+                   for (int64_t i = std::ssize(bytes); i > 0 && end == 0; --i) {
+                     if (bytes[static_cast<size_t>(i - 1)] != kCanary) end = begin + i;
+                   }
+                   return end == 0;
+                 });
   return align_up(Bytes(end));
 }
 
@@ -79,7 +80,7 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
     const bool whole = &part == &training.result();
     for (size_t s = 0; s < part.plan().calls.size(); ++s) {
       const NodeId id = part.plan().calls[s].node;
-      const bool each = graph[id].phase == Phase::each;
+      const bool each = graph[id].phase == Phase::per_microbatch;
       if (!whole && !each) continue;
       const int runs = each ? part.runs : 1;
       KindTime& kind = kinds[graph[id].op->name];
@@ -171,20 +172,20 @@ void print_profile(const PlannedTraining& planned, const Profile& profile, int s
 }
 
 int run(const ProfileFlags& flags) {
-  Request request = requested(flags.recipe.model, flags.recipe.typed());
+  Request request = requested(flags.recipe.model, flags.recipe.overrides());
   const bool runs = flags.steps > 0 && device_traits(request.recipe.device).runs;
   const auto data = open_data(request, runs);
-  const Recipe typed = request.recipe;
+  const Recipe as_requested = request.recipe;
   const auto planned = plan_asked(request, open_machine(request), flags.recipe.json);
   if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;
   if (runs) {
-    const auto feeder = std::make_unique<Feeder>(*data, feed_options(typed));
+    const auto feeder = std::make_unique<Feeder>(*data, feed_options(as_requested));
     profile = run_steps(flags.steps, *planned, *feeder);
   }
   const TechniqueReport techniques =
-      compare_techniques(planned->report ? planned->recipe : typed, *planned);
+      compare_techniques(planned->report ? planned->recipe : as_requested, *planned);
   if (flags.recipe.json) {
     nlohmann::json json = summary_of(*planned);
     json["techniques"] = technique_json(techniques);

@@ -10,7 +10,8 @@ int run_among_ranks(const std::function<int(World* world)>& command) {
   try {
     return command(world.get());
   } catch (const std::exception& error) {
-    if (world != nullptr && !world->lifeline().last_words(error.what())) throw SaidElsewhere();
+    if (world != nullptr && !world->failure_detector().report_failure(error.what()))
+      throw SaidElsewhere();
     throw;
   }
 }

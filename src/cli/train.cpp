@@ -16,7 +16,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "data/fingerprint.h"
 #include "report/plan_report.h"
 #include "report/run_report.h"
@@ -125,7 +125,7 @@ Place place_of(const RunSettings& run, const Recipe& recipe, World* world) {
 }
 
 // "no batch of 12x38 or 5x102 yet", the longest of many.
-std::string not_met_text(const std::vector<VariantShape>& shapes) {
+std::string not_met_text(const std::vector<StepShape>& shapes) {
   constexpr size_t kShown = 3;
   std::string text = "no batch yet of";
   for (size_t i = 0; i < std::min(kShown, shapes.size()); ++i) {
@@ -167,16 +167,16 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
   print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }
 
-int train(const TrainFlags& typed, World* world) {
+int train(const TrainFlags& flags, World* world) {
   const bool first = world == nullptr || world->first();
-  Request request = requested(typed.recipe.model, typed.recipe.typed(), world);
+  Request request = requested(flags.recipe.model, flags.recipe.overrides(), world);
   user_check(world != nullptr || !request.recipe.ranks.several(),
              "{0} ranks are started by mpirun: `mpirun -np {0} thimble train ...`; `thimble plan "
              "--ranks {0}` says what each of them will need",
              request.recipe.ranks.count);
   const auto data = open_data(request, true);
-  const RunSettings run = run_settings(typed.run, request.run_in_file);
-  const bool json = typed.recipe.json;
+  const RunSettings run = run_settings(flags.run, request.run_in_file);
+  const bool json = flags.recipe.json;
   user_check(run.resume.empty() || !run.out.empty(),
              "--resume goes on with a run that has a folder; say which with --out");
   for (const auto& [flag, on] : {std::pair("--losses", run.losses), {"--times", run.times}}) {
@@ -191,9 +191,10 @@ int train(const TrainFlags& typed, World* world) {
   }
   TrainOptions options = options_from(run, *data, out, place.resume);
   if (world != nullptr) {
-    check_terms(world->ranks(),
-                {fmt::format("{} of {}", file_sha256("/proc/self/exe").substr(0, 12), build_id()),
-                 to_json(request.recipe), options.fingerprint});
+    check_run_identity(
+        world->ranks(),
+        {fmt::format("{} of {}", file_sha256("/proc/self/exe").substr(0, 12), build_id()),
+         to_json(request.recipe), options.fingerprint});
   }
   const Feeder feeder(*data, feed_options(request.recipe));
   auto planned = plan_asked(request, open_machine(request, Profiles::always, world), json, world);
@@ -201,7 +202,7 @@ int train(const TrainFlags& typed, World* world) {
   if (world != nullptr) {
     planned->backend().join(world->ranks());
     options.saved = [world](const std::string& folder) {
-      world->lifeline().set_remedy(
+      world->failure_detector().set_remedy(
           fmt::format("the last checkpoint is {}: go on with --resume", folder));
     };
   }
@@ -242,8 +243,8 @@ int train(const TrainFlags& typed, World* world) {
   return kOk;
 }
 
-int run_train(const TrainFlags& typed) {
-  return run_among_ranks([&](World* world) { return train(typed, world); });
+int run_train(const TrainFlags& flags) {
+  return run_among_ranks([&](World* world) { return train(flags, world); });
 }
 
 }  // namespace

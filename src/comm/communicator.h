@@ -1,6 +1,6 @@
 // Processes that train together, and what they can do with each other's bytes. The seam to MPI is this
 // small: bytes go from rank to rank; what is summed, and in which order, is decided above
-// (ops/ranks/parts.h).
+// (ops/ranks/shard_ranges.h).
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <vector>
 
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 
 namespace thimble {
 namespace {

@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "comm/agreement.h"
 #include "comm/mpi_library.h"
+#include "comm/small_collectives.h"
 
 namespace thimble {
 namespace {
@@ -45,7 +45,7 @@ World::World(std::unique_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {
   ::gethostname(name.data(), name.size() - 1);
   const std::string own = name.data();
   here_ = static_cast<int>(std::ranges::count(gathered(*ranks_, own), own));
-  lifeline_.emplace(*ranks_);
+  failure_detector_.emplace(*ranks_);
 }
 
 }  // namespace thimble

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/lifeline.h"
+#include "comm/failure_detector.h"
 
 namespace thimble {
 
@@ -26,13 +26,13 @@ class World {
   bool first() const { return rank() == 0; }
   // How many of them are on this machine.
   int here() const { return here_; }
-  Lifeline& lifeline() { return *lifeline_; }
+  FailureDetector& failure_detector() { return *failure_detector_; }
 
  private:
   explicit World(std::unique_ptr<Communicator> ranks);
 
   // MPI ends while the lines still are watched: it waits for all ranks.
-  std::optional<Lifeline> lifeline_;
+  std::optional<FailureDetector> failure_detector_;
   std::unique_ptr<Communicator> ranks_;
   int here_ = 1;
 };

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/append_file.h"
+#include "data/append_contents.h"
 
 namespace thimble {
 namespace {
@@ -113,7 +113,7 @@ void TokenFileWriter::finish(AtomicFile& file) {
     header[2] = static_cast<int32_t>(count_);
     file.write(std::as_bytes(std::span(header)));
   }
-  append_file(all, file);
+  append_contents(all, file);
 }
 
 }  // namespace thimble

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "backend/joinable_kernel.h"
-#include "backend/variant_kernel.h"
+#include "backend/batchable_kernel.h"
+#include "backend/tunable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -104,7 +104,7 @@ class Bench {
     backend.copy_in(zeros_->base(), nothing);
   }
 
-  // Seconds of one run. Where a device replays recordings, of one among many: a step is replayed,
+  // Seconds of one run. Where a device replays captured graphs, of one among many: a step is replayed,
   // too, and a single launch would take longer than most kernels. Those that can join others run as
   // they do in a step, several in a launch.
   double time(const KernelUse& use) {
@@ -115,8 +115,8 @@ class Bench {
       backend_.synchronise();
       const std::vector<Launch> launches(kRecorded,
                                          {[&] { run_somewhere(kernel, use.signature, joined); }});
-      const auto recording = backend_.record(launches);
-      return backend_.seconds_for([&] { recording->run(); }) /
+      const auto captured = backend_.capture(launches);
+      return backend_.seconds_for([&] { captured->run(); }) /
              static_cast<double>(kRecorded * joined);
     }
     backend_.begin_step();
@@ -136,15 +136,15 @@ class Bench {
 
   Kernel& kernel_of(const KernelUse& use) {
     Kernel& kernel = backend_.kernel(use.signature);
-    if (use.variant >= 0) dynamic_cast<VariantKernel&>(kernel).use(use.variant);
+    if (use.variant >= 0) dynamic_cast<TunableKernel&>(kernel).use(use.variant);
     return kernel;
   }
 
   static size_t joined_calls(const KernelUse& use, const Kernel& kernel) {
-    const auto* const joinable = dynamic_cast<const JoinableKernel*>(&kernel);
-    if (joinable == nullptr) return 1;
+    const auto* const batchable = dynamic_cast<const BatchableKernel*>(&kernel);
+    if (batchable == nullptr) return 1;
     constexpr int kMost = 8;  // the rings have room for all of them
-    return std::min(joinable->most_joined(), static_cast<size_t>(std::clamp(use.nodes, 1, kMost)));
+    return std::min(batchable->most_joined(), static_cast<size_t>(std::clamp(use.nodes, 1, kMost)));
   }
 
   // On the next bytes of the rings.
@@ -159,7 +159,7 @@ class Bench {
       called.push_back(&calls_[i].args);
     }
     if (joined == 1) return kernel.run(calls_.front().args);
-    dynamic_cast<JoinableKernel&>(kernel).run_all(called);
+    dynamic_cast<BatchableKernel&>(kernel).run_all(called);
   }
 
   void place(Call& call, const Kernel& kernel, const Signature& signature) {
@@ -244,7 +244,7 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
     Signature signature = signature_of(graph, make_id<NodeId>(n));
     if (signature.op->view) continue;
     Kernel& kernel = backend.kernel(signature);
-    auto* const variants = dynamic_cast<VariantKernel*>(&kernel);
+    auto* const variants = dynamic_cast<TunableKernel*>(&kernel);
     if (variants != nullptr) variants->use(0);
     std::string key = kernel_key(signature, kernel);
     const auto [at, fresh] = known.try_emplace(key, kernels.size());
@@ -260,7 +260,7 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
   for (const KernelUse& use : kernels) {
     with_variants.push_back(use);
     if (use.variant < 0) continue;
-    auto& kernel = dynamic_cast<VariantKernel&>(backend.kernel(use.signature));
+    auto& kernel = dynamic_cast<TunableKernel&>(backend.kernel(use.signature));
     for (int v = 1; v < kernel.variants(); ++v) {
       kernel.use(v);
       with_variants.push_back(
@@ -299,7 +299,7 @@ class AsTheyWere {
  public:
   AsTheyWere(const std::vector<KernelUse>& kernels, Backend& backend) {
     for (const KernelUse& use : kernels) {
-      auto* const variants = dynamic_cast<VariantKernel*>(&backend.kernel(use.signature));
+      auto* const variants = dynamic_cast<TunableKernel*>(&backend.kernel(use.signature));
       if (variants != nullptr) used_.emplace_back(variants, variants->used());
     }
   }
@@ -310,7 +310,7 @@ class AsTheyWere {
   }
 
  private:
-  std::vector<std::pair<VariantKernel*, int>> used_;
+  std::vector<std::pair<TunableKernel*, int>> used_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 #include "execute/model_scale.h"
 
 namespace thimble {
@@ -42,7 +42,7 @@ const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
     const auto found = measured.find(kernel_key(signature, kernel));
     return found == measured.end() ? nullptr : &found->second;
   };
-  auto* const variants = dynamic_cast<VariantKernel*>(&kernel);
+  auto* const variants = dynamic_cast<TunableKernel*>(&kernel);
   if (variants == nullptr) return time_of();
   const KernelTime* fastest = nullptr;
   int best = variants->used();

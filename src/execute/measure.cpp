@@ -74,7 +74,7 @@ Measurement measure(const Program& program) {
   const Plan& plan = program.plan();
   const int last = static_cast<int>(plan.calls.size()) - 1;
   const auto each = std::find_if(plan.calls.begin(), plan.calls.end(), [&](const PlannedCall& s) {
-    return graph[s.node].phase == Phase::each;
+    return graph[s.node].phase == Phase::per_microbatch;
   });
   const int each_begin = static_cast<int>(each - plan.calls.begin());
   Meter meter(plan.calls.size());
@@ -83,7 +83,7 @@ Measurement measure(const Program& program) {
     if (value.producer.valid()) continue;
     meter.write(plan.sources[v].count, value.type.bytes().count, 0, value.role);
     if (is_persistent(value.role)) meter.read(plan.sources[v].count, last);
-    // Rows arrive when `begin` is through.
+    // Rows arrive when `prologue` is through.
     else if (plan.microbatches > 1)
       meter.read(plan.sources[v].count, each_begin);
   }

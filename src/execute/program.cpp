@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
-#include "execute/launch_groups.h"
+#include "execute/horizontal_fusion.h"
 #include "graph/updates.h"
 
 namespace thimble {
@@ -28,11 +28,11 @@ Signature cut_to_rank(const Graph& graph, const Node& node, Signature s,
                       const Communicator* ranks) {
   if (ranks == nullptr || node.op->updates.empty() || node.op->collective) return s;
   const Value& first = graph[node.inputs[0]];
-  if (!first.is_part()) return s;
+  if (!first.is_shard()) return s;
   const auto cut = [&](const Value& value, TensorType& type) {
-    if (!value.is_part() && type.shape != first.type.shape) return;
+    if (!value.is_shard() && type.shape != first.type.shape) return;
     const int64_t part = type.elements();
-    const int64_t whole = (value.is_part() ? value.whole : first.whole).elements();
+    const int64_t whole = (value.is_shard() ? value.unsharded : first.unsharded).elements();
     type.shape = {std::clamp<int64_t>(whole - ranks->rank() * part, 0, part)};
   };
   for (size_t i = 0; i < node.inputs.size(); ++i) cut(graph[node.inputs[i]], s.inputs[i]);
@@ -95,15 +95,15 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
       bound.end = std::max(bound.end, align_up(call.workspace_at + call.workspace_size));
     }
     calls_.push_back(bound);
-    if (node.phase == Phase::begin) each_begin_ = calls_.size();
-    if (node.phase != Phase::end) each_end_ = calls_.size();
+    if (node.phase == Phase::prologue) each_begin_ = calls_.size();
+    if (node.phase != Phase::epilogue) each_end_ = calls_.size();
   }
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (plan.sources[v].count < 0) continue;
     touched_ = std::max(touched_, align_up(plan.sources[v] + graph.values[v].type.bytes()));
   }
   if (backend.has_device_memory())
-    mirror_ = std::make_unique<HostMirror>(graph, homes_, backend, arena);
+    staging_ = std::make_unique<StagingBuffers>(graph, homes_, backend, arena);
 }
 
 void Program::run_range(size_t begin, size_t end) {
@@ -112,7 +112,7 @@ void Program::run_range(size_t begin, size_t end) {
     Bound& call = calls_[s];
     call.kernel->run(call.args);
     touched_ = std::max(touched_, call.end);
-    if (s + 1 == watched_ && !mirror_) check_();
+    if (s + 1 == watched_ && !staging_) check_();
   }
 }
 
@@ -131,7 +131,7 @@ CallUse Program::use_of(size_t s) const {
   return use;
 }
 
-std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
+std::unique_ptr<CapturedGraph> Program::capture(size_t begin, size_t end) {
   std::vector<LaunchGroup> calls;
   for (size_t s = begin; s < end; ++s) {
     if (graph_[plan_.calls[s].node].op->view) continue;  // nothing runs
@@ -146,18 +146,18 @@ std::unique_ptr<Recording> Program::record(size_t begin, size_t end) {
     launches.push_back(
         {[&group = groups[i]] { group.run(); }, order[i].stream, order[i].waits_for});
   }
-  return backend_.record(launches);
+  return backend_.capture(launches);
 }
 
 void Program::run_or_replay(Phase phase, size_t begin, size_t end) {
-  std::unique_ptr<Recording>& recording = recordings_[static_cast<size_t>(phase)];
+  std::unique_ptr<CapturedGraph>& captured = captured_graphs_[static_cast<size_t>(phase)];
   bool& ran = ran_[static_cast<size_t>(phase)];
   // The first run is a plain one: libraries load their code when it is first used.
-  if (ran && mirror_ && recording == nullptr && begin < end) {
-    recording = record(begin, end);
+  if (ran && staging_ && captured == nullptr && begin < end) {
+    captured = capture(begin, end);
   }
-  if (recording) {
-    recording->run();
+  if (captured) {
+    captured->run();
   } else {
     run_range(begin, end);
   }
@@ -174,8 +174,8 @@ size_t Program::calls_until(ValueId value) const {
 }
 
 void Program::run_until(size_t count, const std::function<void(size_t)>& after) {
-  if (mirror_) {
-    for (const Phase phase : {Phase::begin, Phase::each}) mirror_->upload(phase);
+  if (staging_) {
+    for (const Phase phase : {Phase::prologue, Phase::per_microbatch}) staging_->upload(phase);
   }
   for (size_t s = 0; s < count; ++s) {
     calls_[s].kernel->run(calls_[s].args);
@@ -200,40 +200,42 @@ void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
 }
 
 void Program::run_phase(Phase phase, Trace* trace) {
-  const size_t begin = phase == Phase::begin ? 0 : phase == Phase::each ? each_begin_ : each_end_;
-  const size_t end = phase == Phase::begin  ? each_begin_
-                     : phase == Phase::each ? each_end_
-                                            : calls_.size();
-  if (mirror_) mirror_->upload(phase);
+  const size_t begin = phase == Phase::prologue         ? 0
+                       : phase == Phase::per_microbatch ? each_begin_
+                                                        : each_end_;
+  const size_t end = phase == Phase::prologue         ? each_begin_
+                     : phase == Phase::per_microbatch ? each_end_
+                                                      : calls_.size();
+  if (staging_) staging_->upload(phase);
   if (trace != nullptr) {
     run_range_traced(begin, end, *trace);
   } else {
     run_or_replay(phase, begin, end);
   }
-  if (mirror_ && phase == Phase::end) mirror_->download();
+  if (staging_ && phase == Phase::epilogue) staging_->download();
 }
 
 void Program::finish() {
   backend_.synchronise();
-  if (mirror_ && check_) check_();
+  if (staging_ && check_) check_();
 }
 
 void Program::run(const std::function<void(int)>& fill) {
-  internal_check(!mirror_ || fill || plan_.microbatches == 1,
+  internal_check(!staging_ || fill || plan_.microbatches == 1,
                  "every microbatch wants its own inputs");
-  run_phase(Phase::begin);
+  run_phase(Phase::prologue);
   for (int m = 0; m < plan_.microbatches; ++m) {
     if (fill) fill(m);
-    run_phase(Phase::each);
+    run_phase(Phase::per_microbatch);
   }
-  run_phase(Phase::end);
+  run_phase(Phase::epilogue);
   finish();
 }
 
 void Program::run_traced(Trace& trace) {
-  run_phase(Phase::begin, &trace);
-  for (int m = 0; m < plan_.microbatches; ++m) run_phase(Phase::each, &trace);
-  run_phase(Phase::end, &trace);
+  run_phase(Phase::prologue, &trace);
+  for (int m = 0; m < plan_.microbatches; ++m) run_phase(Phase::per_microbatch, &trace);
+  run_phase(Phase::epilogue, &trace);
   finish();
 }
 
@@ -244,18 +246,19 @@ Bytes Program::address_of(ValueId value) const {
 }
 
 std::span<std::byte> Program::bytes_of(ValueId value) {
-  if (mirror_) {
-    internal_check(mirror_->has(value), "the host reaches inputs and results only");
-    return mirror_->bytes_of(value);
+  if (staging_) {
+    internal_check(staging_->has(value), "the host reaches inputs and results only");
+    return staging_->bytes_of(value);
   }
   return {home_of(value), static_cast<size_t>(graph_[value].type.bytes().count)};
 }
 
-Loan Program::borrow(ValueId value, Loan::Use use) {
-  return borrow_part(value, 0, graph_[value].type.bytes(), use);
+HostMapping Program::map_to_host(ValueId value, HostMapping::Use use) {
+  return map_part_to_host(value, 0, graph_[value].type.bytes(), use);
 }
 
-Loan Program::borrow_part(ValueId value, int64_t offset, Bytes size, Loan::Use use) {
+HostMapping Program::map_part_to_host(ValueId value, int64_t offset, Bytes size,
+                                      HostMapping::Use use) {
   return {backend_, home_of(value) + offset, size, use};
 }
 
@@ -267,9 +270,10 @@ void Program::write(ValueId value, int64_t offset, std::span<const std::byte> in
   backend_.copy_in(home_of(value) + offset, in);
 }
 
-Loan Program::output_of(size_t call, size_t output) {
+HostMapping Program::output_of(size_t call, size_t output) {
   const TensorRef& tensor = calls_[call].args.outputs[output];
-  return {backend_, static_cast<std::byte*>(tensor.data), tensor.type.bytes(), Loan::Use::read};
+  return {backend_, static_cast<std::byte*>(tensor.data), tensor.type.bytes(),
+          HostMapping::Use::read};
 }
 
 Bytes Program::persistent_end() const {
@@ -284,9 +288,9 @@ Bytes Program::persistent_end() const {
 
 Bytes Program::free_between_steps() const { return plan_.arena - persistent_end(); }
 
-Loan Program::borrow_free_between_steps(Bytes size) {
+HostMapping Program::map_free_between_steps(Bytes size) {
   internal_check(size <= free_between_steps(), "there is less that is free between steps");
-  return {backend_, arena_.base() + persistent_end().count, size, Loan::Use::write};
+  return {backend_, arena_.base() + persistent_end().count, size, HostMapping::Use::write};
 }
 
 }  // namespace thimble

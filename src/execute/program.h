@@ -1,5 +1,5 @@
 // A plan bound to a backend and an arena: every kernel chosen, every address final. run() is the
-// whole training step, and allocates nothing (but the recording that a device may make of it,
+// whole training step, and allocates nothing (but the captured graph that a device may make of it,
 // once).
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "execute/host_mirror.h"
-#include "execute/loan.h"
+#include "execute/host_mapping.h"
+#include "execute/staging_buffers.h"
 #include "execute/streams.h"
 #include "execute/trace.h"
 #include "plan/plan.h"
@@ -24,7 +24,7 @@ class Program {
   // graph, backend and arena outlive the program; the arena is at least as large as the plan's.
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
-  // Runs `begin`, then `each` for every microbatch, then `end`. `fill`, when given, is called
+  // Runs `prologue`, then `per_microbatch` for every microbatch, then `epilogue`. `fill`, when given, is called
   // before every microbatch to put its inputs in place: of several, each may overwrite those it has
   // read.
   void run(const std::function<void(int microbatch)>& fill = {});
@@ -40,15 +40,15 @@ class Program {
   // only where the host can reach the arena.
   std::span<std::byte> bytes_of(ValueId value);
   // Any value that is there between steps (weights, state), on any device.
-  Loan borrow(ValueId value, Loan::Use use);
-  Loan borrow_part(ValueId value, int64_t offset, Bytes size, Loan::Use use);
+  HostMapping map_to_host(ValueId value, HostMapping::Use use);
+  HostMapping map_part_to_host(ValueId value, int64_t offset, Bytes size, HostMapping::Use use);
   void read(ValueId value, int64_t offset, std::span<std::byte> out);
   void write(ValueId value, int64_t offset, std::span<const std::byte> in);
   Bytes address_of(ValueId value) const;
   // The part of the arena that holds nothing from one step to the next: how much, and some of its
   // bytes, to be written to.
   Bytes free_between_steps() const;
-  Loan borrow_free_between_steps(Bytes size);
+  HostMapping map_free_between_steps(Bytes size);
   template <class T>
   std::span<T> view(ValueId value) {
     const std::span<std::byte> bytes = bytes_of(value);
@@ -61,7 +61,7 @@ class Program {
   // out where a number went wrong.
   void run_until(size_t count, const std::function<void(size_t call)>& after);
   // What that call has just written.
-  Loan output_of(size_t call, size_t output);
+  HostMapping output_of(size_t call, size_t output);
   // Called right after the call that first makes `value`, in the middle of run(); by throwing, it
   // leaves the step before anything later (updates) has happened. On a remote device, which has no
   // middle, it is called by finish().
@@ -84,9 +84,9 @@ class Program {
   Bytes persistent_end() const;
   std::byte* home_of(ValueId value) const { return arena_.base() + address_of(value).count; }
   void run_range(size_t begin, size_t end);
-  // The phase as a recording, where the device keeps such: made when the phase is run again.
+  // The phase as a captured graph, where the device keeps such: made when the phase is run again.
   void run_or_replay(Phase phase, size_t begin, size_t end);
-  std::unique_ptr<Recording> record(size_t begin, size_t end);
+  std::unique_ptr<CapturedGraph> capture(size_t begin, size_t end);
   CallUse use_of(size_t call) const;  // what it reads and writes
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
@@ -102,8 +102,8 @@ class Program {
   Bytes touched_;
   size_t watched_ = 0;  // calls before the check; 0: none
   std::function<void()> check_;
-  std::unique_ptr<HostMirror> mirror_;                    // on a remote device
-  std::array<std::unique_ptr<Recording>, 3> recordings_;  // by phase
+  std::unique_ptr<StagingBuffers> staging_;                        // on a remote device
+  std::array<std::unique_ptr<CapturedGraph>, 3> captured_graphs_;  // by phase
   std::array<bool, 3> ran_{};
 };
 

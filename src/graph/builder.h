@@ -81,7 +81,7 @@ class Builder {
 
   Graph& graph_;
   std::string scope_;
-  Phase phase_ = Phase::each;
+  Phase phase_ = Phase::per_microbatch;
   bool backward_ = false;
   NodeId differentiates_ = {};
   Mark mark_ = Mark::automatic;

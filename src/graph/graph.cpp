@@ -85,7 +85,7 @@ void verify_graph(const Graph& graph) {
     internal_check(value.producer.valid() || source,
                    fmt::format("value '{}' has no producer and is no source", value.name));
   }
-  Phase phase = Phase::begin;
+  Phase phase = Phase::prologue;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const int now = static_cast<int>(n);
@@ -172,9 +172,10 @@ std::string print_graph(const Graph& graph) {
       made.push_back(fmt::format("{}{}", to_string(graph[node.outputs[k]].type),
                                  target.valid() ? fmt::format(" += {}", graph[target].name) : ""));
     }
-    text += fmt::format("  {} = {}({}){} -> {}{}\n", node.name, node.op->name, names(node.inputs),
-                        to_string(node.attrs), fmt::join(made, ", "),
-                        node.phase == Phase::each ? "" : fmt::format(" @{}", name_of(node.phase)));
+    text += fmt::format(
+        "  {} = {}({}){} -> {}{}\n", node.name, node.op->name, names(node.inputs),
+        to_string(node.attrs), fmt::join(made, ", "),
+        node.phase == Phase::per_microbatch ? "" : fmt::format(" @{}", name_of(node.phase)));
   }
   text += fmt::format("  results {}\n", names(graph.results));
   return text;
@@ -184,7 +185,7 @@ int64_t parameter_count(const Graph& graph) {
   int64_t count = 0;
   for (const Value& value : graph.values) {
     if (value.role != Role::weight || value.producer.valid()) continue;
-    count += value.is_part() ? value.whole.elements() : value.type.elements();
+    count += value.is_shard() ? value.unsharded.elements() : value.type.elements();
   }
   return count;
 }

@@ -33,8 +33,8 @@ constexpr bool is_persistent(Role role) {
          role == Role::constant || role == Role::frozen;
 }
 
-// A step runs its `begin` nodes once, its `each` nodes once per microbatch, its `end` nodes once.
-enum class Phase : uint8_t { begin, each, end };
+// A step runs its `prologue` nodes once, its `per_microbatch` nodes once per microbatch, its `epilogue` nodes once.
+enum class Phase : uint8_t { prologue, per_microbatch, epilogue };
 std::string_view name_of(Phase phase);
 
 // A user's word to every planner on a node's results.
@@ -57,9 +57,9 @@ struct Value {
   Init init = {};        // meaningful without a producer
   // Of a part that each rank has its own of: the shape of all parts together, rank after rank, the
   // last one cut off at its end. No axes: it is whole.
-  Shape whole = {};
+  Shape unsharded = {};
 
-  bool is_part() const { return whole.rank() > 0; }
+  bool is_shard() const { return unsharded.rank() > 0; }
 };
 
 struct Node {
@@ -71,7 +71,7 @@ struct Node {
   // Empty, or one per output: the value that output k is added into (invalid: output k is
   // written). The sum takes over the bytes of what it is added into.
   std::vector<ValueId> accumulate = {};
-  Phase phase = Phase::each;
+  Phase phase = Phase::per_microbatch;
   bool backward = false;  // made by autodiff or an optimizer; planners recompute forward nodes only
   NodeId differentiates = {};  // of a gradient node: the forward node it belongs to
   Mark mark = Mark::automatic;

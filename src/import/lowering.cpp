@@ -173,7 +173,7 @@ Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> 
                        const LossParts* parts) {
   check_faults();
   user_check(knows(loss_name), "'{}': its loss '{}' is not there", options_.name, loss_name);
-  Laid loss = values_.at(loss_name);
+  PermutedTensor loss = values_.at(loss_name);
   if (is_floating(builder_.type(loss.value).dtype)) loss.value = in_dtype(loss.value, DType::f32);
   user_check(
       builder_.type(loss.value).elements() == 1 && builder_.type(loss.value).dtype == DType::f32,
@@ -235,7 +235,7 @@ ValueId Lowering::loss_of_parts(const LossParts& parts) {
     if (term.mean) value = builder_.op("mul", {value, share_of_rows()});
     loss = loss.valid() ? builder_.op("add", {loss, value}) : value;
   }
-  weight_of_loss();
+  loss_normalizer();
   for (Feed& feed : model_.feeds) feed.must_count = early || parts.labels_all_count;
   if (!late) return loss;
   LossFactor factor = {.weight = values_.at(parts.weight->value).value,
@@ -270,7 +270,7 @@ void Lowering::add_constant(const std::string& name, TensorType type, std::vecto
 }
 
 TensorType Lowering::type_of(const std::string& name) const {
-  const Laid& x = values_.at(name);
+  const PermutedTensor& x = values_.at(name);
   return {shape_of(builder_, x), builder_.type(x.value).dtype};
 }
 
@@ -366,17 +366,17 @@ void Lowering::lower(const NetNode& node) {
   }
 }
 
-Laid Lowering::in(const NetNode& node, size_t i) {
+PermutedTensor Lowering::in(const NetNode& node, size_t i) {
   user_check(has(node, i) && !node.in[i].number, "it has no input {}", i + 1);
   const auto found = values_.find(node.in[i].value);
   user_check(found != values_.end(), "it reads '{}', which is not there", node.in[i].value);
-  Laid& read = found->second;
+  PermutedTensor& read = found->second;
   if (late_.erase(found->first) > 0) read.value = stored(read.value);
   return read;
 }
 
-Laid Lowering::stored_in(const NetNode& node, size_t i) {
-  Laid x = in(node, i);
+PermutedTensor Lowering::stored_in(const NetNode& node, size_t i) {
+  PermutedTensor x = in(node, i);
   x.value = node.attrs.has("whole") ? in_dtype(x.value, DType::f32) : stored(x.value);
   return x;
 }
@@ -429,7 +429,7 @@ bool Lowering::is_fed(const std::string& name) const {
   return moves && !made->in.empty() && is_fed(made->in[0].value);
 }
 
-void Lowering::set(const NetNode& node, Laid result, size_t k) {
+void Lowering::set(const NetNode& node, PermutedTensor result, size_t k) {
   user_check(k < node.out.size(), "it makes more than {} results", node.out.size());
   values_[node.out[k]] = std::move(result);
 }
@@ -459,14 +459,14 @@ ValueId Lowering::rng() {
 
 ValueId Lowering::share_of_rows() {
   const auto rows_at_hand = static_cast<double>(rows());
-  return builder_.op("scale", {weight_of_loss()}, {{"factor", rows_at_hand}});
+  return builder_.op("scale", {loss_normalizer()}, {{"factor", rows_at_hand}});
 }
 
-ValueId Lowering::weight_of_loss() {
-  if (!model_.weight_of_loss.valid()) {
-    model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+ValueId Lowering::loss_normalizer() {
+  if (!model_.loss_normalizer.valid()) {
+    model_.loss_normalizer = builder_.input("normalizer", {{1}, DType::f32});
   }
-  return model_.weight_of_loss;
+  return model_.loss_normalizer;
 }
 
 }  // namespace thimble

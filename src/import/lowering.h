@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "import/laid.h"
 #include "import/net.h"
+#include "import/permuted_tensor.h"
 #include "model/model.h"
 
 namespace thimble {
@@ -93,7 +93,7 @@ class Lowering {
   TensorType type_of(const std::string& name) const;
   void alias(const std::string& name, const std::string& of) {
     user_check(knows(of), "it reads '{}', which is not there", of);
-    values_[name] = Laid(values_.at(of));
+    values_[name] = PermutedTensor(values_.at(of));
     if (late_.contains(of)) late_.insert(name);
   }
 
@@ -135,10 +135,10 @@ class Lowering {
   }
   double number(const NetNode& node, size_t i) const { return *node.in[i].number; }
   // Input i, which must be there.
-  Laid in(const NetNode& node, size_t i);
+  PermutedTensor in(const NetNode& node, size_t i);
   // In the type that activations are kept in; of nodes that compute whole numbers ("whole") in f32,
   // which has them exactly.
-  Laid stored_in(const NetNode& node, size_t i);
+  PermutedTensor stored_in(const NetNode& node, size_t i);
   ValueId stored(ValueId value) { return in_dtype(value, options_.storage); }
   ValueId in_dtype(ValueId value, DType dtype);
   // Of pointwise nodes and of sums: the dtype that the operands meet in, and that of the result.
@@ -156,7 +156,7 @@ class Lowering {
   ValueId scale_in(const NetNode& node, size_t i, double otherwise, int64_t channels);
   // The shape that the file states of output k.
   Shape stated(const NetNode& node, size_t k = 0) const;
-  void set(const NetNode& node, Laid result, size_t k = 0);
+  void set(const NetNode& node, PermutedTensor result, size_t k = 0);
   void set_plain(const NetNode& node, ValueId value, size_t k = 0);
   // A value that the net has no name for.
   void set_value(const std::string& name, ValueId value) {
@@ -166,7 +166,7 @@ class Lowering {
   // in its place: its name, one of `known`, or "none".
   std::string fused_activation(const NetNode& node, std::span<const std::string_view> known);
   ValueId rng();
-  ValueId weight_of_loss();
+  ValueId loss_normalizer();
   // f32 [1]: the share of the step's rows that are at hand.
   ValueId share_of_rows();
   // A result of the whole net, beside the loss.
@@ -185,7 +185,7 @@ class Lowering {
   const ModelOptions& options_;
   Model model_;
   Builder builder_;
-  std::unordered_map<std::string, Laid> values_;
+  std::unordered_map<std::string, PermutedTensor> values_;
   std::unordered_map<std::string, std::vector<size_t>> readers_;  // by value: nodes
   std::unordered_map<std::string, std::string> applied_;  // by result of a fused node: of whose
   std::unordered_map<std::string, Made> made_;

@@ -185,18 +185,18 @@ ValueId Layers::tokens(std::string_view field, int64_t limit) {
   return value;
 }
 
-ValueId Layers::weight_of_loss() {
-  if (!model_.weight_of_loss.valid()) {
-    model_.weight_of_loss = builder_.input("normalizer", {{1}, DType::f32});
+ValueId Layers::loss_normalizer() {
+  if (!model_.loss_normalizer.valid()) {
+    model_.loss_normalizer = builder_.input("normalizer", {{1}, DType::f32});
   }
-  return model_.weight_of_loss;
+  return model_.loss_normalizer;
 }
 
 std::vector<ValueId> Layers::token_loss(ValueId x, ValueId weight, ValueId targets,
                                         int64_t rows_at_once) {
   targets = builder_.op("reshape", {targets},
                         {{"shape", std::vector<int64_t>{builder_.type(targets).elements()}}});
-  return builder_.apply("vocabulary_loss", {x, weight, targets, weight_of_loss()},
+  return builder_.apply("vocabulary_loss", {x, weight, targets, loss_normalizer()},
                         {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
                          {"ignore_index", int64_t{-1}},
                          {"rows_at_once", rows_at_once}});
@@ -220,9 +220,9 @@ Model Layers::finish_tokens(ValueId x, ValueId weight, int64_t rows_at_once) {
     const std::vector<ValueId> made = token_loss(x, weight, targets, rows_at_once);
     return finish_token_losses(made[0], made[2], made[3]);
   }
-  model_.asked = builder_.input("asked", {{options_.batch}, DType::i32});
+  model_.query_positions = builder_.input("asked", {{options_.batch}, DType::i32});
   const ValueId logits =
-      builder_.op("matmul", {builder_.op("take_rows", {x, model_.asked}), weight},
+      builder_.op("matmul", {builder_.op("take_rows", {x, model_.query_positions}), weight},
                   {{"transpose_b", int64_t{1}}});
   model_.outputs = {{"logits", logits}};
   model_.graph.results = {logits};
@@ -241,11 +241,11 @@ Model Layers::classify(ValueId features) {
 
 Model Layers::finish(ValueId logits) {
   const ValueId labels = builder_.input("labels", {{options_.batch}, DType::i32});
-  weight_of_loss();
+  loss_normalizer();
   model_.feeds.push_back({.value = labels, .field = "label", .limit = options_.classes});
   const ValueId correct = builder_.op("count_correct", {logits, labels});
   model_.loss =
-      builder_.op("softmax_cross_entropy", {logits, labels, model_.weight_of_loss},
+      builder_.op("softmax_cross_entropy", {logits, labels, model_.loss_normalizer},
                   {{"label_smoothing", options_.training ? options_.label_smoothing : 0.0},
                    {"ignore_index", int64_t{-1}}});
   model_.metrics = {{.name = "accuracy", .brief = "acc", .sum = correct, .share = true}};

@@ -63,7 +63,7 @@ class Layers {
                                   int64_t rows_at_once = 0);
   Model finish_token_losses(ValueId loss, ValueId correct, ValueId nll);
   // The input that holds one over what the loss of a step is a mean over.
-  ValueId weight_of_loss();
+  ValueId loss_normalizer();
 
   // For ends of the caller's own.
   Model& model() { return model_; }

@@ -9,14 +9,15 @@ namespace thimble {
 // With fewer, products would wait for the vocabulary's weight to pass by.
 inline constexpr int64_t kLossRowsOnGpu = 1024;
 
-inline void list_loss_rows(int64_t& rows, Fields& list, unsigned matters, std::string idle = {}) {
+inline void list_loss_rows(int64_t& rows, Fields& list, unsigned affects,
+                           std::string unused_reason = {}) {
   list.whole("loss-rows", rows, {.least = 1, .most = 1 << 30, .open = 0},
              {.help = "tokens whose logits exist at a time",
               .more = "tokens whose logits exist at a time, in scratch; more are faster on a GPU, "
                       "and sums over them are rounded less often",
               .usual = "64, or a quarter of the width; on a GPU 1024",
-              .matters = matters,
-              .idle = std::move(idle)});
+              .affects = affects,
+              .unused_reason = std::move(unused_reason)});
 }
 
 }  // namespace thimble

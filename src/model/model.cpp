@@ -23,7 +23,7 @@ bool normalizes(const Graph& graph) {
 
 std::string_view name_of(Norm norm) { return kNorms[static_cast<size_t>(norm)]; }
 
-ModelOptions options_for(ModelOptions options, const VariantShape& shape) {
+ModelOptions options_for(ModelOptions options, const StepShape& shape) {
   options.batch = shape.rows;
   if (shape.length > 0) options.length = shape.length;
   options.training = shape.purpose == Purpose::training;
@@ -72,17 +72,17 @@ const ModelFamily& find_model_family(std::string_view name) {
 
 void list_layers(int64_t& layers, Fields& fields, int64_t most, std::string_view help) {
   fields.whole("layers", layers, {.least = 1, .most = most},
-               {.help = std::string(help), .matters = matters::all});
+               {.help = std::string(help), .affects = affects::all});
 }
 
 void list_hidden(int64_t& hidden, Fields& fields, std::string_view help, int64_t least) {
   fields.whole("hidden", hidden, {.least = least, .most = kMostWidth},
-               {.help = std::string(help), .matters = matters::all});
+               {.help = std::string(help), .affects = affects::all});
 }
 
 void list_dropout(ModelOptions& options, Fields& fields) {
   fields.real("dropout", options.dropout, {.least = 0, .most = 1, .below = true},
-              {.help = "share of elements dropped", .placeholder = "P", .matters = matters::all});
+              {.help = "share of elements dropped", .placeholder = "P", .affects = affects::all});
 }
 
 void list_norm(ModelOptions& options, Fields& fields) {
@@ -90,14 +90,15 @@ void list_norm(ModelOptions& options, Fields& fields) {
                 {.help = "batch, group, carried or synced normalisation",
                  .more = "`batch`, `group` or `carried`, see [below](#tiers-and-microbatches); "
                          "`synced`: statistics of all ranks' rows, see [ranks](cluster.md)",
-                 .matters = matters::all});
+                 .affects = affects::all});
   const bool group = options.norm == Norm::group;
-  fields.real("norm-momentum", options.norm_momentum, {.least = 0, .most = 1, .above = true},
-              {.help = "how far running statistics move with a batch",
-               .matters = matters::graph | matters::bits,
-               .idle = group ? "with --norm group, which keeps no running statistics" : ""});
+  fields.real(
+      "norm-momentum", options.norm_momentum, {.least = 0, .most = 1, .above = true},
+      {.help = "how far running statistics move with a batch",
+       .affects = affects::graph | affects::numerics,
+       .unused_reason = group ? "with --norm group, which keeps no running statistics" : ""});
   fields.real("norm-epsilon", options.norm_epsilon, {.least = 0, .most = 1, .above = true},
-              {.help = "added to variances", .matters = matters::graph | matters::bits});
+              {.help = "added to variances", .affects = affects::graph | affects::numerics});
 }
 
 void list_own_fields(ModelOptions& options, Fields& fields) {

@@ -62,14 +62,14 @@ struct ModelOptions {
 
 // What one graph of a model is for. The same weights, under the same names, whatever the shape.
 enum class Purpose : uint8_t { training, evaluation, generation };
-struct VariantShape {
+struct StepShape {
   int64_t rows = 0;    // computed at once
   int64_t length = 0;  // of models that have one; 0: that of the options
   Purpose purpose = Purpose::training;
 
-  bool operator==(const VariantShape&) const = default;
+  bool operator==(const StepShape&) const = default;
 };
-ModelOptions options_for(ModelOptions options, const VariantShape& shape);
+ModelOptions options_for(ModelOptions options, const StepShape& shape);
 
 // An entrance: a graph input that a field of records fills, a row for each.
 struct Feed {
@@ -132,17 +132,18 @@ struct Model {
   ModelOptions options;  // with every default filled in
   // Entrances.
   std::vector<Feed> feeds;
-  ValueId weight_of_loss;          // f32 [1]: one over all that the loss of a step is a mean over:
+  ValueId loss_normalizer;         // f32 [1]: one over all that the loss of a step is a mean over:
   std::string loss_counts;         // entries of this field (tokens); empty: rows
   ValueId rng;                     // i64 [3] = seed, step, microbatch; invalid: nothing is random
   std::vector<ValueId> from_data;  // f32 statistics that data sets state, by name (DataConstant)
   // f32 [1]: 1 where rows go on where those of the step before ended, 0 where they begin; invalid:
   // rows are records in any order.
-  ValueId goes_on;
+  ValueId carry_state;
   // f32 [rows]: 1 for a record, 0 for a row that stands for none at the end of a test; invalid: a
   // padded row has no label that counts, or the net is not for tests.
   ValueId row_counts;
-  ValueId asked;  // generating: i32 [rows], each row's position in rows x length that is asked for
+  ValueId
+      query_positions;  // generating: i32 [rows], each row's position in rows x length that is asked for
   // Exits.
   ValueId loss;  // f32 [1], a result; invalid when generating
   // Of a part of a step whose loss has a weight (labels that count): what the loss of all parts,

@@ -14,7 +14,7 @@ namespace {
 
 // The graphs of the file's plans, in their order; empty: they are not those of its recipe's step.
 std::vector<TrainingGraph> graphs_of(const PlanFile& file) {
-  std::vector<VariantShape> shapes = step_shapes(file.recipe);
+  std::vector<StepShape> shapes = step_shapes(file.recipe);
   std::vector<TrainingGraph> graphs;
   for (const ShapedPlan& shaped : file.plans) {
     const auto found = std::ranges::find(shapes, shaped.shape);
@@ -29,7 +29,7 @@ std::vector<TrainingGraph> graphs_of(const PlanFile& file) {
 // "" of the first; "the last microbatch: ", or of which length.
 std::string where_of(const PlanFile& file, size_t at) {
   if (at == 0) return "";
-  const VariantShape& shape = file.plans[at].shape;
+  const StepShape& shape = file.plans[at].shape;
   const bool last = shape.rows == microbatches_of(file.recipe, shape.length).rest;
   if (last && file.recipe.tokens == 0 && at == 1) return "the last microbatch: ";
   return fmt::format("records of length {}: ", shape.length);

@@ -10,7 +10,7 @@ namespace {
 // Tries the most rows first and halves them until they fit, in multiples of `unit`: everything is
 // computed once, but for a single unit that only fits with recomputation, as a step of few trained
 // weights may have been planned. Null: not even that fits.
-std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, VariantShape shape,
+std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, StepShape shape,
                                           int64_t unit) {
   const PlannedStep& first = training.full();
   const std::string policies[] = {std::string(keep_all_policy()), std::string(budget_policy())};
@@ -19,19 +19,19 @@ std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, Varia
     shape.rows = count * unit;
     Model model = build_model(options_for(first.model.options, shape));
     sparsify(model.graph, training.recipe.sparsity);
-    shard_weights(model.graph, training.recipe.ranks, part_unit(training.recipe.optimizer));
+    shard_weights(model.graph, training.recipe.ranks, shard_granularity(training.recipe.optimizer));
     auto step = std::make_unique<PlannedStep>();
     step->shape = shape;
     step->model = std::move(model);
     step->costs = gather_costs(step->model.graph, training.backend());
     const size_t tried = count == 1 ? 2 : 1;
-    if (plan_into(first, *step, std::span(policies).first(tried), 1)) return step;
+    if (plan_into_arena_of(first, *step, std::span(policies).first(tried), 1)) return step;
     if (count == 1) return nullptr;
   }
 }
 
 // A smaller last microbatch.
-bool is_last(const PlannedTraining& training, const VariantShape& shape) {
+bool is_last(const PlannedTraining& training, const StepShape& shape) {
   return shape.rows == microbatches_of(training.recipe, shape.length).rest;
 }
 
@@ -40,7 +40,7 @@ bool is_last(const PlannedTraining& training, const VariantShape& shape) {
 std::vector<std::unique_ptr<PlannedStep>> plan_evaluation(const PlannedTraining& training) {
   std::vector<std::unique_ptr<PlannedStep>> all;
   for (const auto& trained : training.steps) {
-    VariantShape shape = trained->shape;
+    StepShape shape = trained->shape;
     if (is_last(training, shape)) continue;
     shape.purpose = Purpose::evaluation;
     all.push_back(plan_between(training, shape, 1));
@@ -56,7 +56,7 @@ std::vector<std::unique_ptr<PlannedStep>> plan_generation(const PlannedTraining&
                                                           int64_t beam) {
   std::vector<std::unique_ptr<PlannedStep>> all;
   for (const auto& trained : training.steps) {
-    VariantShape shape = trained->shape;
+    StepShape shape = trained->shape;
     if (is_last(training, shape)) continue;
     shape.purpose = Purpose::generation;
     all.push_back(plan_between(training, shape, beam));
@@ -73,7 +73,7 @@ std::vector<std::unique_ptr<PlannedStep>> plan_sampling(const PlannedTraining& t
   const int64_t longest = training.full().model.options.length;
   constexpr int64_t kShortest = 32;
   for (int64_t length = kShortest;; length *= 2) {
-    const VariantShape shape = {
+    const StepShape shape = {
         .rows = 1, .length = std::min(length, longest), .purpose = Purpose::generation};
     all.push_back(plan_between(training, shape, 1));
     internal_check(all.back() != nullptr, "one row does not fit where training does");

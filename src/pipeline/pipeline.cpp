@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "plan/bytes/spread.h"
+#include "plan/bytes/spread_reuse.h"
 #include "plan/make_plan.h"
 #include "plan/verify/verify_plan.h"
 
@@ -26,7 +26,7 @@ std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTrai
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
   first.plan = std::get<Plan>(std::move(planned));
   if (all.backend().streams() > 1) {
-    first.plan = spread_apart(first.model.graph, first.costs, std::move(first.plan));
+    first.plan = spread_reuse(first.model.graph, first.costs, std::move(first.plan));
   }
   verify_plan(first.model.graph, first.costs, first.plan);
   return std::nullopt;
@@ -34,13 +34,13 @@ std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTrai
 
 // Recomputing more changes no bit, so where the planner asked for does not fit, the one that goes by a
 // budget may; of batches by tokens only `at_last`, since another may go first. False: it does not fit.
-bool plan_other(const VariantShape& shape, PlannedTraining& all, Bytes room, bool at_last) {
+bool plan_other(const StepShape& shape, PlannedTraining& all, Bytes room, bool at_last) {
   all.steps.push_back(std::make_unique<PlannedStep>(
       PlannedStep{build_step(all.full().recipe, shape, *all.machine), {}}));
   const std::string policies[] = {all.plan().policy, std::string(budget_policy())};
   const size_t tried = all.recipe.tokens > 0 && !at_last ? 1 : 2;
-  return plan_into(all.full(), *all.steps.back(), std::span(policies).first(tried),
-                   microbatches_of(all.recipe, shape.length).turns(), room);
+  return plan_into_arena_of(all.full(), *all.steps.back(), std::span(policies).first(tried),
+                            microbatches_of(all.recipe, shape.length).turns(), room);
 }
 
 // The most that one of the other steps keeps by itself.
@@ -66,7 +66,7 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
   PlannedTraining all = {.recipe = completed(recipe, machine->backend()),
                          .machine = std::move(machine),
                          .microbatches = microbatches_of(recipe)};
-  std::vector<VariantShape> shapes = step_shapes(recipe), largest_first = shapes;
+  std::vector<StepShape> shapes = step_shapes(recipe), largest_first = shapes;
   Bytes largest;
   Bytes room;  // for what others than the first keep, once it is known that they need it
   // In as little memory as each can do with, one after another may take a little more than the last.
@@ -101,15 +101,15 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
 }
 
 const PlannedStep* PlannedTraining::rest_of(const PlannedStep& step) const {
-  const VariantShape last = {.rows = microbatches_of(recipe, step.shape.length).rest,
-                             .length = step.shape.length};
+  const StepShape last = {.rows = microbatches_of(recipe, step.shape.length).rest,
+                          .length = step.shape.length};
   const auto found = std::ranges::find(steps, last, [](const auto& other) { return other->shape; });
   return found == steps.end() ? nullptr : found->get();
 }
 
 Plan priced_as_a_whole(const PlannedTraining& training) {
   Plan plan = training.plan();
-  const VariantShape most = largest_shape(training.recipe);
+  const StepShape most = largest_shape(training.recipe);
   for (const auto& step : training.steps) {
     if (step->shape != most) continue;
     const Plan whole = priced_as_a_whole(*step, training.rest_of(*step));

@@ -10,7 +10,7 @@
 
 #include "pipeline/pricing.h"
 #include "pipeline/step.h"
-#include "recipe/budget_choices.h"
+#include "recipe/selection_report.h"
 
 namespace thimble {
 
@@ -20,7 +20,7 @@ struct PlannedTraining {
   std::shared_ptr<Machine> machine;
   Microbatches microbatches;
   std::vector<std::unique_ptr<PlannedStep>> steps;  // of all shapes
-  Tier tier = Tier::exact;
+  NumericsTier tier = NumericsTier::exact;
   double plan_seconds = 0;                     // graph, costs, plan and verification
   std::optional<SelectionReport> report = {};  // none: no budget chose
 
@@ -45,7 +45,7 @@ struct Selection {
   std::optional<Schedule> schedule = {};
 };
 // What is selected for a shape: that which goes first. Of batches by tokens another may go first in turn.
-using Select = std::function<Selection(const VariantShape& shape)>;
+using Select = std::function<Selection(const StepShape& shape)>;
 
 // REQUIRES: the recipe was checked; the machine is its own.
 std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& recipe,

@@ -32,14 +32,14 @@ Residents residents_of(const Graph& graph, const Plan& plan, bool with_sums) {
   }
   for (const PlannedCall& call : plan.calls) {
     const Node& node = graph[call.node];
-    for (size_t k = 0; k < node.outputs.size() && with_sums && node.phase == Phase::begin; ++k) {
+    for (size_t k = 0; k < node.outputs.size() && with_sums && node.phase == Phase::prologue; ++k) {
       residents.add(graph[node.outputs[k]], call.outputs[k]);
     }
   }
   return residents;
 }
 
-// A request whose persistent values and `begin` results are where the residents of that name are.
+// A request whose persistent values and `prologue` results are where the residents of that name are.
 // Constants of the forward pass (an LSTM's first state) may have other rows, and so another name.
 PlanRequest request_above(const Residents& residents, const Graph& graph, const Costs& costs,
                           Bytes arena) {
@@ -48,7 +48,7 @@ PlanRequest request_above(const Residents& residents, const Graph& graph, const 
   request.fixed.assign(graph.values.size(), Bytes(-1));
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    const bool begun = value.producer.valid() && graph[value.producer].phase == Phase::begin;
+    const bool begun = value.producer.valid() && graph[value.producer].phase == Phase::prologue;
     const bool kept = !value.producer.valid() && is_persistent(value.role);
     const auto at = residents.home.find(value.name);
     if ((begun || kept) && at != residents.home.end()) request.fixed[v] = at->second;
@@ -84,11 +84,9 @@ constexpr size_t kSearchedOnce = 4'000;
 
 // The plan of a large step that only differs in shapes from the first, and is about as large: by what was
 // found for that one, where it fits.
-std::optional<Plan> as_first(const PlannedStep& first, const VariantShape& shape,
+std::optional<Plan> as_first(const PlannedStep& first, const StepShape& shape,
                              PlanRequest request) {
-  const auto size = [](const VariantShape& of) {
-    return of.rows * std::max<int64_t>(of.length, 1);
-  };
+  const auto size = [](const StepShape& of) { return of.rows * std::max<int64_t>(of.length, 1); };
   request.policy = budget_policy();
   if (first.plan.policy != request.policy || request.graph.nodes.size() <= kSearchedOnce ||
       size(shape) * 10 < size(first.shape) * 9 || !same_nodes(first.model.graph, request.graph)) {
@@ -126,7 +124,7 @@ void Step::price() {
   priced_at = machine->generation();
 }
 
-Step build_step(const Recipe& recipe, const VariantShape& shape, Machine& machine) {
+Step build_step(const Recipe& recipe, const StepShape& shape, Machine& machine) {
   TrainingGraph training = make_graph(recipe, shape);
   Step step = {.recipe = recipe,
                .shape = shape,
@@ -145,11 +143,11 @@ Bytes own_constants(const PlannedStep& first, const PlannedStep& step) {
   return all;
 }
 
-bool plan_into(const PlannedStep& first, PlannedStep& step, std::span<const std::string> policies,
-               int microbatches, Bytes room) {
+bool plan_into_arena_of(const PlannedStep& first, PlannedStep& step,
+                        std::span<const std::string> policies, int microbatches, Bytes room) {
   const Graph& graph = step.model.graph;
-  const bool of_step =
-      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.phase == Phase::begin; });
+  const bool of_step = std::ranges::any_of(
+      graph.nodes, [](const Node& node) { return node.phase == Phase::prologue; });
   PlanRequest request = request_above(residents_of(first.model.graph, first.plan, of_step), graph,
                                       step.costs, first.plan.arena);
   request.microbatches = microbatches;

@@ -21,7 +21,7 @@ namespace thimble {
 
 struct Step {
   Recipe recipe;
-  VariantShape shape;
+  StepShape shape;
   Model model;
   OptimizerInputs scalars = {};  // none, where nothing is trained
   Costs costs = {};
@@ -40,14 +40,14 @@ struct PlannedStep : Step {
 };
 
 // The recipe's step of that shape, priced. REQUIRES: the recipe was checked.
-Step build_step(const Recipe& recipe, const VariantShape& shape, Machine& machine);
+Step build_step(const Recipe& recipe, const StepShape& shape, Machine& machine);
 
 // Plans `step`, all but whose plan is there, into the arena of `first`, by the first of the policies
 // that fits. False: none does. Checks what they have in common as well as the plan. What only the
 // step keeps (an LSTM's first state of so many rows) is lost while others run. It lies in the first
 // `room` bytes, where the first plan left them free (PlanRequest::reserved); else beside everything.
-bool plan_into(const PlannedStep& first, PlannedStep& step, std::span<const std::string> policies,
-               int microbatches, Bytes room = {});
+bool plan_into_arena_of(const PlannedStep& first, PlannedStep& step,
+                        std::span<const std::string> policies, int microbatches, Bytes room = {});
 
 // Bytes of constants that the step keeps and the first does not.
 Bytes own_constants(const PlannedStep& first, const PlannedStep& step);

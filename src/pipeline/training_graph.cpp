@@ -12,25 +12,25 @@
 #include "plan/schedule/segments.h"
 #include "transform/accumulate.h"
 #include "transform/clip.h"
-#include "transform/lean_order.h"
+#include "transform/fuse_loss_into_backward.h"
 #include "transform/loss_factor.h"
-#include "transform/take_over.h"
+#include "transform/peak_reducing_order.h"
 
 namespace thimble {
 namespace {
 
 // What an order of the nodes holds.
-struct Held {
+struct OrderCost {
   Bytes kept;         // at its fullest, everything computed once
   Bytes in_segments;  // likewise, with about sqrt(n) segments computed again
   int64_t crossing =
       0;  // from node to node of the forward pass, added up: what segments have to keep
 
   // Scratch plays no part: the order must not depend on the device.
-  explicit Held(const Graph& graph) {
+  explicit OrderCost(const Graph& graph) {
     const Costs no_costs{.nodes = std::vector<NodeCost>(graph.nodes.size()), .source = ""};
     const PlanRequest request = {.graph = graph, .costs = no_costs};
-    kept = cost_of(request, schedule_once(request)).live_peak;
+    kept = cost_of(request, schedule_without_recompute(request)).live_peak;
     const ForwardPass pass(graph);
     for (const Bytes bytes : crossing_bytes(pass)) crossing += bytes.count;
     const std::vector<Block> blocks = cut_into_blocks(pass, no_costs);
@@ -46,8 +46,8 @@ struct Held {
 // of what they belong to.
 void order_for_memory(Graph& graph) {
   Graph other = graph;
-  put_in_order(other, lean_order(graph));
-  const Held here(graph), there(other);
+  put_in_order(other, peak_reducing_order(graph));
+  const OrderCost here(graph), there(other);
   const bool leaner = there.kept < here.kept && there.crossing <= here.crossing;
   if (leaner && there.in_segments.count / 5 <= here.in_segments.count / 4) graph = std::move(other);
 }
@@ -117,7 +117,7 @@ ValueId add_loss_factor(Model& model, const RanksSpec& ranks, bool several_micro
   sum_results(model, ranks, several_microbatches);
   Builder b(model.graph);
   b.set_backward(true);
-  b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);
   const auto result = std::ranges::find(model.graph.results, model.loss);
   *result = model.loss = b.op("mul", {model.loss, factor});
   return factor;
@@ -140,13 +140,13 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   Graph& graph = training.model.graph;
   sparsify(graph, sparsity);
   check_ranks(ranks, optimizer, sparsity);
-  shard_weights(graph, ranks, part_unit(optimizer));
+  shard_weights(graph, ranks, shard_granularity(optimizer));
 
   std::vector<ValueId> weights;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].role == Role::weight) weights.push_back(make_id<ValueId>(v));
   }
-  user_check(!training.model.goes_on.valid() || microbatches == 1,
+  user_check(!training.model.carry_state.valid() || microbatches == 1,
              "a state that is carried from step to step is of the rows of a whole batch; leave "
              "--microbatch or --carried-state out");
   check_optimizer(optimizer, microbatches > 1);
@@ -160,7 +160,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                                         root.upstream, optimizer.scaling)};
     gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
-  take_over_forward(graph);
+  fuse_loss_into_backward(graph);
   if (sparsity.enabled()) gather_early(graph);
   training.model.rng = encode_activations(graph, codec, training.model.rng);
   const ValueId loss_factor = add_loss_factor(training.model, ranks, microbatches > 1);
@@ -178,7 +178,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   return training;
 }
 
-TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
+TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape) {
   ModelOptions options = recipe.model;
   complete_model(options, device_traits(recipe.device).has_memory);
   options.ranks = recipe.ranks.count;
@@ -191,32 +191,32 @@ TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape) {
 
 namespace {
 
-std::vector<VariantShape> shapes_by_tokens(const Recipe& recipe) {
-  const auto tokens = [](const VariantShape& shape) { return shape.rows * shape.length; };
-  const std::vector<VariantShape> batches = token_batches(recipe);
+std::vector<StepShape> shapes_by_tokens(const Recipe& recipe) {
+  const auto tokens = [](const StepShape& shape) { return shape.rows * shape.length; };
+  const std::vector<StepShape> batches = token_batches(recipe);
   const int64_t most = std::ranges::max_element(batches, {}, tokens)->length;
-  std::vector<VariantShape> shapes;
-  for (const VariantShape& batch : batches) {
+  std::vector<StepShape> shapes;
+  for (const StepShape& batch : batches) {
     const Microbatches parts = microbatches_of(recipe, batch.length);
     shapes.push_back({.rows = parts.rows, .length = batch.length});
     if (parts.rest > 0) shapes.push_back({.rows = parts.rest, .length = batch.length});
   }
   std::ranges::stable_sort(shapes, std::greater(), tokens);
   // In front, those whose whole batch has most: what is computed at once does not decide which.
-  const auto at = std::ranges::find(shapes, most, &VariantShape::length);
+  const auto at = std::ranges::find(shapes, most, &StepShape::length);
   std::rotate(shapes.begin(), at, at + 1);
   return shapes;
 }
 
 }  // namespace
 
-std::vector<VariantShape> step_shapes(const Recipe& recipe) {
+std::vector<StepShape> step_shapes(const Recipe& recipe) {
   if (recipe.tokens > 0) return shapes_by_tokens(recipe);
   const Microbatches parts = microbatches_of(recipe);
   std::vector<int64_t> lengths = recipe.lengths;
   std::ranges::sort(lengths, std::greater());
   if (lengths.empty()) lengths.push_back(0);
-  std::vector<VariantShape> shapes;
+  std::vector<StepShape> shapes;
   for (const int64_t length : lengths) {
     user_check(recipe.lengths.empty() || length >= 1, "a length is 1 at least, not {}", length);
     shapes.push_back({.rows = parts.rows, .length = length});
@@ -225,12 +225,12 @@ std::vector<VariantShape> step_shapes(const Recipe& recipe) {
   return shapes;
 }
 
-VariantShape largest_shape(const Recipe& recipe) { return step_shapes(recipe).front(); }
+StepShape largest_shape(const Recipe& recipe) { return step_shapes(recipe).front(); }
 
-Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
+NumericsTier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec) {
   check_allowed(codec, recipe.allow);
   const int count = most_microbatches(recipe);
-  const Tier tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(codec));
+  const NumericsTier tier = std::max(tier_of(graph, count, recipe.optimizer), tier_of(codec));
   check_allowed(graph, tier, recipe.allow, count, recipe.optimizer);
   return tier;
 }

@@ -21,18 +21,18 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                   const RanksSpec& ranks = {});
 
 // The recipe's step, of microbatches of that shape.
-TrainingGraph make_graph(const Recipe& recipe, const VariantShape& shape);
+TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape);
 
 // The shapes that microbatches of the recipe's step have, the one that takes most memory first:
 // longer before shorter ones, and of each length full ones before a smaller last one; of batches by
 // tokens, full ones of the length whose whole batch has most tokens, then those of more tokens before
 // others.
-std::vector<VariantShape> step_shapes(const Recipe& recipe);
+std::vector<StepShape> step_shapes(const Recipe& recipe);
 
 // The first of them.
-VariantShape largest_shape(const Recipe& recipe);
+StepShape largest_shape(const Recipe& recipe);
 
 // The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
-Tier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);
+NumericsTier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);
 
 }  // namespace thimble

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/bytes/buffers.h"
-#include "plan/bytes/explain.h"
 #include "plan/bytes/live_bytes.h"
+#include "plan/bytes/liveness.h"
+#include "plan/bytes/peak.h"
 #include "plan/packer.h"
 #include "plan/policy.h"
 
@@ -32,7 +32,7 @@ void place_fixed(const PlanRequest& request, const Schedule& schedule, const Buf
   }
   for (size_t s = 0; s < schedule.calls.size(); ++s) {
     const Node& node = request.graph[schedule.calls[s].node];
-    if (node.phase != Phase::begin) break;
+    if (node.phase != Phase::prologue) break;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       fix(node.outputs[k], buffers.calls[s].outputs[k]);
     }
@@ -107,8 +107,8 @@ PhaseCost cost_of_calls(const Graph& graph, const Costs& costs, const Calls& cal
 template <class Calls>
 PhaseCost cost_of_all(const PlanRequest& request, const Calls& calls) {
   PhaseCost sum;
-  for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) {
-    const double times = phase == Phase::each ? request.microbatches : 1;
+  for (const Phase phase : {Phase::prologue, Phase::per_microbatch, Phase::epilogue}) {
+    const double times = phase == Phase::per_microbatch ? request.microbatches : 1;
     const PhaseCost cost = cost_of_calls(request.graph, request.costs, calls, phase);
     sum.seconds += times * cost.seconds;
     sum.flops += times * cost.flops;
@@ -184,7 +184,7 @@ Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
 
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule) {
   const std::vector<BufferUse> uses =
-      buffer_uses(request.graph, schedule, request.costs, request.sharing, request.microbatches);
+      live_ranges(request.graph, schedule, request.costs, request.sharing, request.microbatches);
   return {most_live(uses), predicted_seconds(request, schedule)};
 }
 

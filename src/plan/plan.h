@@ -27,7 +27,7 @@ struct Costs {
   double share = 1;             // what nodes take in a step, of what they take alone; in `nodes`
 };
 
-// When: node numbers in order, `begin` nodes first, then `each`, then `end`. A node that stands
+// When: node numbers in order, `prologue` nodes first, then `per_microbatch`, then `epilogue`. A node that stands
 // here a second time is computed again; its readers see the latest copy. A value is dropped after
 // the last reader of its latest copy.
 struct Call {
@@ -71,7 +71,7 @@ struct Plan {
   std::string packer;  // whose layout won
   std::vector<PlannedCall> calls;
   std::vector<Bytes> sources;  // by ValueId: address of values present at the start, or -1
-  int microbatches = 1;        // how often the `each` phase runs
+  int microbatches = 1;        // how often the `per_microbatch` phase runs
   Bytes arena;                 // exact: the highest byte any call touches
   Bytes peak_live;             // largest sum of live buffers: no layout can beat it
   int peak_call = 0;           // where that is
@@ -111,7 +111,7 @@ struct PlanRequest {
   int number = 0;                         // given to policies that take one (Policy::number)
   int microbatches = 1;
   // By ValueId: addresses that another plan of the same arena gave to values present at the start
-  // (weights) or made in `begin` (sums over microbatches), -1 elsewhere; or empty.
+  // (weights) or made in `prologue` (sums over microbatches), -1 elsewhere; or empty.
   std::vector<Bytes> fixed = {};
   Bytes reserved;  // everything below this address is taken, but for what is fixed there
 };

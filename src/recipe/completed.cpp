@@ -40,7 +40,7 @@ Microbatches microbatches_of_length(const Recipe& recipe, int64_t length) {
 
 }  // namespace
 
-std::vector<VariantShape> token_batches(const Recipe& recipe) {
+std::vector<StepShape> token_batches(const Recipe& recipe) {
   if (recipe.tokens == 0) return {};
   std::vector<int64_t> lengths = recipe.lengths;
   if (lengths.empty()) {
@@ -49,7 +49,7 @@ std::vector<VariantShape> token_batches(const Recipe& recipe) {
     lengths.push_back(std::max<int64_t>(1, model.length));
   }
   std::ranges::sort(lengths, std::greater());
-  std::vector<VariantShape> batches;
+  std::vector<StepShape> batches;
   for (const int64_t length : lengths) {
     user_check(length >= 1, "a length is 1 at least, not {}", length);
     const Microbatches all = microbatches_of_length(recipe, length);
@@ -72,16 +72,16 @@ Microbatches microbatches_of(const Recipe& recipe, int64_t length) {
 int most_microbatches(const Recipe& recipe) {
   if (recipe.tokens == 0) return microbatches_of(recipe).count();
   int most = 1;
-  for (const VariantShape& batch : token_batches(recipe)) {
+  for (const StepShape& batch : token_batches(recipe)) {
     most = std::max(most, microbatches_of_length(recipe, batch.length).count());
   }
   return most;
 }
 
-Recipe completed(Recipe typed, const Backend& on) {
-  complete_model(typed.model, on.has_device_memory());
-  if (typed.tokens == 0) typed.microbatch = microbatches_of(typed).rows;
-  return typed;
+Recipe completed(Recipe requested, const Backend& on) {
+  complete_model(requested.model, on.has_device_memory());
+  if (requested.tokens == 0) requested.microbatch = microbatches_of(requested).rows;
+  return requested;
 }
 
 void check(const Recipe& recipe) {

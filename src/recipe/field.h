@@ -26,13 +26,14 @@
 namespace thimble {
 
 // What changes when a field does.
-namespace matters {
+namespace affects {
 inline constexpr unsigned nothing = 0;
-inline constexpr unsigned graph = 1;  // another step: other nodes, or other shapes
-inline constexpr unsigned bits = 2;   // other numbers: a run does not go on with another value
-inline constexpr unsigned time = 4;   // how long a step takes: part of the names of measured times
-inline constexpr unsigned all = graph | bits | time;
-}  // namespace matters
+inline constexpr unsigned graph = 1;     // another step: other nodes, or other shapes
+inline constexpr unsigned numerics = 2;  // other numbers: a run does not go on with another value
+inline constexpr unsigned step_time =
+    4;  // how long a step takes: part of the names of measured times
+inline constexpr unsigned all = graph | numerics | step_time;
+}  // namespace affects
 
 // What a list says of a field besides its name, its member and its range.
 struct About {
@@ -40,14 +41,15 @@ struct About {
   std::string more = {};         // what the reference says in its place, where that is more
   std::string usual = {};        // the default, for people; empty: the default's own spelling
   std::string placeholder = {};  // of the value in `--help`; empty: by kind
-  unsigned matters = matters::nothing;
+  unsigned affects = affects::nothing;
   std::string_view technique = {};  // the row of `profile` it belongs to
-  std::string idle = {};  // why it has no effect on this object: "without --density"; empty: it has
-  std::string timed = {};    // what of it matters for time; empty: its value
-  bool shrugged_at = false;  // idle, it is worth a warning, not a refusal
-  bool training = false;     // a flag of `train` alone
-  bool flag = true;          // false: a record in files, not to be typed
-  bool recorded = true;      // false: said of a search, not of the run that comes of it
+  std::string unused_reason =
+      {};  // why it has no effect on this object: "without --density"; empty: it has
+  std::string timed = {};       // what of it matters for time; empty: its value
+  bool warn_if_unused = false;  // idle, it is worth a warning, not a refusal
+  bool training = false;        // a flag of `train` alone
+  bool flag = true;             // false: a record in files, not to be typed
+  bool recorded = true;         // false: said of a search, not of the run that comes of it
 };
 
 class Field {
@@ -62,7 +64,7 @@ class Field {
   Kind kind() const { return kind_; }
   std::string_view group() const { return group_; }
   const About& about() const { return about_; }
-  bool matters_for(unsigned what) const { return (about_.matters & what) != 0; }
+  bool has_effect_on(unsigned what) const { return (about_.affects & what) != 0; }
 
   nlohmann::json get() const;
   // As read from a file, or as text. UserError, naming the field, where it is no valid value.

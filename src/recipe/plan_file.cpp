@@ -21,7 +21,7 @@ nlohmann::json shaped_json(const ShapedPlan& shaped) {
 }
 
 ShapedPlan shaped_from(const JsonObject& record) {
-  const VariantShape shape = {.rows = record.whole("rows"), .length = record.whole("length")};
+  const StepShape shape = {.rows = record.whole("rows"), .length = record.whole("length")};
   return {shape, plan_from_json(record.at("plan"))};
 }
 
@@ -38,7 +38,7 @@ PlanFile plans_from(const nlohmann::json& whole) {
       read.plans.push_back(shaped_from(JsonObject(other, "one of the others", kShapedKeys)));
     }
   }
-  if (file.has("fit")) read.choices = budget_choices_from(file.at("fit"));
+  if (file.has("fit")) read.choices = selection_record_from(file.at("fit"));
   return read;
 }
 
@@ -61,7 +61,7 @@ auto told_of(const std::string& where, Read&& read, const nlohmann::json& record
 }  // namespace
 
 void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans,
-               const std::optional<BudgetChoices>& choices) {
+               const std::optional<SelectionRecord>& choices) {
   nlohmann::json file = {{"format", kFormat}, {"recipe", to_json(recipe)}};
   file.update(shaped_json(plans.front()));
   for (const ShapedPlan& other : plans.subspan(1)) file["others"].push_back(shaped_json(other));

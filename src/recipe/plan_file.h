@@ -8,24 +8,24 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "recipe/budget_choices.h"
 #include "recipe/recipe.h"
+#include "recipe/selection_report.h"
 
 namespace thimble {
 
 struct ShapedPlan {
-  VariantShape shape;
+  StepShape shape;
   Plan plan;
 };
 
 // `recipe` is completed, its codec chosen. REQUIRES: there is a plan.
 void save_plan(const std::string& path, const Recipe& recipe, std::span<const ShapedPlan> plans,
-               const std::optional<BudgetChoices>& choices = {});
+               const std::optional<SelectionRecord>& choices = {});
 
 struct PlanFile {
   Recipe recipe;
   std::vector<ShapedPlan> plans;  // one at least
-  std::optional<BudgetChoices> choices = {};
+  std::optional<SelectionRecord> choices = {};
 };
 // UserError when the file is not a plan, or one of another version.
 PlanFile load_plan(const std::string& path);

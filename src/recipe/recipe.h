@@ -16,10 +16,10 @@
 #include "transform/encode_activations.h"
 #include "transform/marks.h"
 #include "transform/microbatches.h"
+#include "transform/numerics_tier.h"
 #include "transform/optimizer.h"
 #include "transform/shard.h"
 #include "transform/sparsify.h"
-#include "transform/tier.h"
 
 namespace thimble {
 
@@ -60,8 +60,8 @@ struct Recipe {
   // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
   // as make so many tokens. 0: batches are of `model.batch` rows.
   int64_t tokens = 0;
-  int64_t microbatch_tokens = 0;   // likewise, computed at once; 0: the whole batch
-  Tier allow = Tier::approximate;  // what a step may do to the numbers
+  int64_t microbatch_tokens = 0;                   // likewise, computed at once; 0: the whole batch
+  NumericsTier allow = NumericsTier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
   int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
@@ -110,7 +110,7 @@ void check(const Recipe& recipe);
 
 // Every default filled in: the model's own, and what is left to the device or to other fields. Once
 // completed, a recipe stays as it is.
-Recipe completed(Recipe typed, const Backend& on);
+Recipe completed(Recipe requested, const Backend& on);
 
 // Of batches by tokens, those of the longest records.
 Microbatches microbatches_of(const Recipe& recipe);
@@ -121,7 +121,7 @@ int most_microbatches(const Recipe& recipe);
 
 // Of batches by tokens, the rows of a whole step of each length, the longest first; else none. The same
 // whatever is computed at once; of several ranks, as many for each.
-std::vector<VariantShape> token_batches(const Recipe& recipe);
+std::vector<StepShape> token_batches(const Recipe& recipe);
 
 // All fields that matter for the time of a step, for the name of a measured one; rates apart.
 std::string timed_text(Recipe recipe);

@@ -54,30 +54,30 @@ void check_keys(const json& record, const Recipe& recipe, std::span<const Field>
 
 }  // namespace
 
-void configure(Recipe& recipe, const Settings& said) {
-  if (const auto model = said.find("model"); model != said.end()) {
+void configure(Recipe& recipe, const Settings& overrides) {
+  if (const auto model = overrides.find("model"); model != overrides.end()) {
     find_field(fields_of(recipe), "model")->set(model->second);
   }
   const std::vector<Field> fields = fields_of(recipe);
-  for (const auto& [name, value] : said) {
+  for (const auto& [name, value] : overrides) {
     if (find_field(fields, name) == nullptr) refuse(name, recipe, fields);
   }
   for (const Field& field : fields) {
-    const auto at = said.find(field.name());
-    if (at != said.end() && field.name() != "model") field.set(at->second);
+    const auto at = overrides.find(field.name());
+    if (at != overrides.end() && field.name() != "model") field.set(at->second);
   }
 }
 
-std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said) {
-  std::vector<IdleSetting> idle;
+std::vector<UnusedSetting> unused_settings(Recipe& recipe, const Settings& overrides) {
+  std::vector<UnusedSetting> unused;
   for_each_field(recipe, [&](const Field& field) {
     const About& about = field.about();
-    if (about.idle.empty() || !said.contains(field.name())) return;
-    idle.push_back({fmt::format("--{} says nothing {}; leave --{} out", field.name(), about.idle,
-                                field.name()),
-                    about.shrugged_at});
+    if (about.unused_reason.empty() || !overrides.contains(field.name())) return;
+    unused.push_back({fmt::format("--{} says nothing {}; leave --{} out", field.name(),
+                                  about.unused_reason, field.name()),
+                      about.warn_if_unused});
   });
-  return idle;
+  return unused;
 }
 
 Settings settings_of(const Recipe& recipe) {
@@ -153,7 +153,8 @@ json bits_of(const json& record) {
   json bits = json::object();
   for (const ListedField& listed : listed_fields()) {
     const std::string key = file_key(listed.field.name());
-    if (listed.field.matters_for(matters::bits) && record.contains(key)) bits[key] = record[key];
+    if (listed.field.has_effect_on(affects::numerics) && record.contains(key))
+      bits[key] = record[key];
   }
   return bits;
 }

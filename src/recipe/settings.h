@@ -17,14 +17,14 @@ using Settings = std::map<std::string, nlohmann::json, std::less<>>;
 // Sets what is said, in the order of the list, so that a choice brings along its usual settings and
 // what else is said wins over them. UserError for a name that no field has, naming the nearest; for
 // one that the model does not have, naming the models that do; and for a value that is none.
-void configure(Recipe& recipe, const Settings& said);
+void configure(Recipe& recipe, const Settings& overrides);
 
 // A sentence for everything said that has no effect in this recipe.
-struct IdleSetting {
+struct UnusedSetting {
   std::string sentence;
-  bool shrugged_at = false;  // worth a warning, not a refusal
+  bool warn_if_unused = false;  // worth a warning, not a refusal
 };
-std::vector<IdleSetting> idle_settings(Recipe& recipe, const Settings& said);
+std::vector<UnusedSetting> unused_settings(Recipe& recipe, const Settings& overrides);
 
 // The fewest settings that make this recipe of a usual one; configure() of them does.
 Settings settings_of(const Recipe& recipe);

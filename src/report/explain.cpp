@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/bytes/explain.h"
+#include "plan/bytes/peak.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/recompute.h"
 #include "plan/search/optimal_planner.h"
@@ -103,19 +103,19 @@ std::string reason(const PlannedTraining& training, const ForwardPass& pass, Val
 void add_tensors(const PlannedTraining& training, Explanation& why) {
   const Graph& graph = training.graph();
   const ForwardPass pass(graph);
-  const std::vector<Fate> fates = fates_of(graph, training.plan());
+  const std::vector<ValueResidency> fates = residencies_of(graph, training.plan());
   const std::vector<int> readers = readers_again(graph, training.plan());
   const auto again_ms = [&](ValueId value) {
     const NodeId maker = graph[value].producer;
     return training.full().costs.nodes[maker.at()].seconds * training.plan().microbatches * 1e3;
   };
   const auto add = [&](ValueId value, ValueId kept, Bytes bytes, const std::string& as) {
-    const bool recomputed = fates[kept.at()] == Fate::recomputed;
-    TensorFate fate = {.name = graph[value].name,
-                       .fate = (recomputed ? "computed again" : "kept") + as,
-                       .bytes = graph[value].type.bytes(),
-                       .kept = recomputed ? Bytes() : bytes,
-                       .again_ms = again_ms(value)};
+    const bool recomputed = fates[kept.at()] == ValueResidency::recomputed;
+    TensorResidency fate = {.name = graph[value].name,
+                            .fate = (recomputed ? "computed again" : "kept") + as,
+                            .bytes = graph[value].type.bytes(),
+                            .kept = recomputed ? Bytes() : bytes,
+                            .again_ms = again_ms(value)};
     fate.why = reason(training, pass, value, recomputed, readers[value.at()],
                       fate.again_ms / mib(fate.bytes), why.next_mib_ms);
     why.tensors.push_back(std::move(fate));
@@ -151,7 +151,7 @@ Explanation explain(const PlannedTraining& training) {
   add_frontier(training, why);
   add_tensors(training, why);
   if (training.report) {
-    why.shares = training.report->shares;
+    why.gains = training.report->gains;
     why.plain_arena = training.report->plain_arena;
     why.plain_ms = training.report->plain_ms;
   }

@@ -35,10 +35,10 @@ void add_live(const Explanation& why, std::string& text) {
 }
 
 void add_shares(const Explanation& why, std::string& text) {
-  if (why.shares.empty()) return;
+  if (why.gains.empty()) return;
   text += fmt::format("  what each technique brings, from {} and {:.1f} ms\n",
                       to_string(why.plain_arena), why.plain_ms);
-  for (const TechniqueShare& share : why.shares) {
+  for (const TechniqueGain& share : why.gains) {
     text += fmt::format("  {:>12}  {:>+10.1f} ms  {:<48}{}\n", to_string(share.saved),
                         share.ms_paid, share.what, share.flags);
   }
@@ -59,7 +59,7 @@ void add_frontier(const Explanation& why, std::string& text) {
 
 void add_tensors(const Explanation& why, std::string& text) {
   text += "  large activations that the backward pass needs\n";
-  for (const TensorFate& fate : why.tensors) {
+  for (const TensorResidency& fate : why.tensors) {
     text += fmt::format(
         "  {:>12}  {:<44} {}{}: {}\n", to_string(fate.bytes), printable(fate.name), fate.fate,
         fate.kept < fate.bytes && fate.kept > Bytes() ? ", " + to_string(fate.kept) : "",
@@ -90,7 +90,7 @@ nlohmann::json to_json(const Explanation& why) {
                     {"again_ms", tensor.again_ms}});
   }
   nlohmann::json tensors = nlohmann::json::array();
-  for (const TensorFate& fate : why.tensors) {
+  for (const TensorResidency& fate : why.tensors) {
     tensors.push_back({{"name", fate.name},
                        {"fate", fate.fate},
                        {"bytes", fate.bytes.count},
@@ -99,7 +99,7 @@ nlohmann::json to_json(const Explanation& why) {
                        {"why", fate.why}});
   }
   nlohmann::json shares = nlohmann::json::array();
-  for (const TechniqueShare& share : why.shares) shares.push_back(to_json(share));
+  for (const TechniqueGain& share : why.gains) shares.push_back(to_json(share));
   nlohmann::json frontier = nlohmann::json::array();
   for (const PricePoint& point : why.frontier) {
     frontier.push_back({{"arena_bytes", point.arena.count},

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "recipe/budget_choices.h"
+#include "recipe/selection_report.h"
 
 namespace thimble {
 
@@ -21,7 +21,7 @@ struct LiveTensor {
   double again_ms = -1;  // of computing it again from what is there; below 0: it cannot be
 };
 
-struct TensorFate {
+struct TensorResidency {
   std::string name;
   std::string fate;     // "kept", "computed again", "kept as int4", "computed again as int4"
   Bytes bytes;          // whole
@@ -41,13 +41,13 @@ struct PricePoint {
 
 struct Explanation {
   Bytes arena;
-  Bytes peak;                          // live at the fullest call
-  int peak_call = 0;                   // from 0
-  std::string peak_node;               // what runs then
-  std::vector<LiveTensor> live;        // at that moment, largest first
-  std::vector<TensorFate> tensors;     // large activations that the backward pass needs
-  std::vector<TechniqueShare> shares;  // none: nothing but what keeps everything
-  Bytes plain_arena;                   // of the step before all shares
+  Bytes peak;                            // live at the fullest call
+  int peak_call = 0;                     // from 0
+  std::string peak_node;                 // what runs then
+  std::vector<LiveTensor> live;          // at that moment, largest first
+  std::vector<TensorResidency> tensors;  // large activations that the backward pass needs
+  std::vector<TechniqueGain> gains;      // none: nothing but what keeps everything
+  Bytes plain_arena;                     // of the step before all shares
   double plain_ms = 0;
   std::vector<PricePoint> frontier;  // largest arena first
   double next_mib_ms = 0;            // of the MiB after the plan's arena; 0: there is none below

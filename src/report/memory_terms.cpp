@@ -20,7 +20,7 @@ bool is_left_by_forward(const Graph& graph, ValueId value) {
   const Value& v = graph[value];
   if (is_persistent(v.role)) return false;
   if (!v.producer.valid()) return is_floating(v.type.dtype) && v.type.elements() > 1;
-  return graph[v.producer].phase == Phase::each && !graph[v.producer].backward;
+  return graph[v.producer].phase == Phase::per_microbatch && !graph[v.producer].backward;
 }
 
 // What is read of the forward pass by calls in order, none of it made again by one of them before.
@@ -71,7 +71,9 @@ Bytes places_of_nonzeros(const Graph& graph) {
   return sum;
 }
 
-bool starts_backward(const Node& node) { return node.backward && node.phase == Phase::each; }
+bool starts_backward(const Node& node) {
+  return node.backward && node.phase == Phase::per_microbatch;
+}
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "plan/bytes/stays.h"
+#include "plan/bytes/allocation_timeline.h"
 
 namespace thimble {
 namespace {
@@ -61,20 +61,21 @@ uint32_t in_units(Bytes bytes) {
   return static_cast<uint32_t>(units);
 }
 
-nlohmann::json stays_json(const std::vector<Stay>& stays) {
-  std::vector<uint32_t> at, size, first, last, tenant_stay, tenant_value, tenant_made;
+nlohmann::json allocations_json(const std::vector<Allocation>& allocations) {
+  std::vector<uint32_t> at, size, first, last, occupant_allocation, occupant_value, occupant_made;
   std::vector<uint8_t> role;
-  for (const Stay& stay : stays) {
-    for (const Tenant& tenant : stay.tenants) {
-      tenant_stay.push_back(static_cast<uint32_t>(at.size()));
-      tenant_value.push_back(static_cast<uint32_t>(tenant.value.index));  // of scratch: the most
-      tenant_made.push_back(static_cast<uint32_t>(tenant.made));
+  for (const Allocation& allocation : allocations) {
+    for (const Occupant& occupant : allocation.occupants) {
+      occupant_allocation.push_back(static_cast<uint32_t>(at.size()));
+      occupant_value.push_back(
+          static_cast<uint32_t>(occupant.value.index));  // of scratch: the most
+      occupant_made.push_back(static_cast<uint32_t>(occupant.made));
     }
-    at.push_back(in_units(stay.at));
-    size.push_back(in_units(stay.size));
-    first.push_back(static_cast<uint32_t>(stay.first));
-    last.push_back(static_cast<uint32_t>(stay.last));
-    role.push_back(static_cast<uint8_t>(stay.role));
+    at.push_back(in_units(allocation.at));
+    size.push_back(in_units(allocation.size));
+    first.push_back(static_cast<uint32_t>(allocation.first));
+    last.push_back(static_cast<uint32_t>(allocation.last));
+    role.push_back(static_cast<uint8_t>(allocation.role));
   }
   return {{"at", packed_array(at)},
           {"size", packed_array(size)},
@@ -82,9 +83,9 @@ nlohmann::json stays_json(const std::vector<Stay>& stays) {
           {"last", packed_array(last)},
           {"role", packed_array(role)},
           {"tenants",
-           {{"stay", packed_array(tenant_stay)},
-            {"value", packed_array(tenant_value)},
-            {"made", packed_array(tenant_made)}}}};
+           {{"stay", packed_array(occupant_allocation)},
+            {"value", packed_array(occupant_value)},
+            {"made", packed_array(occupant_made)}}}};
 }
 
 nlohmann::json values_json(const ReportData& data) {
@@ -126,8 +127,8 @@ nlohmann::json calls_json(const ReportData& data) {
     unsigned flag = 0;
     if (call.recompute) flag |= kAgain;
     if (node.backward) flag |= kBackward;
-    if (node.phase == Phase::begin) flag |= kBegin;
-    if (node.phase == Phase::end) flag |= kEnd;
+    if (node.phase == Phase::prologue) flag |= kBegin;
+    if (node.phase == Phase::epilogue) flag |= kEnd;
     nodes.push_back(static_cast<uint32_t>(call.node.at()));
     flags.push_back(static_cast<uint8_t>(flag));
   }
@@ -225,7 +226,7 @@ nlohmann::json report_json(const ReportData& data) {
                          {"nodes", nodes_json(data.graph)},
                          {"values", values_json(data)},
                          {"calls", calls_json(data)},
-                         {"stays", stays_json(stays_of(data.graph, data.plan))},
+                         {"stays", allocations_json(allocations_of(data.graph, data.plan))},
                          {"recipe", recipe_json(data.recipe)}};
   if (data.choices) json["fit"] = to_json(*data.choices);
   if (!data.frontier.empty()) json["frontier"] = frontier_json(data);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "execute/trace.h"
-#include "recipe/budget_choices.h"
+#include "recipe/selection_report.h"
 #include "report/frontier.h"
 #include "report/why.h"
 
@@ -50,7 +50,7 @@ struct ReportData {
   Trace measured = {};                  // likewise
   double measured_step_seconds = 0;     // of usual steps, in which calls are not timed
   Bytes budget = {};                    // 0: none
-  std::optional<BudgetChoices> choices = {};
+  std::optional<SelectionRecord> choices = {};
   std::vector<FrontierPoint> frontier = {};
   std::string frontier_costs = {};
   std::vector<Curve> curves = {};

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plan/bytes/stays.h"
+#include "plan/bytes/allocation_timeline.h"
 #include "report/svg_chart.h"
 
 namespace thimble {
@@ -21,9 +21,10 @@ constexpr std::array<Role, kRoles> kStack = {
     Role::frozen,   Role::weight, Role::optimizer_state, Role::statistic, Role::constant,
     Role::gradient, Role::input,  Role::activation,      Role::workspace};
 
-std::vector<bool> shown_roles(const std::vector<Stay>& stays) {
+std::vector<bool> shown_roles(const std::vector<Allocation>& allocations) {
   std::vector<bool> shown(kRoles, false);
-  for (const Stay& stay : stays) shown[static_cast<size_t>(stay.role)] = true;
+  for (const Allocation& allocation : allocations)
+    shown[static_cast<size_t>(allocation.role)] = true;
   return shown;
 }
 
@@ -40,12 +41,12 @@ SvgChart chart_of(const Graph& graph, const Plan& plan, std::string_view what, d
 
 using ByRole = std::array<int64_t, kRoles>;
 
-std::vector<ByRole> live_by_role(const std::vector<Stay>& stays, size_t calls) {
+std::vector<ByRole> live_by_role(const std::vector<Allocation>& allocations, size_t calls) {
   std::vector<ByRole> live(calls + 1, ByRole{});
-  for (const Stay& stay : stays) {
-    const size_t role = static_cast<size_t>(stay.role);
-    live[static_cast<size_t>(stay.first)][role] += stay.size.count;
-    live[static_cast<size_t>(stay.last) + 1][role] -= stay.size.count;
+  for (const Allocation& allocation : allocations) {
+    const size_t role = static_cast<size_t>(allocation.role);
+    live[static_cast<size_t>(allocation.first)][role] += allocation.size.count;
+    live[static_cast<size_t>(allocation.last) + 1][role] -= allocation.size.count;
   }
   for (size_t s = 1; s < live.size(); ++s) {
     for (size_t r = 0; r < kRoles; ++r) live[s][r] += live[s - 1][r];
@@ -113,26 +114,26 @@ std::string band(const SvgChart& chart, const std::vector<int64_t>& low,
 }  // namespace
 
 std::string plan_svg(const Graph& graph, const Plan& plan) {
-  const std::vector<Stay> stays = stays_of(graph, plan);
+  const std::vector<Allocation> allocations = allocations_of(graph, plan);
   const double most = static_cast<double>(std::max<int64_t>(1, plan.arena.count));
   SvgChart chart = chart_of(graph, plan, "one training step", most, "address in the arena");
-  for (const Stay& stay : stays) {
-    const double top = chart.y(static_cast<double>((stay.at + stay.size).count));
-    const double height = chart.y(static_cast<double>(stay.at.count)) - top;
+  for (const Allocation& allocation : allocations) {
+    const double top = chart.y(static_cast<double>((allocation.at + allocation.size).count));
+    const double height = chart.y(static_cast<double>(allocation.at.count)) - top;
     if (height < kSmallest) continue;
-    const double left = chart.x(stay.first);
+    const double left = chart.x(allocation.first);
     chart.add(fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\" "
         "stroke=\"#fff\" stroke-width=\"0.3\"/>\n",
-        left, top, chart.x(stay.last + 1) - left, height, colour_of(stay.role)));
+        left, top, chart.x(allocation.last + 1) - left, height, colour_of(allocation.role)));
   }
-  chart.roles_legend(shown_roles(stays));
+  chart.roles_legend(shown_roles(allocations));
   return chart.finish();
 }
 
 std::string memory_svg(const Graph& graph, const Plan& plan, Bytes budget) {
-  const std::vector<Stay> stays = stays_of(graph, plan);
-  const std::vector<ByRole> live = live_by_role(stays, plan.calls.size());
+  const std::vector<Allocation> allocations = allocations_of(graph, plan);
+  const std::vector<ByRole> live = live_by_role(allocations, plan.calls.size());
   const double most = 1.04 * static_cast<double>(std::max(plan.arena, budget).count);
   SvgChart chart = chart_of(graph, plan, "memory over one step", most, "live bytes");
   std::vector<int64_t> low(live.size(), 0);
@@ -152,7 +153,7 @@ std::string memory_svg(const Graph& graph, const Plan& plan, Bytes budget) {
   };
   limit(plan.arena, "arena", "#2d3748");
   if (budget.count > 0) limit(budget, "budget", "#c53030");
-  chart.roles_legend(shown_roles(stays));
+  chart.roles_legend(shown_roles(allocations));
   return chart.finish();
 }
 

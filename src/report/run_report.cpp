@@ -28,7 +28,7 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
     json["train_" + metric.name] = result.train[metric.name];
     json["test_" + metric.name] = result.test[metric.name];
   }
-  for (const VariantShape& shape : result.not_met) {
+  for (const StepShape& shape : result.not_met) {
     json["shapes_not_met"].push_back({{"rows", shape.rows}, {"length", shape.length}});
   }
   if (result.beside_arena) {

@@ -31,7 +31,7 @@ nlohmann::json summary_of(const PlannedTraining& planned) {
   if (planned.report) summary["fit"] = to_json(*planned.report);
   summary["codec"] = to_string(planned.recipe.codec);
   summary["encoded"] = encoded_json(planned.graph());
-  for (const VariantShape& shape : token_batches(planned.recipe)) {
+  for (const StepShape& shape : token_batches(planned.recipe)) {
     summary["buckets"].push_back({{"rows", shape.rows}, {"length", shape.length}});
   }
   const Sparsity sparsity = sparsity_of(planned.graph());
@@ -49,7 +49,7 @@ std::string batch_text(const PlannedTraining& planned) {
   if (planned.recipe.tokens > 0) {
     text = fmt::format("batches of {} tokens", planned.recipe.tokens);
     const char* gap = " (";
-    for (const VariantShape& shape : token_batches(planned.recipe)) {
+    for (const StepShape& shape : token_batches(planned.recipe)) {
       text += fmt::format("{}{}x{}", gap, shape.rows, shape.length);
       gap = ", ";
     }
@@ -68,7 +68,7 @@ std::string batch_text(const PlannedTraining& planned) {
     text += fmt::format(", {} nonzeros of {} sparse weights (density {:.3g})", sparsity.nonzeros,
                         sparsity.elements, sparsity.density());
   }
-  if (planned.tier != Tier::exact) text += fmt::format(" ({})", name_of(planned.tier));
+  if (planned.tier != NumericsTier::exact) text += fmt::format(" ({})", name_of(planned.tier));
   return text;
 }
 

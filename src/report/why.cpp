@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/bytes/explain.h"
-#include "plan/bytes/stays.h"
+#include "plan/bytes/allocation_timeline.h"
+#include "plan/bytes/peak.h"
 
 namespace thimble {
 namespace {
@@ -21,7 +21,7 @@ class Explainer {
       : request_(request),
         graph_(request.graph),
         plan_(request.plan),
-        fates_(fates_of(graph_, plan_)),
+        residencies_(residencies_of(graph_, plan_)),
         readers_again_(readers_again(graph_, plan_)),
         again_(graph_.nodes.size(), 0),
         at_peak_(graph_.values.size(), false) {
@@ -29,10 +29,10 @@ class Explainer {
       if (call.recompute) ++again_[call.node.at()];
     }
     recomputes_ = std::ranges::any_of(again_, [](int times) { return times > 0; });
-    for (const Stay& stay : stays_of(graph_, plan_)) {
-      if (stay.first > plan_.peak_call || stay.last < plan_.peak_call) continue;
-      const Tenant& tenant = stay.at_call(plan_.peak_call);
-      if (tenant.value.valid()) at_peak_[tenant.value.at()] = true;
+    for (const Allocation& allocation : allocations_of(graph_, plan_)) {
+      if (allocation.first > plan_.peak_call || allocation.last < plan_.peak_call) continue;
+      const Occupant& occupant = allocation.at_call(plan_.peak_call);
+      if (occupant.value.valid()) at_peak_[occupant.value.at()] = true;
     }
     for (const KeptAs& kept : request.encoded) {
       encoded_[kept.value.at()] = &kept;
@@ -85,14 +85,14 @@ class Explainer {
   }
 
   Why of_forward(ValueId id, const Node& maker) const {
-    switch (fates_[id.at()]) {
-      case Fate::passing:
+    switch (residencies_[id.at()]) {
+      case ValueResidency::transient:
         return {"passing", again(graph_[id]) == 0
                                ? "no gradient reads it: gone when the forward pass is through"
                                : "no gradient reads it; made again where others are made of it"};
-      case Fate::recomputed:
+      case ValueResidency::recomputed:
         return {"computed again", recomputed(id, maker)};
-      case Fate::kept:
+      case ValueResidency::kept:
         return {"kept", kept(id, maker)};
     }
     return {};
@@ -144,7 +144,7 @@ class Explainer {
       for (const ValueId input : graph_[makers[at]].inputs) {
         const NodeId maker = graph_[input].producer;
         const bool passes = maker.valid() && !graph_[maker].backward &&
-                            fates_[input.at()] == Fate::passing &&
+                            residencies_[input.at()] == ValueResidency::transient &&
                             graph_[input].role == Role::activation;
         if (passes && std::ranges::find(makers, maker) == makers.end()) makers.push_back(maker);
       }
@@ -161,7 +161,7 @@ class Explainer {
   const WhyRequest& request_;
   const Graph& graph_;
   const Plan& plan_;
-  const std::vector<Fate> fates_;
+  const std::vector<ValueResidency> residencies_;
   const std::vector<int> readers_again_;  // by value
   std::vector<int> again_;                // by node: repetitions
   std::vector<bool> at_peak_;             // by value

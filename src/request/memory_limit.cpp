@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/available_memory.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "pipeline/training_graph.h"
 
 namespace thimble {

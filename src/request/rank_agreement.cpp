@@ -10,7 +10,7 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "data/fingerprint.h"
 
 namespace thimble {
@@ -55,7 +55,7 @@ std::string first_difference(const std::string& own, const std::string& of_first
 
 }  // namespace
 
-void check_terms(Communicator& ranks, const Terms& own) {
+void check_run_identity(Communicator& ranks, const RunIdentity& own) {
   const std::vector<std::string> programs = gathered(ranks, own.program);
   if (const size_t k = first_other_rank(programs); k > 0) {
     user_error("rank {} runs {}, and rank 0 runs {}; start the same program everywhere", k,
@@ -77,15 +77,15 @@ void check_terms(Communicator& ranks, const Terms& own) {
   }
 }
 
-Request read_request(const std::string& model, Settings typed, World* world) {
+Request read_request(const std::string& model, Settings overrides, World* world) {
   if (world != nullptr) {
-    const auto ranks = typed.find("ranks");
-    user_check(ranks == typed.end() || ranks->second == fmt::format("{}", world->size()),
+    const auto ranks = overrides.find("ranks");
+    user_check(ranks == overrides.end() || ranks->second == fmt::format("{}", world->size()),
                "--ranks {} is not what was started: {} ranks; leave --ranks out",
-               ranks == typed.end() ? "" : read_text(ranks->second, "--ranks"), world->size());
-    typed["ranks"] = fmt::format("{}", world->size());
+               ranks == overrides.end() ? "" : read_text(ranks->second, "--ranks"), world->size());
+    overrides["ranks"] = fmt::format("{}", world->size());
   }
-  Request request = read_request(model, typed);
+  Request request = read_request(model, overrides);
   const char* const named = std::getenv("OMP_NUM_THREADS");
   if (world != nullptr && request.recipe.on.threads == 0 && (named == nullptr || *named == '\0')) {
     request.recipe.on.threads = threads_of_rank(*world);

@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-struct Terms {
+struct RunIdentity {
   std::string program;    // version and build
   nlohmann::json recipe;  // all fields (recipe/settings.h)
   nlohmann::json data;    // fingerprint (data/fingerprint.h)
@@ -19,10 +19,10 @@ struct Terms {
 
 // UserError, the same on every rank, naming the first rank that has something else than rank 0, and what.
 // Called by all ranks.
-void check_terms(Communicator& ranks, const Terms& own);
+void check_run_identity(Communicator& ranks, const RunIdentity& own);
 
 // The request as all ranks have it: of as many as were started, with as many threads on each. UserError where
 // --ranks is not what was started; `world` null: a process alone.
-Request read_request(const std::string& model, Settings typed, World* world);
+Request read_request(const std::string& model, Settings overrides, World* world);
 
 }  // namespace thimble

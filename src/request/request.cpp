@@ -66,35 +66,35 @@ void choose_lengths_for(const Dataset& data, Recipe& recipe) {
 
 }  // namespace
 
-Request read_request(const std::string& model, const Settings& typed) {
+Request read_request(const std::string& model, const Settings& overrides) {
   Request request;
-  Settings& said = request.explicit_settings = typed;
+  Settings& explicit_settings = request.explicit_settings = overrides;
   if (model.ends_with(".toml")) {
-    said.merge(settings_in_file(model, request.run_in_file));  // what is typed stays
+    explicit_settings.merge(settings_in_file(model, request.run_in_file));  // what is typed stays
   } else {
-    said["model"] = model;
+    explicit_settings["model"] = model;
   }
-  said.try_emplace("costs", "auto");
-  configure(request.recipe, said);
-  for (const IdleSetting& idle : idle_settings(request.recipe, typed)) {
-    user_check(idle.shrugged_at, "{}", idle.sentence);
-    request.notes.push_back(idle.sentence);
+  explicit_settings.try_emplace("costs", "auto");
+  configure(request.recipe, explicit_settings);
+  for (const UnusedSetting& unused : unused_settings(request.recipe, overrides)) {
+    user_check(unused.warn_if_unused, "{}", unused.sentence);
+    request.notes.push_back(unused.sentence);
   }
-  Settings of_file = said;
-  for (const auto& [name, value] : typed) of_file.erase(name);
-  for (const IdleSetting& idle : idle_settings(request.recipe, of_file)) {
-    request.notes.push_back(idle.sentence);
+  Settings of_file = explicit_settings;
+  for (const auto& [name, value] : overrides) of_file.erase(name);
+  for (const UnusedSetting& unused : unused_settings(request.recipe, of_file)) {
+    request.notes.push_back(unused.sentence);
   }
   check(request.recipe);
   return request;
 }
 
-RunSettings run_settings(RunSettings typed, const Settings& in_file) {
+RunSettings run_settings(RunSettings overrides, const Settings& in_file) {
   for (const auto& [name, member] : kTexts) {
     const auto at = in_file.find(name);
-    if (at == in_file.end() || !(typed.*member).empty()) continue;
-    if (at->second.is_string()) typed.*member = at->second.get<std::string>();
-    if (at->second == true) typed.*member = "latest";  // resume
+    if (at == in_file.end() || !(overrides.*member).empty()) continue;
+    if (at->second.is_string()) overrides.*member = at->second.get<std::string>();
+    if (at->second == true) overrides.*member = "latest";  // resume
     user_check(at->second.is_string() || at->second.is_boolean(), "--{} wants text, not {}", name,
                at->second.dump());
   }
@@ -102,11 +102,11 @@ RunSettings run_settings(RunSettings typed, const Settings& in_file) {
     const auto at = in_file.find(name);
     if (at == in_file.end()) continue;
     user_check(at->second.is_boolean(), "--{} is true or false, not {}", name, at->second.dump());
-    typed.*member = typed.*member || at->second.get<bool>();
+    overrides.*member = overrides.*member || at->second.get<bool>();
   }
-  user_check(typed.resume.empty() || typed.resume == "latest" || typed.resume == "auto",
-             "--resume is latest or auto, not '{}'", typed.resume);
-  return typed;
+  user_check(overrides.resume.empty() || overrides.resume == "latest" || overrides.resume == "auto",
+             "--resume is latest or auto, not '{}'", overrides.resume);
+  return overrides;
 }
 
 std::unique_ptr<Dataset> open_data(Request& request, bool needed) {

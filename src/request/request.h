@@ -27,10 +27,10 @@ struct Request {
 };
 
 // UserError for a setting that cannot have an effect; of what a file says without effect, a note.
-Request read_request(const std::string& model, const Settings& typed);
+Request read_request(const std::string& model, const Settings& overrides);
 
 // What was typed, and, where nothing was, what the recipe file says. UserError for a value that is none.
-RunSettings run_settings(RunSettings typed, const Settings& in_file);
+RunSettings run_settings(RunSettings overrides, const Settings& in_file);
 
 // The data set where one was named (or is needed); the recipe adopts what it fixes. Null: neither.
 std::unique_ptr<Dataset> open_data(Request& request, bool needed);

@@ -35,15 +35,16 @@ void resume_codec(const std::string& checkpoint, const nlohmann::json& begun, Re
 
 void resume_choices(const std::string& checkpoint, const nlohmann::json& begun, Request& request) {
   Recipe& recipe = request.recipe;
-  const Settings& said = request.explicit_settings;
-  if (!selects_techniques(recipe, said)) return;
+  const Settings& explicit_settings = request.explicit_settings;
+  if (!selects_techniques(recipe, explicit_settings)) return;
   set_from(checkpoint, [&] {
     for_each_field(recipe, [&](const Field& field) {
       std::string key = field.name();
       std::ranges::replace(key, '-', '_');
       const std::string_view technique = field.about().technique;
       const bool chosen = !technique.empty() && technique != "recomputation";
-      if (chosen && begun.contains(key) && !said.contains(field.name())) field.set(begun[key]);
+      if (chosen && begun.contains(key) && !explicit_settings.contains(field.name()))
+        field.set(begun[key]);
     });
   });
   recipe.fit = false;

@@ -30,7 +30,8 @@ std::vector<ValueId> bytes_owners(const Graph& graph) {
 double each_seconds(const Step& step) {
   double seconds = 0;
   for (size_t n = 0; n < step.model.graph.nodes.size(); ++n) {
-    if (step.model.graph.nodes[n].phase == Phase::each) seconds += step.costs.nodes[n].seconds;
+    if (step.model.graph.nodes[n].phase == Phase::per_microbatch)
+      seconds += step.costs.nodes[n].seconds;
   }
   return seconds;
 }
@@ -38,14 +39,14 @@ double each_seconds(const Step& step) {
 Bounds bounds_of(const Step& step, double last_saves) {
   const Graph& graph = step.model.graph;
   const PlanRequest request = step.request();
-  Bounds bounds = {.once = cost_of(request, schedule_once(request))};
-  bounds.once.seconds -= last_saves;
+  Bounds bounds = {.without_recompute = cost_of(request, schedule_without_recompute(request))};
+  bounds.without_recompute.seconds -= last_saves;
   const ForwardPass pass(graph);
   const std::vector<ValueId> owner = bytes_owners(graph);
   const auto size = [&](ValueId value) { return align_up(graph[value].type.bytes()); };
   const auto is_carried = [&](ValueId value) {
     const Value& v = graph[value];
-    return v.producer.valid() && graph[v.producer].phase == Phase::begin;
+    return v.producer.valid() && graph[v.producer].phase == Phase::prologue;
   };
   const auto stays = [&](ValueId value) {
     const Value& v = graph[value];
@@ -103,7 +104,7 @@ Bounds bounds_of(const Step& step, double last_saves) {
 double Bounds::least_seconds(Bytes budget) const {
   Bytes all = persistent + carried + kept_always;
   for (const Kept& value : kept) all += value.bytes;
-  double seconds = once.seconds;
+  double seconds = without_recompute.seconds;
   Bytes beyond = all > budget ? all - budget : Bytes();
   for (const Kept& value : kept) {
     if (beyond == Bytes()) return seconds;

@@ -19,7 +19,8 @@ struct Bounds {
     Bytes bytes;
   };
 
-  ScheduleCost once;  // everything computed once: its time, and what is live at its fullest
+  ScheduleCost
+      without_recompute;  // everything computed once: its time, and what is live at its fullest
   Bytes persistent;
   Bytes carried;           // from microbatch to microbatch, beside those
   Bytes largest_call;      // with both: no plan is smaller

@@ -28,29 +28,29 @@ Change microbatch_of(const char* field, int64_t amount, int64_t of, const char* 
           .settings = {{field, amount}},
           .what = fmt::format("microbatches of {} {}{}", amount, unit,
                               mixes ? ", each with statistics of its own" : ""),
-          .tier = mixes ? Tier::approximate : Tier::equivalent,
-          .harm = mixes ? kStatistics + (few ? kWorse : 0) : 0};
+          .tier = mixes ? NumericsTier::approximate : NumericsTier::equivalent,
+          .risk = mixes ? kStatistics + (few ? kWorse : 0) : 0};
 }
 
-std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
+std::vector<Change> microbatches(const Recipe& requested, bool mixes) {
   std::vector<Change> all;
   const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
     all.push_back(microbatch_of(field, amount, of, unit, mixes));
   };
   const int64_t least = mixes ? kLeastStatistics : 1;
-  if (typed.tokens > 0) {
+  if (requested.tokens > 0) {
     // A row at least, of the longest records.
-    ModelOptions model = typed.model;
+    ModelOptions model = requested.model;
     complete_model(model);
     int64_t longest = model.length;
-    for (const int64_t length : typed.lengths) longest = std::max(longest, length);
-    for (int64_t count = 2; typed.tokens / count >= least * std::max<int64_t>(1, longest);
+    for (const int64_t length : requested.lengths) longest = std::max(longest, length);
+    for (int64_t count = 2; requested.tokens / count >= least * std::max<int64_t>(1, longest);
          count *= 2) {
-      add("microbatch-tokens", typed.tokens / count, typed.tokens, "tokens");
+      add("microbatch-tokens", requested.tokens / count, requested.tokens, "tokens");
     }
     return all;
   }
-  const Microbatches whole = microbatches_of(typed);
+  const Microbatches whole = microbatches_of(requested);
   for (const int64_t rows : rows_to_try(whole.batch, least)) {
     add("microbatch", rows, whole.batch, rows == 1 ? "row" : "rows");
   }
@@ -58,8 +58,8 @@ std::vector<Change> microbatches(const Recipe& typed, bool mixes) {
 }
 
 std::vector<Change> precisions() {
-  const auto make = [](Settings settings, const char* what, double harm) {
-    return Change{"precision", std::move(settings), what, Tier::approximate, harm};
+  const auto make = [](Settings settings, const char* what, double risk) {
+    return Change{"precision", std::move(settings), what, NumericsTier::approximate, risk};
   };
   return {make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
           make({{"precision", "fp16"}, {"rounding", "stochastic"}},
@@ -68,21 +68,22 @@ std::vector<Change> precisions() {
                kSixteenBits)};
 }
 
-std::vector<Change> codecs(const Graph& graph, Tier allow) {
+std::vector<Change> codecs(const Graph& graph, NumericsTier allow) {
   std::vector<Change> all;
   CodecSpec any;
   any.codec = sign_codec();
   const auto encodable = find_encodable(graph, any);
   if (std::ranges::any_of(encodable, &Encodable::signs)) {
-    all.push_back({"codec", {{"codec", "mask"}}, "masks in place of relu's results", Tier::exact});
+    all.push_back(
+        {"codec", {{"codec", "mask"}}, "masks in place of relu's results", NumericsTier::exact});
   }
-  if (allow < Tier::approximate || encodable.empty()) return all;
+  if (allow < NumericsTier::approximate || encodable.empty()) return all;
   for (const auto& [name, worse] :
        {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", kWorse}, {"int2", 2 * kWorse}}) {
     all.push_back({"codec",
                    {{"codec", name}},
                    fmt::format("activations kept as {}", name),
-                   Tier::approximate,
+                   NumericsTier::approximate,
                    kCodec + worse});
   }
   return all;
@@ -90,14 +91,14 @@ std::vector<Change> codecs(const Graph& graph, Tier allow) {
 
 std::vector<Change> densities() {
   std::vector<Change> all;
-  double harm = kSparsity;
+  double risk = kSparsity;
   for (const double density : {0.5, 0.3, 0.1}) {
     all.push_back({"sparsity",
                    {{"density", density}},
                    fmt::format("{:g} of the weights", density),
-                   Tier::approximate,
-                   harm});
-    harm += kSparser;
+                   NumericsTier::approximate,
+                   risk});
+    risk += kSparser;
   }
   return all;
 }
@@ -158,12 +159,12 @@ std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, in
   return rows;
 }
 
-std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+std::vector<Change> microbatches_between(const Recipe& requested, const Change& more,
                                          const Change& fewer) {
   const auto a = more.settings.find("microbatch"), b = fewer.settings.find("microbatch");
   if (a == more.settings.end() || b == fewer.settings.end()) return {};
-  const bool mixes = fewer.tier == Tier::approximate;
-  const int64_t batch = microbatches_of(typed).batch;
+  const bool mixes = fewer.tier == NumericsTier::approximate;
+  const int64_t batch = microbatches_of(requested).batch;
   std::vector<Change> all;
   for (const int64_t rows : rows_between(batch, a->second.get<int64_t>(), b->second.get<int64_t>(),
                                          mixes ? kLeastStatistics : 1)) {
@@ -172,13 +173,14 @@ std::vector<Change> microbatches_between(const Recipe& typed, const Change& more
   return all;
 }
 
-Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph) {
-  Recipe copy = typed;
+Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
+                    const Graph& graph) {
+  Recipe copy = requested;
   std::set<std::string_view> pinned;
   for_each_field(copy, [&](const Field& field) {
-    if (said.contains(field.name())) pinned.insert(field.about().technique);
+    if (explicit_settings.contains(field.name())) pinned.insert(field.about().technique);
   });
-  const OptimizerSpec& optimizer = typed.optimizer;
+  const OptimizerSpec& optimizer = requested.optimizer;
   const UpdateRule& rule = rule_of(optimizer);
   Choices choices;
   const auto offer = [&](std::string_view technique, std::vector<Change> changes) {
@@ -186,43 +188,48 @@ Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const
     if (!pinned.contains(technique) && !changes.empty()) choices.push_back(std::move(changes));
   };
   offer("codec", codecs(graph, allow));
-  ModelOptions model = typed.model;
+  ModelOptions model = requested.model;
   complete_model(model);
   const PartsOfBatches parts = parts_of_batches(model);
   const bool in_parts =
       parts.refused.empty() && !parts.labels_all_count && !(parts.late && optimizer.fold);
   if (!optimizer.clip_two_pass && in_parts) {
-    offer("microbatch", microbatches(typed, mixes_rows(graph)));
+    offer("microbatch", microbatches(requested, mixes_rows(graph)));
   }
   // Behind microbatches: it is their sums that it does away with.
   if (rule.folds && optimizer.momentum > 0 && !optimizer.fold && !parts.late) {
-    offer("fold",
-          {{"fold", {{"fold", true}}, "gradients folded into the momentum", Tier::equivalent}});
+    offer("fold", {{"fold",
+                    {{"fold", true}},
+                    "gradients folded into the momentum",
+                    NumericsTier::equivalent}});
   }
   offer("precision", precisions());
-  offer("state",
-        {{"state", {{"state-bits", 8}}, "optimizer state in 8 bits", Tier::approximate, kState}});
+  offer("state", {{"state",
+                   {{"state-bits", 8}},
+                   "optimizer state in 8 bits",
+                   NumericsTier::approximate,
+                   kState}});
   offer("sparsity", densities());
   return choices;
 }
 
-Candidate changed(const Recipe& typed, std::vector<Change> changes) {
-  const auto order = [](const Change& change) { return std::pair(change.tier, change.harm); };
+Candidate changed(const Recipe& requested, std::vector<Change> changes) {
+  const auto order = [](const Change& change) { return std::pair(change.tier, change.risk); };
   std::ranges::stable_sort(changes, {}, order);
   const bool eight_bits = std::ranges::any_of(
       changes, [](const Change& change) { return change.technique == "state"; });
-  Candidate candidate = {.changes = std::move(changes), .recipe = typed};
+  Candidate candidate = {.changes = std::move(changes), .recipe = requested};
   Settings settings;
   for (Change& change : candidate.changes) {
     // State in 8 bits cannot move with nonzeros.
     if (change.technique == "sparsity" && eight_bits) {
       change.settings["sparsity"] = "static";
       change.what += ", which stay where they are";
-      change.harm += kImmovable;
+      change.risk += kImmovable;
     }
     settings.insert(change.settings.begin(), change.settings.end());
     candidate.tier = std::max(candidate.tier, change.tier);
-    candidate.harm += change.harm;
+    candidate.risk += change.risk;
   }
   configure(candidate.recipe, settings);
   check(candidate.recipe);

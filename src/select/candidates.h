@@ -15,8 +15,8 @@ struct Change {
   std::string_view technique;  // About::technique of its fields
   Settings settings;
   std::string what;  // "microbatches of 10 rows"
-  Tier tier = Tier::exact;
-  double harm = 0;  // see Candidate
+  NumericsTier tier = NumericsTier::exact;
+  double risk = 0;  // see Candidate
 };
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
@@ -29,19 +29,20 @@ std::string flags_of(const Settings& settings);
 struct Candidate {
   std::vector<Change> changes;  // less harm first
   Recipe recipe;
-  Tier tier = Tier::exact;  // of the changes
-  double harm = 0;          // of all of them
-  bool recomputes = true;   // false: only the plan that computes everything once is looked at
+  NumericsTier tier = NumericsTier::exact;  // of the changes
+  double risk = 0;                          // of all of them
+  bool recomputes = true;  // false: only the plan that computes everything once is looked at
 };
 
 // What is there to choose from of each technique, beside leaving it alone.
 using Choices = std::vector<std::vector<Change>>;
-// `graph` is the step of `typed`. Techniques with a field in `said` are left as they are.
-Choices choices_for(const Recipe& typed, const Settings& said, Tier allow, const Graph& graph);
+// `graph` is the step of `requested`. Techniques with a field in `explicit_settings` are left as they are.
+Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
+                    const Graph& graph);
 
 // The recipe with the changes, which are of different techniques, checked. UserError where they do not go
 // together.
-Candidate changed(const Recipe& typed, std::vector<Change> changes);
+Candidate changed(const Recipe& requested, std::vector<Change> changes);
 
 // Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
 // wide. The whole batch is not among them.
@@ -50,7 +51,7 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
 // microbatch is smaller, but no smaller than `least`.
 std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
 // Those of two choices of a batch's rows; none between choices of its tokens.
-std::vector<Change> microbatches_between(const Recipe& typed, const Change& more,
+std::vector<Change> microbatches_between(const Recipe& requested, const Change& more,
                                          const Change& fewer);
 
 }  // namespace thimble

@@ -9,13 +9,13 @@
 namespace thimble {
 namespace {
 
-// By its own planner; `typed`, where it is there: the step of the largest shape, nothing encoded.
-std::variant<PlannedTraining, Infeasible> plan_as_typed(const Recipe& recipe,
-                                                        const std::shared_ptr<Machine>& machine,
-                                                        std::optional<Step> typed = {}) {
+// By its own planner; `requested`, where it is there: the step of the largest shape, nothing encoded.
+std::variant<PlannedTraining, Infeasible> plan_as_requested(const Recipe& recipe,
+                                                            const std::shared_ptr<Machine>& machine,
+                                                            std::optional<Step> requested = {}) {
   const bool encodes = recipe.codec.automatic && !recipe.codec.chosen;
-  auto planned = plan_training(recipe, machine, [&](const VariantShape& shape) {
-    Step step = typed ? *std::exchange(typed, {}) : build_step(recipe, shape, *machine);
+  auto planned = plan_training(recipe, machine, [&](const StepShape& shape) {
+    Step step = requested ? *std::exchange(requested, {}) : build_step(recipe, shape, *machine);
     return encodes ? select_encoding(step) : Selection{std::move(step)};
   });
   if (const auto* misfit = std::get_if<Misfit>(&planned)) user_error("{}", misfit->why);
@@ -23,11 +23,12 @@ std::variant<PlannedTraining, Infeasible> plan_as_typed(const Recipe& recipe,
   return std::get<PlannedTraining>(std::move(planned));
 }
 
-std::variant<PlannedTraining, Refusal> plan_chosen(const Recipe& recipe, const Settings& said,
+std::variant<PlannedTraining, Refusal> plan_chosen(const Recipe& recipe,
+                                                   const Settings& explicit_settings,
                                                    const std::shared_ptr<Machine>& machine,
-                                                   std::optional<Step> typed) {
-  TechniqueSelector selector(recipe, said, machine);
-  if (typed) selector.use(*std::move(typed));
+                                                   std::optional<Step> requested) {
+  TechniqueSelector selector(recipe, explicit_settings, machine);
+  if (requested) selector.use(*std::move(requested));
   if (machine->may_profile()) {
     const Bytes budget =
         recipe.memory == kLeastMemory ? selector.smallest(selector.allow()).arena : *recipe.memory;
@@ -49,19 +50,21 @@ Result keeping_its_kernels(Result planned) {
 
 }  // namespace
 
-std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe, const Settings& said,
+std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
+                                                       const Settings& explicit_settings,
                                                        const std::shared_ptr<Machine>& machine) {
-  constexpr double kTyped = 0.4;  // of the time: what else is chosen from is scaled like it
-  const bool chooses = selects_techniques(recipe, said);
-  std::optional<Step> typed;
+  constexpr double kRequested = 0.4;  // of the time: what else is chosen from is scaled like it
+  const bool chooses = selects_techniques(recipe, explicit_settings);
+  std::optional<Step> requested;
   if (machine->may_profile()) {
-    typed = build_step(recipe, largest_shape(recipe), *machine);
-    profile_typed(*typed, recipe.memory, chooses ? kTyped : 1);
+    requested = build_step(recipe, largest_shape(recipe), *machine);
+    profile_requested(*requested, recipe.memory, chooses ? kRequested : 1);
   }
   if (chooses) {
-    return keeping_its_kernels(plan_chosen(recipe, said, machine, std::move(typed)));
+    return keeping_its_kernels(
+        plan_chosen(recipe, explicit_settings, machine, std::move(requested)));
   }
-  auto planned = keeping_its_kernels(plan_as_typed(recipe, machine, std::move(typed)));
+  auto planned = keeping_its_kernels(plan_as_requested(recipe, machine, std::move(requested)));
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) {
     return refusal_of(recipe, std::move(*infeasible));
   }
@@ -70,7 +73,7 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe, con
 
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
   check(recipe);
-  return keeping_its_kernels(plan_as_typed(recipe, Machine::open(recipe)));
+  return keeping_its_kernels(plan_as_requested(recipe, Machine::open(recipe)));
 }
 
 }  // namespace thimble

@@ -6,10 +6,11 @@
 
 namespace thimble {
 
-// The whole path in front of training. `said`: the fields that were typed. Kernels without a time are
+// The whole path in front of training. `explicit_settings`: the fields that were typed. Kernels without a time are
 // profiled first, where the machine may. UserError where a smaller last microbatch does not fit.
 // REQUIRES: the recipe was checked, its budget is in bytes (or kLeastMemory), the machine is its own.
-std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe, const Settings& said,
+std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
+                                                       const Settings& explicit_settings,
                                                        const std::shared_ptr<Machine>& machine);
 
 // The front door of callers: a recipe as it is written, checked and planned. UserError likewise.

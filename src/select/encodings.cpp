@@ -22,7 +22,7 @@ std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain) {
   for (Encoding& encoding :
        encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
                         groups_by_recompute_time(graph, plain.costs, values), most)) {
-    Candidate candidate = {.recipe = recipe, .harm = encoding.harm};
+    Candidate candidate = {.recipe = recipe, .risk = encoding.risk};
     candidate.recipe.codec.chosen = std::move(encoding.values);
     Step step = build_step(candidate.recipe, plain.shape, *plain.machine);
     options.push_back(std::make_unique<StepOption>(std::move(candidate), std::move(step), true));

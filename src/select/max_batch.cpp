@@ -10,19 +10,20 @@ namespace {
 
 constexpr int64_t kMost = 1 << 24;
 
-std::string field_for(const Recipe& typed, const Settings& said, const std::string& what) {
+std::string field_for(const Recipe& requested, const Settings& explicit_settings,
+                      const std::string& what) {
   user_check(what == "batch" || what == "length" || what == "layers" || what == "width",
              "--largest is batch, length, layers or width, not '{}'", what);
-  Recipe copy = typed;
+  Recipe copy = requested;
   const std::vector<Field> fields = fields_of(copy);
   const bool hidden = what == "width" && find_field(fields, "width") == nullptr;
   std::string name = hidden ? "hidden" : what;
   user_check(find_field(fields, name) != nullptr,
-             "{} has no --{} to make larger; choose --largest batch", typed.model.name, what);
-  user_check(typed.tokens == 0 || what != "batch",
+             "{} has no --{} to make larger; choose --largest batch", requested.model.name, what);
+  user_check(requested.tokens == 0 || what != "batch",
              "--tokens says how much a batch is; leave it out for --largest batch");
   user_check(
-      what != "batch" || !said.contains("microbatch"),
+      what != "batch" || !explicit_settings.contains("microbatch"),
       "every batch fits that is computed --microbatch rows at a time; leave --microbatch out "
       "for --largest batch");
   return name;
@@ -30,21 +31,21 @@ std::string field_for(const Recipe& typed, const Settings& said, const std::stri
 
 class Search {
  public:
-  Search(const Recipe& typed, const Settings& said, std::string field, Bytes budget,
-         std::shared_ptr<Machine> machine)
-      : typed_(typed),
-        said_(said),
+  Search(const Recipe& requested, const Settings& explicit_settings, std::string field,
+         Bytes budget, std::shared_ptr<Machine> machine)
+      : requested_(requested),
+        explicit_settings_(explicit_settings),
         field_(std::move(field)),
         budget_(budget),
         machine_(std::move(machine)) {}
 
   // The recipe with that value.
-  Largest with(int64_t value) const {
-    Largest largest = {field_, value, typed_, said_};
+  MaxBatch with(int64_t value) const {
+    MaxBatch largest = {field_, value, requested_, explicit_settings_};
     Settings change = {{field_, value}};
     configure(largest.recipe, change);
-    largest.said[field_] = value;
-    if (field_ == "batch") largest.said["microbatch"] = value;  // all of it at once
+    largest.explicit_settings[field_] = value;
+    if (field_ == "batch") largest.explicit_settings["microbatch"] = value;  // all of it at once
     return largest;
   }
 
@@ -67,8 +68,9 @@ class Search {
   bool fits(int64_t value) {
     const auto [at, fresh] = known_.try_emplace(value, false);
     if (fresh) {
-      const Largest tried = with(value);
-      at->second = TechniqueSelector(tried.recipe, tried.said, machine_).has_room(budget_);
+      const MaxBatch tried = with(value);
+      at->second =
+          TechniqueSelector(tried.recipe, tried.explicit_settings, machine_).has_room(budget_);
     }
     return at->second;
   }
@@ -78,8 +80,8 @@ class Search {
   }
 
  private:
-  const Recipe& typed_;
-  const Settings& said_;
+  const Recipe& requested_;
+  const Settings& explicit_settings_;
   const std::string field_;
   const Bytes budget_;
   const std::shared_ptr<Machine> machine_;
@@ -88,10 +90,11 @@ class Search {
 
 }  // namespace
 
-Largest find_largest(const Recipe& typed, const Settings& said, const std::string& what,
-                     Bytes budget, const std::shared_ptr<Machine>& machine) {
-  const std::string field = field_for(typed, said, what);
-  Search search(typed, said, field, budget, machine);
+MaxBatch find_max_batch(const Recipe& requested, const Settings& explicit_settings,
+                        const std::string& what, Bytes budget,
+                        const std::shared_ptr<Machine>& machine) {
+  const std::string field = field_for(requested, explicit_settings, what);
+  Search search(requested, explicit_settings, field, budget, machine);
   // The smallest that there is: from 1 up, by doubling.
   int64_t low = 0;
   for (int64_t value = 1; low == 0 && value <= kMost; value *= 2) low = search.valid(value);
@@ -126,7 +129,7 @@ Largest find_largest(const Recipe& typed, const Settings& said, const std::strin
       high = middle;
     }
   }
-  Largest largest = search.with(low);
+  MaxBatch largest = search.with(low);
   largest.by_memory = search.met_the_budget();
   return largest;
 }

@@ -5,11 +5,11 @@
 
 namespace thimble {
 
-struct Largest {
+struct MaxBatch {
   std::string field;  // that was found: "batch"
   int64_t value = 0;
-  Recipe recipe;  // with it
-  Settings said;  // likewise
+  Recipe recipe;               // with it
+  Settings explicit_settings;  // likewise
   // Whether it is memory that says so: false where the model has no larger one, or nobody would look for it.
   bool by_memory = true;
 };
@@ -17,7 +17,8 @@ struct Largest {
 // `what` is batch, length, layers or width (of models that call it hidden: that). What fits, at the
 // recipe's tier, is asked of TechniqueSelector; of a batch, that all of it is computed at once. UserError where the
 // model has no such field or not even 1 fits.
-Largest find_largest(const Recipe& typed, const Settings& said, const std::string& what,
-                     Bytes budget, const std::shared_ptr<Machine>& machine);
+MaxBatch find_max_batch(const Recipe& requested, const Settings& explicit_settings,
+                        const std::string& what, Bytes budget,
+                        const std::shared_ptr<Machine>& machine);
 
 }  // namespace thimble

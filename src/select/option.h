@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/bytes.h"
-#include "transform/tier.h"
+#include "transform/numerics_tier.h"
 
 namespace thimble {
 
@@ -18,7 +18,7 @@ class Option {
  public:
   virtual ~Option() = default;
 
-  virtual Tier tier() const = 0;
+  virtual NumericsTier tier() const = 0;
   virtual double risk() const = 0;  // of its numbers; more is worse
   // Bounds: no plan is smaller, and none within the budget is faster.
   virtual Bytes least_arena() const = 0;

@@ -72,8 +72,8 @@ double ParetoSelector::fastest_within(Bytes budget) {
   double fastest = std::numeric_limits<double>::infinity();
   for (const size_t i : left_) {  // what is known without a planner
     if (options_[i]->least_seconds(Bytes(INT64_MAX)) >= fastest) continue;
-    if (const auto once = options_[i]->without_recompute(budget)) {
-      fastest = std::min(fastest, once->seconds);
+    if (const auto without_recompute = options_[i]->without_recompute(budget)) {
+      fastest = std::min(fastest, without_recompute->seconds);
     }
   }
   for (const auto& [bound, i] : promising(left_, budget)) {
@@ -96,11 +96,11 @@ std::optional<ParetoSelector::Pick> ParetoSelector::dominator(size_t option,
     if (!less_risk(other, *options_[option]) || other.least_seconds(Bytes(INT64_MAX)) >= limit) {
       continue;
     }
-    const auto once = other.without_recompute(plan.arena);
-    if (!once) continue;
+    const auto without_recompute = other.without_recompute(plan.arena);
+    if (!without_recompute) continue;
     const auto [known, fresh] = stands_.try_emplace(i, false);
-    if (fresh) known->second = !dominator(i, *once);
-    if (known->second) return Pick{*once, i};
+    if (fresh) known->second = !dominator(i, *without_recompute);
+    if (known->second) return Pick{*without_recompute, i};
   }
   return std::nullopt;
 }

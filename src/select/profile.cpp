@@ -19,12 +19,12 @@ double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_P
 constexpr size_t kAtOnce = 4;  // options that are profiled before a choice is made again
 
 // The kernels of the step; of a tight budget, those of microbatches that leave room for most of them.
-std::vector<KernelUse> kernels_within(const Step& typed) {
-  Machine& machine = *typed.machine;
-  Recipe recipe = typed.recipe;
+std::vector<KernelUse> kernels_within(const Step& requested) {
+  Machine& machine = *requested.machine;
+  Recipe recipe = requested.recipe;
   std::vector<int64_t> smaller;
   if (recipe.tokens == 0) smaller = rows_to_try(microbatches_of(recipe).rows, 1);
-  std::vector<KernelUse> kernels = kernels_of(typed.model.graph, machine.backend());
+  std::vector<KernelUse> kernels = kernels_of(requested.model.graph, machine.backend());
   for (size_t i = 0;; ++i) {
     const auto all = std::ssize(kernels);
     std::erase_if(kernels, [&](const KernelUse& use) { return !machine.has_room(use); });
@@ -93,18 +93,18 @@ std::vector<StepOption*> chosen(TechniqueSelector& selector, Bytes budget) {
 
 }  // namespace
 
-void profile_typed(Step& typed, std::optional<Bytes> budget, double part) {
-  Machine& machine = *typed.machine;
+void profile_requested(Step& requested, std::optional<Bytes> budget, double part) {
+  Machine& machine = *requested.machine;
   if (!machine.may_profile()) return;
   if (!machine.backend().has_device_memory()) {
-    const PlanRequest request = typed.request();
+    const PlanRequest request = requested.request();
     machine.set_room(budget && *budget > kLeastMemory
                          ? *budget
-                         : cost_of(request, schedule_once(request)).live_peak);
+                         : cost_of(request, schedule_without_recompute(request)).live_peak);
   }
-  std::vector<KernelUse> kernels = kernels_within(typed);
+  std::vector<KernelUse> kernels = kernels_within(requested);
   leave_out_known(kernels, machine.times());
-  if (machine.profile(std::move(kernels), part)) typed.price();
+  if (machine.profile(std::move(kernels), part)) requested.price();
 }
 
 MeasuredPart measured_part(const Step& step) {
@@ -127,7 +127,7 @@ MeasuredPart measured_part(const Step& step) {
         task->second = task_of_key(kernel_key(signature, kernel));
       }
     }
-    const int runs = graph.nodes[n].phase == Phase::each ? microbatches : 1;
+    const int runs = graph.nodes[n].phase == Phase::per_microbatch ? microbatches : 1;
     const double seconds = step.costs.nodes[n].seconds * runs;
     all += seconds;
     if (!task->second.empty()) unmeasured[task->second] += seconds;

@@ -11,7 +11,7 @@ namespace thimble {
 // Times the kernels of the step as typed, in that part of the seconds left, where less than a tenth of its
 // time was measured before. Kernels that take more memory than the budget stay modelled; of a tight one,
 // those of smaller microbatches are timed.
-void profile_typed(Step& typed, std::optional<Bytes> budget, double part);
+void profile_requested(Step& requested, std::optional<Bytes> budget, double part);
 
 // Of the time that a step takes, everything computed once.
 struct MeasuredPart {

@@ -11,7 +11,7 @@ namespace thimble {
 
 // The least that a tier can do with.
 struct TierFloor {
-  Tier tier = Tier::exact;
+  NumericsTier tier = NumericsTier::exact;
   Bytes least;
   std::string flags;  // what it takes for it, beside --memory
 };
@@ -20,7 +20,7 @@ struct Refusal {
   Infeasible least;      // the smallest plan, and what fills it
   std::string sentence;  // why there is no plan, and what to do about it
   // Where the budget chose: up to that tier.
-  std::optional<Tier> allow = {};
+  std::optional<NumericsTier> allow = {};
   std::vector<TierFloor> floors = {};
   std::vector<std::string> unlock =
       {};  // what would go further down: "--allow approximate: 4.4 MiB"

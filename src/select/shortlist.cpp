@@ -28,10 +28,10 @@ Parts parts_of(const StepOption& step) {
   const auto number = [](Bytes bytes) { return static_cast<double>(bytes.count); };
   const Bounds& bounds = step.bounds();
   const double stays = number(bounds.persistent + bounds.carried);
-  return {.seconds = bounds.once.seconds,
+  return {.seconds = bounds.without_recompute.seconds,
           .persistent = number(bounds.persistent),
           .carried = number(bounds.carried),
-          .activations = std::max(1.0, number(bounds.once.live_peak) - stays),
+          .activations = std::max(1.0, number(bounds.without_recompute.live_peak) - stays),
           .working = std::max(1.0, number(bounds.largest_call) - stays)};
 }
 
@@ -41,7 +41,7 @@ using Combination = std::vector<size_t>;
 class Shortlist {
  public:
   Shortlist(std::unique_ptr<StepOption> plain, const Choices& choices, Machine& machine)
-      : typed_(plain->candidate().recipe),
+      : requested_(plain->candidate().recipe),
         choices_(choices),
         machine_(machine),
         plain_nodes_(plain->nodes()),
@@ -100,7 +100,7 @@ class Shortlist {
   // None: the changes do not go together.
   std::optional<Candidate> candidate_of(std::vector<Change> changes) const {
     try {
-      return changed(typed_, std::move(changes));
+      return changed(requested_, std::move(changes));
     } catch (const UserError&) {
       return std::nullopt;
     }
@@ -164,12 +164,12 @@ class Shortlist {
   }
 
   // Of all changes, and of the worst of them.
-  std::pair<double, double> harm(const Combination& combination) const {
+  std::pair<double, double> risk(const Combination& combination) const {
     double all = 0, worst = 0;
     for (size_t t = 0; t < combination.size(); ++t) {
       if (combination[t] == 0) continue;
-      all += choices_[t][combination[t] - 1].harm;
-      worst = std::max(worst, choices_[t][combination[t] - 1].harm);
+      all += choices_[t][combination[t] - 1].risk;
+      worst = std::max(worst, choices_[t][combination[t] - 1].risk);
     }
     return {all, worst};
   }
@@ -179,14 +179,14 @@ class Shortlist {
     return parts.persistent + parts.carried + std::min(parts.activations, kCalls * parts.working);
   }
   static double seconds_within(const Parts& parts, double budget) {
-    const double once = parts.persistent + parts.carried + parts.activations;
-    return budget >= once ? parts.seconds : kNever;
+    const double without_recompute = parts.persistent + parts.carried + parts.activations;
+    return budget >= without_recompute ? parts.seconds : kNever;
   }
 
   struct Entry {
     Combination combination;
     Parts parts;  // estimated, or, once it is built, its own
-    double harm = 0, worst = 0;
+    double risk = 0, worst = 0;
     bool built = false;
     std::optional<bool> valid = {};  // when it was asked for
   };
@@ -207,14 +207,14 @@ class Shortlist {
     std::vector<Entry> entries;
     double least = kNever;
     for (const Combination& combination : all) {
-      const auto [all_harm, worst] = harm(combination);
-      entries.push_back({combination, estimate(combination), all_harm, worst});
+      const auto [all_risk, worst] = risk(combination);
+      entries.push_back({combination, estimate(combination), all_risk, worst});
       least = std::min(least, floor_of(entries.back().parts));
     }
     build_smallest(entries);
     std::set<double> levels;  // of each technique, with those of less harm
     for (const std::vector<Change>& changes : choices_) {
-      levels.insert(std::ranges::max(changes, {}, &Change::harm).harm);
+      levels.insert(std::ranges::max(changes, {}, &Change::risk).risk);
     }
     const double most = plain_.persistent + plain_.carried + plain_.activations;
     constexpr int kBudgets = 24;
@@ -249,7 +249,7 @@ class Shortlist {
     Entry* fastest = nullptr;
     double seconds = kNever;
     for (Entry& entry : entries) {
-      const double takes = seconds_within(entry.parts, budget) * (1 + entry.harm);
+      const double takes = seconds_within(entry.parts, budget) * (1 + entry.risk);
       if (entry.worst > level || takes >= seconds || !is_valid(entry)) continue;
       fastest = &entry;
       seconds = takes;
@@ -339,7 +339,7 @@ class Shortlist {
     Combination others = gap;
     others[t] = 0;
     const Change& more = choices_[t][gap[t] - 2];
-    for (const Change& rows : microbatches_between(typed_, more, choices_[t][gap[t] - 1])) {
+    for (const Change& rows : microbatches_between(requested_, more, choices_[t][gap[t] - 1])) {
       if (nodes_between_ + plain_nodes_ > kNodes) return;
       std::vector<Change> changes = changes_of(others);
       changes.push_back(rows);
@@ -349,7 +349,7 @@ class Shortlist {
   }
 
   static constexpr int kSmallest = 3;
-  const Recipe typed_;
+  const Recipe requested_;
   const Choices& choices_;
   Machine& machine_;
   const size_t plain_nodes_;
@@ -364,10 +364,10 @@ class Shortlist {
 
 }  // namespace
 
-std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> typed,
+std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> requested,
                                                               const Choices& choices,
                                                               Machine& machine) {
-  return Shortlist(std::move(typed), choices, machine).run();
+  return Shortlist(std::move(requested), choices, machine).run();
 }
 
 }  // namespace thimble

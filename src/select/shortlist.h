@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// `typed` is the step as typed, and comes first. Steps that cannot be built are left out.
-std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> typed,
+// `requested` is the step as typed, and comes first. Steps that cannot be built are left out.
+std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> requested,
                                                               const Choices& choices,
                                                               Machine& machine);
 

@@ -15,16 +15,16 @@ Bytes arena_of_lengths(Recipe recipe, Machine& machine) {
   if (recipe.tokens == 0 || token_batches(recipe).size() == 1) return {};
   recipe.planner = keep_all_policy();
   recipe.memory.reset();
-  recipe.allow = Tier::approximate;  // whose choice it is, is not asked here
-  const auto all = plan_training(
-      recipe, machine.shared_from_this(),
-      [&](const VariantShape& shape) { return Selection{build_step(recipe, shape, machine)}; });
+  recipe.allow = NumericsTier::approximate;  // whose choice it is, is not asked here
+  const auto all = plan_training(recipe, machine.shared_from_this(), [&](const StepShape& shape) {
+    return Selection{build_step(recipe, shape, machine)};
+  });
   return std::get<PlannedTraining>(all).plan().arena;
 }
 
 // Of no rows: it is as large as the others.
-VariantShape last_shape(const Recipe& recipe) {
-  VariantShape shape = largest_shape(recipe);
+StepShape last_shape(const Recipe& recipe) {
+  StepShape shape = largest_shape(recipe);
   shape.rows = microbatches_of(recipe, shape.length).rest;
   return shape;
 }
@@ -56,11 +56,11 @@ StepOption::StepOption(Candidate candidate, Step step, bool one_shape)
 struct StepOption::Last {
   Step step;
   PlanRequest request = once_a_step(step.request());
-  ScheduleCost once = cost_of(request, schedule_once(request));
+  ScheduleCost without_recompute = cost_of(request, schedule_without_recompute(request));
   std::unique_ptr<OptimalPlanner> planner = nullptr;
 
   double seconds_within(Bytes arena) {
-    if (once.live_peak <= arena) return once.seconds;
+    if (without_recompute.live_peak <= arena) return without_recompute.seconds;
     if (!planner) planner = std::make_unique<OptimalPlanner>(request);
     return planner->choose(arena).seconds;
   }
@@ -87,7 +87,7 @@ Step StepOption::take() {
 
 double StepOption::find_last_saves() {
   const Recipe& recipe = candidate_.recipe;
-  const VariantShape shape = last_shape(recipe);
+  const StepShape shape = last_shape(recipe);
   if (one_shape_ || shape.rows == 0) return 0;
   return each_seconds(*step_) - each_seconds(build_step(recipe, shape, machine_));
 }
@@ -100,27 +100,28 @@ double StepOption::with_last(double seconds, const Schedule& schedule, Bytes are
          last_->seconds_within(arena);
 }
 
-const PlanPoint& StepOption::first_once() {
-  if (!first_once_) {
+const PlanPoint& StepOption::first_without_recompute() {
+  if (!first_without_recompute_) {
     const bool was_there = step_ != nullptr;
     const PlanRequest request = step().request();
-    const Plan plan = lay_out(request, schedule_once(request));
-    first_once_ = {plan.predicted_seconds - last_saves_, plan.arena};
+    const Plan plan = lay_out(request, schedule_without_recompute(request));
+    first_without_recompute_ = {plan.predicted_seconds - last_saves_, plan.arena};
     if (!was_there) release_graph();
   }
-  return *first_once_;
+  return *first_without_recompute_;
 }
 
-const PlanPoint& StepOption::once() {
-  if (!once_) {
+const PlanPoint& StepOption::without_recompute() {
+  if (!without_recompute_) {
     const Bytes all = one_shape_ ? Bytes() : arena_of_lengths(candidate_.recipe, machine_);
-    once_ = {first_once().seconds, std::max(first_once().arena, all)};
+    without_recompute_ = {first_without_recompute().seconds,
+                          std::max(first_without_recompute().arena, all)};
   }
-  return *once_;
+  return *without_recompute_;
 }
 
 double StepOption::least_seconds(Bytes budget) const {
-  if (keeps_within(budget)) return bounds_.once.seconds;
+  if (fits_without_recompute(budget)) return bounds_.without_recompute.seconds;
   if (budget < least_arena() || !candidate_.recomputes) return kNever;
   return bounds_.least_seconds(budget);
 }
@@ -140,8 +141,9 @@ PlanPoint StepOption::planned_by_budget(const SchedulePool::Pick& pick) {
 
 std::optional<PlanPoint> StepOption::fastest_within(Bytes budget) {
   if (const auto kept = without_recompute(budget)) return kept;
-  if (by_budget_ && keeps_within(budget) && budget >= first_once().arena) {
-    return PlanPoint{first_once().seconds, std::max(first_once().arena, floor_)};
+  if (by_budget_ && fits_without_recompute(budget) && budget >= first_without_recompute().arena) {
+    return PlanPoint{first_without_recompute().seconds,
+                     std::max(first_without_recompute().arena, floor_)};
   }
   if (budget < least_arena() || (smallest_ && budget < smallest_->arena)) return std::nullopt;
   if (!candidate_.recomputes) return std::nullopt;
@@ -163,15 +165,16 @@ PlanPoint StepOption::smallest() {
 }
 
 PlanPoint StepOption::find_smallest() {
-  if (!candidate_.recomputes) return first_once();
+  if (!candidate_.recomputes) return first_without_recompute();
   if (by_budget_) return planned_by_budget(planner().choose(kLeastMemory));
   return planned_by_policy(std::get<Plan>(make_plan(step().request(kLeastMemory))));
 }
 
 std::optional<Schedule> StepOption::schedule_for(const PlanPoint& plan) {
   if (!by_budget_) return std::nullopt;
-  if (plan.arena >= bounds_.once.live_peak && plan.arena >= first_once().arena) {
-    return schedule_once(step().request());
+  if (plan.arena >= bounds_.without_recompute.live_peak &&
+      plan.arena >= first_without_recompute().arena) {
+    return schedule_without_recompute(step().request());
   }
   return *planner().choose(plan.arena).schedule;
 }

@@ -40,33 +40,35 @@ class StepOption final : public Option {
   // Gives the step away, or a copy of one that its planner refers to.
   Step take();
 
-  Tier tier() const override { return candidate_.tier; }
-  double risk() const override { return candidate_.harm; }
+  NumericsTier tier() const override { return candidate_.tier; }
+  double risk() const override { return candidate_.risk; }
   Bytes least_arena() const override {
-    return std::max(floor_, candidate_.recomputes ? bounds_.largest_call : bounds_.once.live_peak);
+    return std::max(
+        floor_, candidate_.recomputes ? bounds_.largest_call : bounds_.without_recompute.live_peak);
   }
   double least_seconds(Bytes budget) const override;
   std::optional<PlanPoint> without_recompute(Bytes budget) override {
-    const bool fits = by_budget_ && keeps_within(budget) && once().arena <= budget;
-    return fits ? std::optional(once()) : std::nullopt;
+    const bool fits =
+        by_budget_ && fits_without_recompute(budget) && without_recompute().arena <= budget;
+    return fits ? std::optional(without_recompute()) : std::nullopt;
   }
   std::optional<PlanPoint> fastest_within(Bytes budget) override;
   PlanPoint smallest() override;
   void raise_floor(Bytes least) override { floor_ = std::max(floor_, least); }
 
   // Everything computed once, laid out, with room for records of every length, all computed so.
-  const PlanPoint& once();
+  const PlanPoint& without_recompute();
   // How its plan in that arena goes; none: as its policy plans it.
   std::optional<Schedule> schedule_for(const PlanPoint& plan);
   Plan plan_for(const PlanPoint& plan);
 
  private:
-  bool keeps_within(Bytes budget) const {
-    return budget >= std::max(bounds_.once.live_peak, floor_);
+  bool fits_without_recompute(Bytes budget) const {
+    return budget >= std::max(bounds_.without_recompute.live_peak, floor_);
   }
   // Of the records that the step is planned for first: in as little, those of other lengths may have to
   // compute things again.
-  const PlanPoint& first_once();
+  const PlanPoint& first_without_recompute();
   double find_last_saves();
   // Of a plan in that arena, with the last microbatch as it will be planned there.
   double with_last(double seconds, const Schedule& schedule, Bytes arena);
@@ -77,14 +79,15 @@ class StepOption final : public Option {
 
   Candidate candidate_;
   Machine& machine_;
-  const VariantShape shape_;
+  const StepShape shape_;
   const bool one_shape_;
   std::unique_ptr<Step> step_;  // null: released, or given away
   const size_t nodes_;
   const bool by_budget_;
   const double last_saves_;  // seconds, where the last microbatch is smaller than the others
   const Bounds bounds_;
-  std::optional<PlanPoint> first_once_, once_, smallest_;  // when they were asked for
+  std::optional<PlanPoint> first_without_recompute_, without_recompute_,
+      smallest_;  // when they were asked for
   std::unique_ptr<OptimalPlanner> planner_;
   // The last microbatch, smaller than the others: made when it is asked for.
   struct Last;

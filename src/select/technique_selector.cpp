@@ -16,8 +16,8 @@ namespace {
 Recipe recipe_of(StepOption& option, const PlanPoint& plan, Bytes budget) {
   Recipe recipe = option.candidate().recipe;
   recipe.memory = budget;
-  const bool once = plan.arena == option.once().arena;
-  if (once && recipe.planner == budget_policy()) recipe.planner = keep_all_policy();
+  const bool without_recompute = plan.arena == option.without_recompute().arena;
+  if (without_recompute && recipe.planner == budget_policy()) recipe.planner = keep_all_policy();
   recipe.fit = false;
   return recipe;
 }
@@ -31,7 +31,7 @@ Settings all_changes(const Candidate& candidate) {
 }
 
 // What was chosen, as it would be typed.
-std::string typed_out(const Recipe& recipe, const Candidate& candidate) {
+std::string flags_of_choice(const Recipe& recipe, const Candidate& candidate) {
   Settings settings = all_changes(candidate);
   settings["memory"] = recipe.memory->count;
   settings["planner"] = recipe.planner;
@@ -39,37 +39,39 @@ std::string typed_out(const Recipe& recipe, const Candidate& candidate) {
 }
 
 // The budget as it was typed.
-std::string asked_text(const Settings& said, Bytes asked) {
-  const auto typed = said.find("memory");
-  if (typed != said.end() && typed->second.is_string()) return typed->second.get<std::string>();
+std::string budget_text(const Settings& explicit_settings, Bytes asked) {
+  const auto requested = explicit_settings.find("memory");
+  if (requested != explicit_settings.end() && requested->second.is_string())
+    return requested->second.get<std::string>();
   return asked == kLeastMemory ? "least" : fmt::format("{}", asked.count);
 }
 
 }  // namespace
 
-TechniqueSelector::TechniqueSelector(const Recipe& typed, const Settings& said,
+TechniqueSelector::TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
                                      std::shared_ptr<Machine> machine)
-    : typed_(typed),
-      said_(said),
-      allow_(said.contains("allow") ? typed.allow : Tier::equivalent),
+    : requested_(requested),
+      explicit_settings_(explicit_settings),
+      allow_(explicit_settings.contains("allow") ? requested.allow : NumericsTier::equivalent),
       machine_(std::move(machine)) {
-  typed_.fit = false;
-  typed_.memory.reset();
-  if (!said_.contains("planner")) typed_.planner = budget_policy();
+  requested_.fit = false;
+  requested_.memory.reset();
+  if (!explicit_settings_.contains("planner")) requested_.planner = budget_policy();
 }
 
-TechniqueSelector::Choice& TechniqueSelector::choice(Tier tier) {
+TechniqueSelector::Choice& TechniqueSelector::choice(NumericsTier tier) {
   Choice& choice = choices_[static_cast<size_t>(tier)];
   if (!choice.selector) {
-    if (!step_) step_ = build_step(typed_, largest_shape(typed_), *machine_);
-    step_->recipe = typed_;
-    auto typed = std::make_unique<StepOption>(Candidate{.recipe = typed_}, *std::move(step_));
+    if (!step_) step_ = build_step(requested_, largest_shape(requested_), *machine_);
+    step_->recipe = requested_;
+    auto requested =
+        std::make_unique<StepOption>(Candidate{.recipe = requested_}, *std::move(step_));
     step_.reset();
-    const Graph& graph = typed->step().model.graph;
-    allowed_tier(typed_, graph, typed_.codec);
-    machine_->scale_untimed_steps(typed->step().costs.share);
-    const Choices choices = choices_for(typed_, said_, tier, graph);
-    choice.options = options_worth_trying(std::move(typed), choices, *machine_);
+    const Graph& graph = requested->step().model.graph;
+    allowed_tier(requested_, graph, requested_.codec);
+    machine_->scale_untimed_steps(requested->step().costs.share);
+    const Choices choices = choices_for(requested_, explicit_settings_, tier, graph);
+    choice.options = options_worth_trying(std::move(requested), choices, *machine_);
     std::vector<Option*> all;
     for (const auto& option : choice.options) all.push_back(option.get());
     choice.selector =
@@ -79,7 +81,7 @@ TechniqueSelector::Choice& TechniqueSelector::choice(Tier tier) {
 }
 
 void TechniqueSelector::price_again() {
-  if (choices_[static_cast<size_t>(allow_)].selector) step_ = typed().take();
+  if (choices_[static_cast<size_t>(allow_)].selector) step_ = requested().take();
   if (step_) step_->price();
   choices_ = {};
 }
@@ -89,7 +91,7 @@ std::variant<PlannedTraining, Infeasible, Misfit> TechniqueSelector::plan_shapes
     StepOption& option, const PlanPoint& plan, Recipe& recipe) {
   const std::optional<Schedule> schedule = option.schedule_for(plan);
   bool first = true;
-  const auto select = [&](const VariantShape& shape) {
+  const auto select = [&](const StepShape& shape) {
     if (!std::exchange(first, false)) return Selection{build_step(recipe, shape, *machine_)};
     Selection chosen = {option.take(), schedule};
     chosen.step.recipe = recipe;
@@ -103,14 +105,14 @@ std::variant<PlannedTraining, Infeasible, Misfit> TechniqueSelector::plan_shapes
   return plan_training(recipe, machine_, select);
 }
 
-TechniqueSelector::Pick TechniqueSelector::smallest(Tier tier) {
+TechniqueSelector::Pick TechniqueSelector::smallest(NumericsTier tier) {
   ParetoSelector& selector = this->selector(tier);
   while (true) {
     const Pick pick = selector.smallest();
     StepOption& option = this->option(pick, tier);
     Recipe recipe = recipe_of(option, pick, pick.arena);
     // Beyond what the recipe allows, a floor says what more would bring: nothing is planned there.
-    if (step_shapes(recipe).size() == 1 || option.tier() > typed_.allow) return pick;
+    if (step_shapes(recipe).size() == 1 || option.tier() > requested_.allow) return pick;
     const auto planned = plan_shapes(option, pick, recipe);
     // Who chooses finds another in place of a smaller last microbatch that does not fit.
     const auto* const infeasible = std::get_if<Infeasible>(&planned);
@@ -122,7 +124,7 @@ TechniqueSelector::Pick TechniqueSelector::smallest(Tier tier) {
 std::variant<PlannedTraining, Refusal> TechniqueSelector::plan(Bytes budget) {
   const auto start = std::chrono::steady_clock::now();
   ParetoSelector& selector = this->selector(allow_);
-  const std::string asked = asked_text(said_, budget);
+  const std::string asked = budget_text(explicit_settings_, budget);
   const bool least = budget == kLeastMemory;
   if (least) budget = selector.smallest().arena;
   while (const auto pick = selector.within(budget)) {
@@ -132,7 +134,7 @@ std::variant<PlannedTraining, Refusal> TechniqueSelector::plan(Bytes budget) {
     if (auto* const training = std::get_if<PlannedTraining>(&planned)) {
       SelectionReport report = report_of(*training, option, *pick);
       report.asked = asked;
-      report.flags = typed_out(recipe, option.candidate());
+      report.flags = flags_of_choice(recipe, option.candidate());
       report.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       training->plan_seconds = report.seconds;
@@ -158,11 +160,11 @@ SelectionReport TechniqueSelector::report_of(const PlannedTraining& training, St
                                              PlanPoint plan) {
   SelectionReport report;
   report.allow = allow_;
-  report.harm = chosen.candidate().harm;
-  report.plain_arena = typed().once().arena;
-  report.plain_ms = typed().once().seconds * 1e3;
+  report.risk = chosen.candidate().risk;
+  report.plain_arena = requested().without_recompute().arena;
+  report.plain_ms = requested().without_recompute().seconds * 1e3;
   if (training.steps.size() > 1) plan.arena = training.plan().arena;  // by any of them
-  report.shares = shares_of(chosen, plan);
+  report.gains = gains_of(chosen, plan);
   for (const auto& option : options(allow_)) {
     ++report.tried;
     report.planned += option->was_planned() ? 1 : 0;
@@ -179,7 +181,8 @@ Refusal TechniqueSelector::refuse(Bytes budget) {
   refusal.sentence = fmt::format(
       "nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes); {}", name_of(allow_),
       to_string(budget), to_string(smallest.arena), smallest.arena.count, refusal.least.why);
-  for (const Tier tier : {Tier::exact, Tier::equivalent, Tier::approximate}) {
+  for (const NumericsTier tier :
+       {NumericsTier::exact, NumericsTier::equivalent, NumericsTier::approximate}) {
     const Pick least = tier == allow_ ? smallest : this->smallest(tier);
     const Candidate& candidate = this->option(least, tier).candidate();
     refusal.floors.push_back({tier, least.arena, flags_of(all_changes(candidate))});
@@ -188,23 +191,23 @@ Refusal TechniqueSelector::refuse(Bytes budget) {
                                            to_string(least.arena), least.arena.count));
     }
   }
-  const OptimizerSpec& optimizer = typed_.optimizer;
+  const OptimizerSpec& optimizer = requested_.optimizer;
   if (rule_of(optimizer).momentum && !rule_of(optimizer).folds && optimizer.momentum > 0) {
     refusal.unlock.push_back("--optimizer sgd folds gradients into its momentum");
   }
-  const Graph& graph = typed().step().model.graph;
+  const Graph& graph = requested().step().model.graph;
   const bool mixes =
       std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
-  Recipe copy = typed_;
-  if (mixes && allow_ != Tier::exact && find_field(fields_of(copy), "norm") != nullptr) {
+  Recipe copy = requested_;
+  if (mixes && allow_ != NumericsTier::exact && find_field(fields_of(copy), "norm") != nullptr) {
     refusal.unlock.push_back("--norm group makes microbatches equivalent");
   }
   return refusal;
 }
 
-bool selects_techniques(const Recipe& recipe, const Settings& said) {
+bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings) {
   if (!recipe.fit || !recipe.memory) return false;
-  user_check(!recipe.codec.automatic || !said.contains("fit"),
+  user_check(!recipe.codec.automatic || !explicit_settings.contains("fit"),
              "--fit chooses codecs itself; leave --codec auto out, or choose --fit off");
   return !recipe.codec.automatic;
 }

@@ -22,15 +22,16 @@ class TechniqueSelector {
   using Options = std::vector<std::unique_ptr<StepOption>>;
   using Pick = ParetoSelector::Pick;
 
-  // `said` are the fields that were typed, in whatever way: they stay. The tier is the recipe's where
+  // `explicit_settings` are the fields that were typed, in whatever way: they stay. The tier is the recipe's where
   // that was said, else equivalent; what was said may go beyond it. REQUIRES: the recipe was checked;
   // the machine is its own.
-  TechniqueSelector(const Recipe& typed, const Settings& said, std::shared_ptr<Machine> machine);
+  TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
+                    std::shared_ptr<Machine> machine);
 
-  Tier allow() const { return allow_; }
+  NumericsTier allow() const { return allow_; }
   // As typed, less its budget; and the option of its step, the first of all.
-  const Recipe& recipe() const { return typed_; }
-  StepOption& typed() { return *options(allow_).front(); }
+  const Recipe& recipe() const { return requested_; }
+  StepOption& requested() { return *options(allow_).front(); }
 
   // `budget` may be kLeastMemory.
   std::variant<PlannedTraining, Refusal> plan(Bytes budget);
@@ -39,13 +40,13 @@ class TechniqueSelector {
   // Whether anything fits at all.
   bool has_room(Bytes budget) { return selector(allow_).has_room(budget); }
   // The least of a tier, with room for all shapes of the step.
-  Pick smallest(Tier tier);
+  Pick smallest(NumericsTier tier);
 
-  const Options& options(Tier tier) { return choice(tier).options; }
-  ParetoSelector& selector(Tier tier) { return *choice(tier).selector; }
-  StepOption& option(const Pick& pick, Tier tier) { return *options(tier)[pick.option]; }
+  const Options& options(NumericsTier tier) { return choice(tier).options; }
+  ParetoSelector& selector(NumericsTier tier) { return *choice(tier).selector; }
+  StepOption& option(const Pick& pick, NumericsTier tier) { return *options(tier)[pick.option]; }
   // The step as typed is there already. REQUIRES: nothing was asked yet.
-  void use(Step typed) { step_ = std::move(typed); }
+  void use(Step requested) { step_ = std::move(requested); }
   // From here on, choices go by what is now known of times.
   void price_again();
 
@@ -55,17 +56,17 @@ class TechniqueSelector {
     std::unique_ptr<ParetoSelector> selector;
   };
 
-  Choice& choice(Tier tier);
+  Choice& choice(NumericsTier tier);
   std::variant<PlannedTraining, Infeasible, Misfit> plan_shapes(StepOption& option,
                                                                 const PlanPoint& plan,
                                                                 Recipe& recipe);
   SelectionReport report_of(const PlannedTraining& training, StepOption& chosen, PlanPoint plan);
-  std::vector<TechniqueShare> shares_of(StepOption& chosen, const PlanPoint& plan);
+  std::vector<TechniqueGain> gains_of(StepOption& chosen, const PlanPoint& plan);
   Refusal refuse(Bytes budget);
 
-  Recipe typed_;
-  const Settings said_;
-  const Tier allow_;
+  Recipe requested_;
+  const Settings explicit_settings_;
+  const NumericsTier allow_;
   const std::shared_ptr<Machine> machine_;
   std::optional<Step> step_;            // as typed; none: not there yet, or given to a choice
   std::array<Choice, 3> choices_ = {};  // by tier
@@ -73,6 +74,6 @@ class TechniqueSelector {
 
 // Whether the recipe's budget chooses: not where an automatic codec does. UserError where that is said to
 // be both.
-bool selects_techniques(const Recipe& recipe, const Settings& said);
+bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings);
 
 }  // namespace thimble

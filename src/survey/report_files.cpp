@@ -48,7 +48,7 @@ Costs node_costs(const ReportRequest& request, const Graph& graph, Machine* mach
                    .source = request.run->trace->costs};
     for (size_t s = 0; s < plan.calls.size(); ++s) {
       const NodeId node = plan.calls[s].node;
-      const int runs = graph[node].phase == Phase::each ? plan.microbatches : 1;
+      const int runs = graph[node].phase == Phase::per_microbatch ? plan.microbatches : 1;
       costs.nodes[node.at()].seconds = request.run->trace->planned_seconds[s] / runs;
     }
     return costs;
@@ -61,7 +61,7 @@ Costs node_costs(const ReportRequest& request, const Graph& graph, Machine* mach
 std::vector<double> call_seconds(const Graph& graph, const Plan& plan, const Costs& costs) {
   std::vector<double> seconds;
   for (const PlannedCall& call : plan.calls) {
-    const int runs = graph[call.node].phase == Phase::each ? plan.microbatches : 1;
+    const int runs = graph[call.node].phase == Phase::per_microbatch ? plan.microbatches : 1;
     seconds.push_back(runs * costs.nodes[call.node.at()].seconds);
   }
   return seconds;
@@ -75,11 +75,11 @@ std::vector<KeptAs> encoded_in(const Graph& graph) {
   return all;
 }
 
-std::vector<RecipeLine> recipe_lines(Recipe recipe, const std::optional<BudgetChoices>& choices) {
+std::vector<RecipeLine> recipe_lines(Recipe recipe, const std::optional<SelectionRecord>& choices) {
   const Settings chosen = settings_of(recipe);
   std::vector<RecipeLine> lines;
   for_each_field(recipe, [&](const Field& field) {
-    if (field.get().is_null() || !field.about().idle.empty()) return;
+    if (field.get().is_null() || !field.about().unused_reason.empty()) return;
     lines.push_back({std::string(field.group()), field.name(),
                      as_asked(choices, field.name()).value_or(field.text()),
                      chosen.contains(field.name())});
@@ -145,7 +145,7 @@ class HeadlineWriter {
   }
 
   void numbers() {
-    const Tier tier = tier_of(data_.graph, most_microbatches(recipe_), recipe_.optimizer);
+    const NumericsTier tier = tier_of(data_.graph, most_microbatches(recipe_), recipe_.optimizer);
     const Microbatches m = microbatches_of(recipe_);
     std::string batch = recipe_.tokens > 0 ? fmt::format("batches of {} tokens", recipe_.tokens)
                                            : fmt::format("batch {}", m.batch);

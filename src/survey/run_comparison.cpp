@@ -33,11 +33,11 @@ std::vector<std::string> names_of(const std::vector<RunRecord>& runs) {
 
 // By field, as it would be typed; what has no effect apart. What a budget chose reads as it was asked for.
 std::map<std::string, std::string> fields_by_name(Recipe recipe,
-                                                  const std::optional<BudgetChoices>& choices) {
+                                                  const std::optional<SelectionRecord>& choices) {
   std::map<std::string, std::string> texts;
   for_each_field(recipe, [&](const Field& field) {
     if (field.about().flag || field.name() == "model") {
-      texts[field.name()] = field.get().is_null() || !field.about().idle.empty()
+      texts[field.name()] = field.get().is_null() || !field.about().unused_reason.empty()
                                 ? ""
                                 : as_asked(choices, field.name()).value_or(field.text());
     }

@@ -8,7 +8,7 @@
 
 #include "report/page_data.h"
 #include "train/run_record.h"
-#include "transform/tier.h"
+#include "transform/numerics_tier.h"
 
 namespace thimble {
 
@@ -22,7 +22,7 @@ struct ComparedRun {
   Bytes arena;
   double step_ms = 0;  // median; 0: not measured
   double seconds = 0;  // of training so far
-  Tier tier = Tier::exact;
+  NumericsTier tier = NumericsTier::exact;
   std::vector<std::string> fields;  // by RunComparison::fields
   std::vector<Curve> curves;
 };

@@ -45,8 +45,8 @@ class Steps {
  public:
   Steps(const Graph& graph, const Costs& costs, const Plan& plan) {
     std::vector<const PlannedCall*> in_order;
-    for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) {
-      const int turns = phase == Phase::each ? plan.microbatches : 1;
+    for (const Phase phase : {Phase::prologue, Phase::per_microbatch, Phase::epilogue}) {
+      const int turns = phase == Phase::per_microbatch ? plan.microbatches : 1;
       for (int turn = 0; turn < turns; ++turn) {
         for (const PlannedCall& call : plan.calls) {
           if (graph[call.node].phase == phase) in_order.push_back(&call);

@@ -36,7 +36,7 @@ Recipe plain(Recipe recipe) {
   usual.model.build = recipe.model.build;
   usual.optimizer = parse_optimizer("adam");  // what factored state stands for with less of it
   take(recipe, usual, "");
-  recipe.allow = Tier::approximate;  // the table says which tier each needs
+  recipe.allow = NumericsTier::approximate;  // the table says which tier each needs
   return recipe;
 }
 

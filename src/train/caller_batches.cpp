@@ -73,10 +73,10 @@ void CallerBatches::check(const Model& model) const {
 
 void CallerBatches::describe(Program& program, const Model& model) const {
   for (const ValueId value : model.from_data) {
-    const Loan loan = program.borrow(value, Loan::Use::write);
+    const HostMapping mapping = program.map_to_host(value, HostMapping::Use::write);
     const auto stated =
         std::ranges::find(data_.constants, model.graph[value].name, &DataConstant::name);
-    std::ranges::copy(stated->numbers, loan.as<float>().begin());
+    std::ranges::copy(stated->numbers, mapping.as<float>().begin());
   }
 }
 
@@ -112,11 +112,12 @@ double CallerBatches::fill_training(Program& program, const Model& model,
              "for fewer steps",
              rows.step + 1, rows.first + filled, rows.batch, model.options.name);
   labels_.check(program, model, rows);
-  if (model.goes_on.valid()) {
-    program.view<float>(model.goes_on)[0] = rows.step % data_.steps_per_epoch == 0 ? 0.0f : 1.0f;
+  if (model.carry_state.valid()) {
+    program.view<float>(model.carry_state)[0] =
+        rows.step % data_.steps_per_epoch == 0 ? 0.0f : 1.0f;
   }
   const double count = static_cast<double>(rows.batch) * entries_counted(model);
-  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(count);
+  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(count);
   return count;
 }
 
@@ -130,7 +131,7 @@ TestRows CallerBatches::fill_test(Program& program, const Model& model, int64_t 
     return {};  // the rest waits for more
   }
   filled.counted = static_cast<double>(filled.rows) * entries_counted(model);
-  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(filled.counted);
+  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(filled.counted);
   return filled;
 }
 

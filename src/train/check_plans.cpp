@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "plan/plan_json.h"
 
 namespace thimble {

@@ -17,9 +17,9 @@
 #include "base/json.h"
 #include "base/json_object.h"
 #include "base/sha256.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "data/fingerprint.h"
-#include "train/parts.h"
+#include "train/gather_shards.h"
 #include "train/safetensors.h"
 #include "train/weights_file.h"
 
@@ -63,7 +63,7 @@ std::string write_tensors(const std::string& path, Program& program,
   const bool here = writes(program);
   for (const ValueId value : values) {
     const Value& v = program.graph()[value];
-    if (!here && !v.is_part()) continue;
+    if (!here && !v.is_shard()) continue;
     tensors.push_back({v.name, whole_type(v), {}, [&program, value](int64_t at, auto out) {
                          read_whole(program, value, at, out);
                        }});
@@ -126,8 +126,8 @@ void read_tensors(const SafetensorsFile& file, Program& program,
     const int64_t begin = first_element(program, value) * size_of(kept.type.dtype);
     const int64_t held =
         std::clamp<int64_t>(stored.type.bytes().count - begin, 0, kept.type.bytes().count);
-    const Loan loan = program.borrow(value, Loan::Use::write);
-    const std::span<std::byte> bytes = loan.bytes();
+    const HostMapping mapping = program.map_to_host(value, HostMapping::Use::write);
+    const std::span<std::byte> bytes = mapping.bytes();
     const auto own = bytes.first(static_cast<size_t>(held));
     if (!own.empty()) file.read_part(stored, begin, own);
     std::ranges::fill(bytes.subspan(own.size()), std::byte{0});

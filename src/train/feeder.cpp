@@ -58,7 +58,7 @@ FeedOptions feed_options(const Recipe& recipe) {
                          .crop_pad = recipe.data.crop_pad,
                          .flip = recipe.data.flip,
                          .on_threads = device_traits(recipe.device).has_memory};
-  for (const VariantShape& shape : token_batches(recipe)) {
+  for (const StepShape& shape : token_batches(recipe)) {
     options.buckets.push_back({.length = shape.length, .rows = shape.rows});
   }
   return options;
@@ -89,7 +89,7 @@ void Feeder::check(const Model& model) const {
                "{} has no room to change its '{}' on their way; leave --augment out",
                model.options.name, feed.field);
   }
-  user_check(!model.goes_on.valid() || !order_,
+  user_check(!model.carry_state.valid() || !order_,
              "rows of {} go on where those of the step before ended, which batches of like lengths "
              "do not; leave --tokens or --carried-state out",
              model.options.name);
@@ -110,9 +110,9 @@ void Feeder::check(const Model& model) const {
 
 void Feeder::describe(Program& program, const Model& model) const {
   for (const ValueId value : model.from_data) {
-    const Loan loan = program.borrow(value, Loan::Use::write);
+    const HostMapping mapping = program.map_to_host(value, HostMapping::Use::write);
     const std::vector<float>& numbers = data_.info().constant(model.graph[value].name);
-    std::ranges::copy(numbers, loan.as<float>().begin());
+    std::ranges::copy(numbers, mapping.as<float>().begin());
   }
 }
 
@@ -207,7 +207,7 @@ int64_t Feeder::rows_of_a_thread(const Model& model) const {
 }
 
 double Feeder::fill_training(Program& program, const Model& model, const TrainingRows& rows) const {
-  const bool in_order = model.goes_on.valid();
+  const bool in_order = model.carry_state.valid();
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       fill_row(program, model, row, training_place(rows, row, in_order), rows.batch);
@@ -221,14 +221,14 @@ double Feeder::fill_training(Program& program, const Model& model, const Trainin
   labels_.check(program, model, rows);
   if (in_order) {
     const bool begins = rows.step % steps_per_epoch(rows.batch) == 0;
-    program.view<float>(model.goes_on)[0] = begins ? 0.0f : 1.0f;
+    program.view<float>(model.carry_state)[0] = begins ? 0.0f : 1.0f;
   }
   double count = model.loss_counts.empty() ? static_cast<double>(rows.batch) : rows.counted;
   if (count == 0) {
     const TrainingRows whole = {.step = rows.step, .batch = rows.batch};
     for (int64_t r = 0; r < rows.batch; ++r) count += counted(model, training_place(whole, r));
   }
-  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(count);
+  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(count);
   return count;
 }
 
@@ -243,7 +243,7 @@ TestRows Feeder::fill_test(Program& program, const Model& model, int64_t first) 
     fill_row(program, model, row, place, model.rows());
     filled.counted += counted(model, place);
   }
-  program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(filled.counted);
+  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(filled.counted);
   return filled;
 }
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/philox.h"
-#include "train/parts.h"
+#include "train/gather_shards.h"
 #include "train/random_choice.h"
 #include "transform/sparse_weights.h"
 
@@ -100,7 +100,8 @@ class Draws {
 // The numbers that a part has of the whole, zeros behind its end.
 template <class T>
 void draw_part(const Draws& draws, std::span<T> elements, int64_t first, const Value& value) {
-  const int64_t held = std::clamp<int64_t>(value.whole.elements() - first, 0, std::ssize(elements));
+  const int64_t held =
+      std::clamp<int64_t>(value.unsharded.elements() - first, 0, std::ssize(elements));
   for (int64_t i = 0; i < std::ssize(elements); ++i) {
     elements[static_cast<size_t>(i)] = i < held ? static_cast<T>(draws.one(first + i)) : T{};
   }
@@ -110,13 +111,13 @@ void draw_part(const Draws& draws, std::span<T> elements, int64_t first, const V
 // with.
 void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t seed) {
   const Graph& graph = program.graph();
-  const Loan pool = program.borrow(sparse.values, Loan::Use::change);
+  const HostMapping pool = program.map_to_host(sparse.values, HostMapping::Use::change);
   int64_t next = 0;
   for (const SparseWeight& weight : sparse.weights) {
     const Value& dense = graph[weight.dense];
     const int64_t elements = dense.type.elements();
-    const Loan mask_loan = program.borrow(weight.mask, Loan::Use::write);
-    const std::span<uint8_t> mask = mask_loan.as<uint8_t>();
+    const HostMapping mask_mapping = program.map_to_host(weight.mask, HostMapping::Use::write);
+    const std::span<uint8_t> mask = mask_mapping.as<uint8_t>();
     std::fill(mask.begin(), mask.end(), uint8_t{0});
     RandomChoice choice(random_choice_key(seed, dense.name, "mask"), 0,
                         static_cast<int64_t>(graph[weight.mask].init.scale), elements);
@@ -147,10 +148,10 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
     if (places) continue;  // of sparse weights, below
     const Draws draws(value.init, seed, value.name);
-    const Loan loan = program.borrow(id, Loan::Use::write);
+    const HostMapping mapping = program.map_to_host(id, HostMapping::Use::write);
     with_any_type(value.type.dtype, [&]<class T>(TypeTag<T>) {
-      const std::span<T> elements = loan.as<T>();
-      if (value.is_part()) return draw_part(draws, elements, first_element(program, id), value);
+      const std::span<T> elements = mapping.as<T>();
+      if (value.is_shard()) return draw_part(draws, elements, first_element(program, id), value);
       for_ranges(std::ssize(elements), kGrain,
                  [&](int64_t begin, int64_t end) { draws.range(elements, begin, end); });
     });

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/bits.h"
-#include "train/parts.h"
+#include "train/gather_shards.h"
 
 namespace thimble {
 namespace {
@@ -13,15 +13,16 @@ namespace {
 // tensor.
 template <class Body>
 void for_each_nonzero(Program& program, const ModelTensor& tensor, int64_t offset, int64_t bytes,
-                      Loan::Use use, const Body& body) {
+                      HostMapping::Use use, const Body& body) {
   const int64_t size = size_of(program.graph()[tensor.value].type.dtype);
   const int64_t begin = offset / size, end = (offset + bytes) / size;
-  const Loan mask_loan = program.borrow(tensor.packed->mask, Loan::Use::read);
-  const Loan first = program.borrow(tensor.packed->first, Loan::Use::read);
-  const uint8_t* mask = mask_loan.as<uint8_t>().data();
+  const HostMapping mask_mapping = program.map_to_host(tensor.packed->mask, HostMapping::Use::read);
+  const HostMapping first = program.map_to_host(tensor.packed->first, HostMapping::Use::read);
+  const uint8_t* mask = mask_mapping.as<uint8_t>().data();
   const int64_t at = first.as<int64_t>()[0] + count_ones(mask, 0, begin);
-  const Loan part = program.borrow_part(find_sparse_weights(program.graph()).values, at * size,
-                                        Bytes(count_ones(mask, begin, end) * size), use);
+  const HostMapping part =
+      program.map_part_to_host(find_sparse_weights(program.graph()).values, at * size,
+                               Bytes(count_ones(mask, begin, end) * size), use);
   std::byte* next = part.bytes().data();
   for_each_one(mask, begin, end, [&](int64_t place) {
     body((place - begin) * size, std::span(next, static_cast<size_t>(size)));
@@ -60,7 +61,7 @@ void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offs
     return;
   }
   std::fill(out.begin(), out.end(), std::byte{0});
-  for_each_nonzero(program, tensor, offset, std::ssize(out), Loan::Use::read,
+  for_each_nonzero(program, tensor, offset, std::ssize(out), HostMapping::Use::read,
                    [&](int64_t at, std::span<std::byte> stored) {
                      std::memcpy(out.data() + at, stored.data(), stored.size());
                    });
@@ -72,7 +73,7 @@ void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t off
     write_whole(program, tensor.value, offset, in);
     return;
   }
-  for_each_nonzero(program, tensor, offset, std::ssize(in), Loan::Use::change,
+  for_each_nonzero(program, tensor, offset, std::ssize(in), HostMapping::Use::change,
                    [&](int64_t at, std::span<std::byte> stored) {
                      std::memcpy(stored.data(), in.data() + at, stored.size());
                    });

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "import/onnx/model.h"
+#include "import/onnx/onnx_model.h"
 #include "train/outside_tensors.h"
 
 namespace thimble {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "train/parts.h"
+#include "train/gather_shards.h"
 
 namespace thimble {
 namespace {

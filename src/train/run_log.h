@@ -7,8 +7,8 @@
 #include <string>
 
 #include "train/event_file.h"
+#include "train/metric_accumulator.h"
 #include "train/run_record.h"
-#include "train/tally.h"
 
 namespace thimble {
 

@@ -50,7 +50,7 @@ nlohmann::json part_json(const TimedPart& part) {
   nlohmann::json planned = nlohmann::json::array(), measured = nlohmann::json::array();
   for (size_t s = 0; s < step.plan.calls.size(); ++s) {
     const NodeId node = step.plan.calls[s].node;
-    const bool every_time = step.model.graph[node].phase == Phase::each;
+    const bool every_time = step.model.graph[node].phase == Phase::per_microbatch;
     const int runs = every_time ? part.runs : part.ends_step ? 1 : 0;
     planned.push_back(1e3 * runs * step.costs.nodes[node.at()].seconds);
     measured.push_back(1e3 * part.trace.call_seconds[s]);

@@ -12,7 +12,7 @@ namespace {
 
 ValueId logits_of(const Model& model) {
   const auto found = std::ranges::find(model.outputs, "logits", &Output::name);
-  const bool goes_on = model.asked.valid() && model.feeds.size() == 1 &&
+  const bool goes_on = model.query_positions.valid() && model.feeds.size() == 1 &&
                        model.feeds.front().field == "tokens" && found != model.outputs.end();
   user_check(goes_on, "{} does not go on with a text; choose a run of gpt", model.options.name);
   return found->value;
@@ -82,16 +82,15 @@ std::vector<int32_t> Sampler::go_on(std::vector<int32_t> text, int64_t count,
 }
 
 std::span<const float> Sampler::logits_behind(std::span<const int32_t> text) {
-  BoundVariant& variant = *std::ranges::find_if(bound_, [&](const BoundVariant& one) {
-    return one.variant().shape.length >= std::ssize(text);
-  });
+  BoundStep& variant = *std::ranges::find_if(
+      bound_, [&](const BoundStep& one) { return one.variant().shape.length >= std::ssize(text); });
   Program& program = variant.program();
   const Model& model = variant.model();
   variant.set_own_constants(trained_.planned().recipe.seed);
   const std::span<int32_t> tokens = program.view<int32_t>(model.feeds.front().value);
   std::ranges::fill(tokens, 0);
   std::ranges::copy(text, tokens.begin());
-  program.view<int32_t>(model.asked)[0] = static_cast<int32_t>(text.size() - 1);
+  program.view<int32_t>(model.query_positions)[0] = static_cast<int32_t>(text.size() - 1);
   program.run();
   const ValueId logits = logits_of(model);
   with_float_type(model.graph[logits].type.dtype, [&]<class T>(TypeTag<T>) {

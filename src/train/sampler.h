@@ -36,7 +36,7 @@ class Sampler {
 
   TrainedModel& trained_;
   std::vector<std::unique_ptr<PlannedStep>> variants_;  // shorter ones first
-  std::vector<BoundVariant> bound_;
+  std::vector<BoundStep> bound_;
   std::vector<float> logits_;
 };
 

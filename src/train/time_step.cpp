@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "train/feeder.h"
 #include "train/initialize.h"
-#include "train/step.h"
+#include "train/training_step.h"
 
 namespace thimble {
 namespace {

@@ -35,7 +35,7 @@ void check_vocabulary(const std::string& checkpoint, const std::string& digest,
 TrainedModel::TrainedModel(PlannedTraining& planned)
     : planned_(planned), arena_(planned.backend().allocate(planned.plan().arena)) {
   trained_ =
-      std::make_unique<BoundVariant>(planned.full(), planned.full(), planned.backend(), *arena_);
+      std::make_unique<BoundStep>(planned.full(), planned.full(), planned.backend(), *arena_);
   set_first_values(program(), model(), planned.recipe.seed);
 }
 

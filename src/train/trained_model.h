@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pipeline/pipeline.h"
-#include "train/bound_variant.h"
+#include "train/bound_step.h"
 
 namespace thimble {
 
@@ -34,14 +34,14 @@ class TrainedModel {
   const Model& model() const { return planned_.full().model; }
   Program& program() { return trained_->program(); }
   // REQUIRES: the variant outlives it.
-  BoundVariant bind(const PlannedStep& variant) {
-    return BoundVariant(variant, planned_.full(), planned_.backend(), *arena_);
+  BoundStep bind(const PlannedStep& variant) {
+    return BoundStep(variant, planned_.full(), planned_.backend(), *arena_);
   }
 
  private:
   PlannedTraining& planned_;
   std::unique_ptr<Memory> arena_;
-  std::unique_ptr<BoundVariant> trained_;
+  std::unique_ptr<BoundStep> trained_;
 };
 
 }  // namespace thimble

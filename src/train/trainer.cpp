@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
-#include "comm/agreement.h"
+#include "comm/small_collectives.h"
 #include "recipe/settings.h"
 #include "train/check_plans.h"
 #include "train/checkpoint.h"
@@ -68,8 +68,8 @@ std::vector<bool> infinite_constants(Program& program) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.producer.valid() || !is_persistent(value.role) || changes[v]) continue;
-    const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
-    infinite[v] = !all_finite(loan.bytes(), value.type.dtype);
+    const HostMapping mapping = program.map_to_host(make_id<ValueId>(v), HostMapping::Use::read);
+    infinite[v] = !all_finite(mapping.bytes(), value.type.dtype);
   }
   return infinite;
 }
@@ -83,7 +83,7 @@ Trainer::Trainer(PlannedTraining& planned, const BatchSource& source, TrainOptio
       steps_per_epoch_(source.steps_per_epoch(planned.microbatches.batch)),
       steps_(planned.recipe.schedule.total_steps(steps_per_epoch_)),
       rate_(planned.recipe.schedule.in_steps(steps_per_epoch_)),
-      tally_(planned.full().model),
+      accumulated_(planned.full().model),
       scaler_(planned.recipe.optimizer.scaling) {
   const int64_t batch = planned_.microbatches.batch;
   user_check(source_.bucket(0) != nullptr || batch <= source_.train_count(),
@@ -136,7 +136,7 @@ void Trainer::start() {
     result_.resumed_at = result_.steps = position.step;
     result_.checkpoint = *folder;
     if (options_.saved) options_.saved(*folder);
-    user_check(tally_.from_json(position.progress),
+    user_check(accumulated_.from_json(position.progress),
                "the checkpoint in '{}' is damaged: its progress is not what was saved", *folder);
     user_check(!scaler_.dynamic() ||
                    scaler_.from_json(position.progress.value("loss_scale", nlohmann::json())),
@@ -178,8 +178,8 @@ std::string Trainer::non_finite_value(bool with_statistics) const {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (!changes[v] || (value.role == Role::statistic && !with_statistics)) continue;
-    const Loan loan = program.borrow(make_id<ValueId>(v), Loan::Use::read);
-    if (!all_finite(loan.bytes(), value.type.dtype)) {
+    const HostMapping mapping = program.map_to_host(make_id<ValueId>(v), HostMapping::Use::read);
+    if (!all_finite(mapping.bytes(), value.type.dtype)) {
       return fmt::format("{} '{}'", name_of(value.role), value.name);
     }
   }
@@ -214,9 +214,9 @@ void Trainer::explain_non_finite() {
         node.inputs, [&](ValueId input) -> bool { return infinite[input.at()]; });
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const DType dtype = model.graph[node.outputs[k]].type.dtype;
-      const Loan loan = part.program().output_of(s, k);
-      if (all_finite(loan.bytes(), dtype)) continue;
-      if (!of_infinite || any_nan(loan.bytes(), dtype)) {
+      const HostMapping mapping = part.program().output_of(s, k);
+      if (all_finite(mapping.bytes(), dtype)) continue;
+      if (!of_infinite || any_nan(mapping.bytes(), dtype)) {
         name_fault(fmt::format("the output of '{}'", node.name));
       }
       infinite[node.outputs[k].at()] = true;
@@ -241,7 +241,7 @@ void Trainer::step(int64_t step) {
   user_check(!step_->spoiled(),
              "a step was left in its middle, so that this run cannot go on; {}; go on from there",
              kept());
-  if (step % steps_per_epoch_ == 0) tally_.clear();
+  if (step % steps_per_epoch_ == 0) accumulated_.clear();
   if (scaler_.dynamic()) step_->set_loss_scale(scaler_.scale(), scaler_.skipped());
   const bool traced = is_traced(step);
   if (traced) {
@@ -269,7 +269,7 @@ void Trainer::step(int64_t step) {
   scaler_.step_done(step_->overflowed());
   result_.losses.push_back(static_cast<double>(step_->loss()));
   const TrainingStep::Part& done = step_->result();
-  tally_.add(done.program(), done.model(), step_->counted(), 1);
+  accumulated_.add(done.program(), done.model(), step_->counted(), 1);
   if (reallocator_ && reallocations_.due(step + 1)) {
     reallocator_->run(step + 1);
     ++result_.reallocations;
@@ -283,17 +283,15 @@ Figures Trainer::advance() {
   this->step(step);
   result_.steps = step + 1;
   const TrainingStep::Part& done = step_->result();
-  Tally own(done.model());
+  MetricAccumulator own(done.model());
   own.add(done.program(), done.model(), step_->counted(), 1);
   return own.figures();
 }
 
-BoundVariant& Trainer::evaluator_of(const BatchSource& source, int64_t first) {
-  const auto length = [](const BoundVariant& evaluator) {
-    return evaluator.variant().shape.length;
-  };
-  BoundVariant* fitting = &*std::ranges::max_element(evaluators_, {}, length);
-  for (BoundVariant& evaluator : evaluators_) {
+BoundStep& Trainer::evaluator_of(const BatchSource& source, int64_t first) {
+  const auto length = [](const BoundStep& evaluator) { return evaluator.variant().shape.length; };
+  BoundStep* fitting = &*std::ranges::max_element(evaluators_, {}, length);
+  for (BoundStep& evaluator : evaluators_) {
     const int64_t rows = evaluator.variant().shape.rows;
     const bool holds = source.longest_test(first, rows) <= length(evaluator);
     if (holds && length(evaluator) <= length(*fitting)) fitting = &evaluator;
@@ -302,7 +300,7 @@ BoundVariant& Trainer::evaluator_of(const BatchSource& source, int64_t first) {
 }
 
 std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* count) {
-  Tally tally(planned_.full().model);
+  MetricAccumulator accumulated(planned_.full().model);
   const int64_t most = source.test_count();
   const int others = ranks() == nullptr ? 1 : ranks()->size();
   // Ranks take turns, but where they have to gather weights for each other.
@@ -312,7 +310,7 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
   int64_t first = 0;
   for (int turn = 0; first < most; ++turn) {
     if ((together || turn % others == 0) && asked_to_stop()) return std::nullopt;
-    BoundVariant& evaluator = evaluator_of(source, first);
+    BoundStep& evaluator = evaluator_of(source, first);
     if (first + evaluator.variant().shape.rows > most && evaluator.model().whole_batches) {
       user_check(
           first > 0,
@@ -332,12 +330,12 @@ std::optional<Figures> Trainer::evaluate(const BatchSource& source, int64_t* cou
     if (filled.rows == 0) break;
     evaluator.feed_row_counts(filled.rows);
     evaluator.program().run();
-    tally.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
+    accumulated.add(evaluator.program(), evaluator.model(), filled.counted, filled.counted);
     first += filled.rows;
   }
-  if (!together) tally.add_up(*ranks());
+  if (!together) accumulated.add_up(*ranks());
   if (count != nullptr) *count = first;
-  return tally.figures();
+  return accumulated.figures();
 }
 
 bool Trainer::test() {
@@ -349,7 +347,7 @@ bool Trainer::test() {
 
 void Trainer::record(const LoggedStep& done, bool tested, bool saving) {
   log_->add_step(done);
-  if (tested) log_->add_test(done, tally_.figures(), result_.test);
+  if (tested) log_->add_test(done, accumulated_.figures(), result_.test);
   if (saving) log_->flush();
 }
 
@@ -365,7 +363,7 @@ std::string Trainer::save() {
   Position position;
   position.step = result_.steps;
   position.recipe = to_json(recipe());
-  position.progress = tally_.to_json();
+  position.progress = accumulated_.to_json();
   position.data = options_.fingerprint;
   if (optimizer_steps_ > 0) position.progress["optimizer_steps"] = optimizer_steps_;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
@@ -431,7 +429,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     progress.step = step + 1;
     progress.steps = steps_;
     progress.steps_per_epoch = per_epoch;
-    progress.train = tally_.figures();
+    progress.train = accumulated_.figures();
     progress.rate = last_rate_;
     progress.rows_per_second = static_cast<double>(rows) / elapsed;
     progress.seconds_left = elapsed / done * static_cast<double>(steps_ - step - 1);
@@ -452,10 +450,10 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   if (first >= steps_) result_.stopped = !test();
 
   result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
-  result_.train = tally_.figures();
+  result_.train = accumulated_.figures();
   // Where no step was left to run, nothing was touched: then it is what was allocated.
   result_.measured_arena = result_.seconds.empty() ? arena_->size() : step_->touched();
-  for (const BoundVariant& evaluator : evaluators_) {
+  for (const BoundStep& evaluator : evaluators_) {
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
     result_.evaluation_arena = std::max(result_.evaluation_arena, evaluator.plan().arena);
   }
@@ -482,7 +480,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   result_.weights_sha256 = weights_sha256(program());
   if (reallocator_) {
     const ValueId threshold = program().graph().find(kSparseThreshold);
-    result_.threshold = program().borrow(threshold, Loan::Use::read).as<double>()[0];
+    result_.threshold = program().map_to_host(threshold, HostMapping::Use::read).as<double>()[0];
   }
   return result_;
 }

@@ -12,10 +12,10 @@
 #include "recipe/schedule.h"
 #include "train/feeder.h"
 #include "train/loss_scaler.h"
-#include "train/reallocate.h"
+#include "train/metric_accumulator.h"
+#include "train/reallocate_nonzeros.h"
 #include "train/run_log.h"
-#include "train/step.h"
-#include "train/tally.h"
+#include "train/training_step.h"
 
 namespace thimble {
 
@@ -54,7 +54,7 @@ struct Progress {
   Bytes arena;
   Bytes budget;            // of it; 0: none
   int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
-  Tier tier = Tier::exact;
+  NumericsTier tier = NumericsTier::exact;
   bool stopped = false;    // this was the last step, though not of those asked for
   bool evaluated = false;  // an evaluation has just been made:
   Figures test;
@@ -69,7 +69,7 @@ struct TrainResult {
   Bytes measured_arena;
   // Shapes of microbatches that were planned, and of which this process had none: where one of them takes
   // most, less of the arena was touched than was planned.
-  std::vector<VariantShape> not_met;
+  std::vector<StepShape> not_met;
   std::vector<Bytes> arena_of_ranks;  // the same, of every rank
   std::string ranks_over;             // what joins them: "mpi", "nccl"; empty: there are none
   double communication = 0;           // share of the steps' time spent with other ranks
@@ -132,7 +132,7 @@ class Trainer {
   void record(const LoggedStep& done, bool tested, bool saving);
   bool test();  // false: asked to stop meanwhile, and nothing is known
   // The shortest that holds the test records from `first` on.
-  BoundVariant& evaluator_of(const BatchSource& source, int64_t first);
+  BoundStep& evaluator_of(const BatchSource& source, int64_t first);
   std::string kept() const;  // which checkpoint there is, for messages
   // The name of what training changes and is not finite; empty: all is.
   std::string non_finite_value(bool with_statistics) const;
@@ -147,10 +147,10 @@ class Trainer {
   std::unique_ptr<Memory> arena_;
   std::unique_ptr<TrainingStep> step_;
   std::vector<std::unique_ptr<PlannedStep>> evaluations_;  // the longest first
-  std::vector<BoundVariant> evaluators_;
+  std::vector<BoundStep> evaluators_;
   std::unique_ptr<Reallocator> reallocator_;  // null: weights are dense, or their nonzeros stay
   ReallocationSchedule reallocations_;
-  Tally tally_;  // of the current epoch
+  MetricAccumulator accumulated_;  // of the current epoch
   LossScaler scaler_;
   double last_rate_ = 0;
   int64_t optimizer_steps_ = 0;  // before the run's first

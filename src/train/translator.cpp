@@ -17,7 +17,7 @@ const Output& logits_output(const Model& model) {
   const auto has = [&](const char* field) {
     return std::ranges::find(model.feeds, field, &Feed::field) != model.feeds.end();
   };
-  user_check(found != model.outputs.end() && model.asked.valid() && has("source") &&
+  user_check(found != model.outputs.end() && model.query_positions.valid() && has("source") &&
                  has("source_length") && has("target_in"),
              "{} does not translate; choose a model that is trained on --data pairs",
              model.options.name);
@@ -42,18 +42,18 @@ Translator::Translator(TrainedModel& trained, const BeamOptions& options)
 
 int64_t Translator::longest() const { return bound_.back().variant().shape.length; }
 
-BoundVariant& Translator::variant_for(int64_t source, int64_t& most) {
+BoundStep& Translator::variant_for(int64_t source, int64_t& most) {
   most = std::min(longest(), longest_translation(source));
   const int64_t room = std::max(source, most);
-  for (BoundVariant& variant : bound_) {
+  for (BoundStep& variant : bound_) {
     if (variant.variant().shape.length >= room) return variant;
   }
   internal_check(false, "a sentence that is too long should have been refused");
   return bound_.back();
 }
 
-BoundVariant& Translator::variant_for(std::span<const std::vector<int32_t>> sentences,
-                                      std::span<const Task> tasks) {
+BoundStep& Translator::variant_for(std::span<const std::vector<int32_t>> sentences,
+                                   std::span<const Task> tasks) {
   int64_t length = 0;
   for (const Task& task : tasks) {
     if (task.beam.done()) continue;
@@ -61,7 +61,7 @@ BoundVariant& Translator::variant_for(std::span<const std::vector<int32_t>> sent
         {length, std::ssize(sentences[task.sentence]), std::ssize(task.beam.beginning(0))});
   }
   const int64_t rows = std::ssize(tasks) * options_.beam;
-  return *std::ranges::find_if(bound_, [&](const BoundVariant& one) {
+  return *std::ranges::find_if(bound_, [&](const BoundStep& one) {
     return one.variant().shape.length >= length && one.variant().shape.rows >= rows;
   });
 }
@@ -74,7 +74,7 @@ void Translator::run_batch(std::span<const std::vector<int32_t>> sentences,
 }
 
 // By a token.
-void Translator::advance(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+void Translator::advance(BoundStep& variant, std::span<const std::vector<int32_t>> sentences,
                          std::span<Task> tasks) {
   Program& program = variant.program();
   const Model& model = variant.model();
@@ -89,7 +89,7 @@ void Translator::advance(BoundVariant& variant, std::span<const std::vector<int3
   const std::span<int32_t> source = numbers(program, model, "source");
   const std::span<int32_t> lengths = numbers(program, model, "source_length");
   const std::span<int32_t> target = numbers(program, model, "target_in");
-  const std::span<int32_t> asked = program.view<int32_t>(model.asked);
+  const std::span<int32_t> asked = program.view<int32_t>(model.query_positions);
   std::ranges::fill(source, kPadToken);
   std::ranges::fill(target, kPadToken);
   std::ranges::fill(lengths, 1);
@@ -127,7 +127,7 @@ std::vector<std::vector<int32_t>> Translator::translate(
   std::vector<std::vector<int32_t>> translations(sentences.size());
   for (size_t at = 0; at < order.size();) {
     int64_t most = 0;
-    BoundVariant& variant = variant_for(std::ssize(sentences[order[at]]), most);
+    BoundStep& variant = variant_for(std::ssize(sentences[order[at]]), most);
     const auto room = static_cast<size_t>(variant.variant().shape.rows / options_.beam);
     std::vector<Task> tasks;
     for (; at < order.size() && tasks.size() < room; ++at) {

@@ -32,18 +32,18 @@ class Translator {
     Beam beam;
   };
   // The shortest variant with room for the sentence and its translation.
-  BoundVariant& variant_for(int64_t source, int64_t& longest);
+  BoundStep& variant_for(int64_t source, int64_t& longest);
   // The shortest with room for all sentences that have not ended, as far as they have come.
-  BoundVariant& variant_for(std::span<const std::vector<int32_t>> sentences,
-                            std::span<const Task> tasks);
+  BoundStep& variant_for(std::span<const std::vector<int32_t>> sentences,
+                         std::span<const Task> tasks);
   void run_batch(std::span<const std::vector<int32_t>> sentences, std::vector<Task>& tasks);
-  void advance(BoundVariant& variant, std::span<const std::vector<int32_t>> sentences,
+  void advance(BoundStep& variant, std::span<const std::vector<int32_t>> sentences,
                std::span<Task> tasks);
 
   TrainedModel& trained_;
   const BeamOptions& options_;
   std::vector<std::unique_ptr<PlannedStep>> variants_;
-  std::vector<BoundVariant> bound_;  // shorter ones first
+  std::vector<BoundStep> bound_;  // shorter ones first
   std::vector<float> logits_;
 };
 

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "comm/communicator.h"
+#include "train/gather_shards.h"
 #include "train/initialize.h"
 #include "train/onnx_values.h"
 #include "train/outside_tensors.h"
-#include "train/parts.h"
 #include "train/safetensors.h"
 
 namespace thimble {
@@ -202,7 +202,7 @@ void save_weights(const std::string& path, Program& program,
       }
       std::memcpy(out.data(), whole.data() + at, out.size());
     };
-    if (here || graph[place.tensor.value].is_part()) {
+    if (here || graph[place.tensor.value].is_shard()) {
       tensors.push_back({place.name, type, {}, fetch});
     }
   }

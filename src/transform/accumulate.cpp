@@ -29,7 +29,8 @@ std::vector<ValueId> stages_of(const Graph& graph, ValueId sum) {
 bool can_grow(const Graph& graph, const std::vector<ValueId>& stages,
               const std::vector<bool>& read) {
   const NodeId maker = graph[stages.back()].producer;
-  if (!maker.valid() || graph[maker].phase != Phase::each || graph[maker].op->view) return false;
+  if (!maker.valid() || graph[maker].phase != Phase::per_microbatch || graph[maker].op->view)
+    return false;
   if (((graph[maker].op->accumulates >> output_of(graph, stages.back())) & 1u) == 0) return false;
   return std::none_of(stages.begin(), stages.end(), [&](ValueId v) { return read[v.at()]; });
 }
@@ -68,7 +69,7 @@ ValueId add_zero(Graph& graph, ValueId value, std::string name) {
   const TensorType type = graph[value].type;
   Builder b(graph);
   b.set_backward(true);
-  b.set_phase(Phase::begin);
+  b.set_phase(Phase::prologue);
   const auto dims = type.shape.dims();
   const ValueId zero = b.op("fill", {},
                             {{"shape", std::vector<int64_t>(dims.begin(), dims.end())},

@@ -21,10 +21,10 @@ struct Growth {
 
 // Turns the first node of each sum into one that adds into `start`, so that nothing holds the
 // microbatch's own share; where its op cannot, or someone else reads the share, one more node adds
-// it. Returns the sums, in order. Nodes of the phase `each`.
+// it. Returns the sums, in order. Nodes of the phase `per_microbatch`.
 std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums);
 
-// A zero of the phase `begin`, with the type and role of `value`, for accumulate_into. It is named
+// A zero of the phase `prologue`, with the type and role of `value`, for accumulate_into. It is named
 // so that graphs of the same net for other numbers of rows call theirs the same.
 ValueId add_zero(Graph& graph, ValueId value, std::string name);
 

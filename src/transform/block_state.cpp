@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/dynamic_code.h"
+#include "base/dynamic_quantization.h"
 
 namespace thimble {
 namespace {
@@ -49,10 +49,10 @@ bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec) {
 }
 
 void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own) {
-  if (graph[w].is_part()) {
-    graph[state].whole = graph[w].whole;
+  if (graph[w].is_shard()) {
+    graph[state].unsharded = graph[w].unsharded;
   } else if (own != w) {
-    graph[state].whole = graph[w].type.shape;
+    graph[state].unsharded = graph[w].type.shape;
   }
 }
 
@@ -64,8 +64,8 @@ BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string
       b.state(name + ".scales", {{code_blocks(type.elements())}, DType::f32})};
   Graph& graph = b.graph();
   set_whole(graph, state.codes, w, own);
-  if (graph[state.codes].is_part()) {
-    graph[state.scales].whole = {code_blocks(graph[state.codes].whole.elements())};
+  if (graph[state.codes].is_shard()) {
+    graph[state.scales].unsharded = {code_blocks(graph[state.codes].unsharded.elements())};
   }
   return state;
 }

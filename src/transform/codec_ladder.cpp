@@ -47,7 +47,7 @@ class Ladder {
 
   std::vector<Encoding> sorted() {
     std::stable_sort(encodings_.begin(), encodings_.end(),
-                     [](const Encoding& a, const Encoding& b) { return a.harm < b.harm; });
+                     [](const Encoding& a, const Encoding& b) { return a.risk < b.risk; });
     return std::move(encodings_);
   }
 
@@ -63,7 +63,7 @@ class Ladder {
       const Codec codec = kept_as(entry, value.type.dtype, by_value[entry.value.at()]);
       if (codec == nullptr) continue;
       encoding.values.push_back({value.name, codec});
-      encoding.harm +=
+      encoding.risk +=
           left_out(codec, value.type.dtype) * static_cast<double>(value.type.elements());
     }
     const bool known =
@@ -95,13 +95,13 @@ std::vector<Codec> rungs_of(const CodecSpec& spec) {
   return rungs;
 }
 
-std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec, Tier allowed,
-                                       std::span<const Encodable> encodable,
+std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec,
+                                       NumericsTier allowed, std::span<const Encodable> encodable,
                                        const std::vector<std::vector<ValueId>>& groups,
                                        size_t most) {
   Ladder ladder(graph, encodable, groups);
   std::vector<Codec> rungs = rungs_of(spec);
-  if (allowed < Tier::approximate) rungs = {sign_codec()};
+  if (allowed < NumericsTier::approximate) rungs = {sign_codec()};
   ladder.add_masks();
   if (rungs.size() == 1) return ladder.sorted();
   const size_t steps =

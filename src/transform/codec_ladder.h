@@ -12,7 +12,7 @@ namespace thimble {
 // One way. Its harm is the bytes that lossy codes leave out.
 struct Encoding {
   std::vector<ValueCodec> values;
-  double harm = 0;
+  double risk = 0;
 };
 
 // Some `most` ways (a few at least), of less harm first; the first encodes nothing. `graph` is the
@@ -20,8 +20,8 @@ struct Encoding {
 // value of it once, in groups that are encoded together, what is most worth it first. Codecs are
 // those up to the strongest of `spec`, and masks alone where the tier does not allow more. They
 // depend on nothing else, so that equal requests get equal answers.
-std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec, Tier allowed,
-                                       std::span<const Encodable> encodable,
+std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec,
+                                       NumericsTier allowed, std::span<const Encodable> encodable,
                                        const std::vector<std::vector<ValueId>>& groups,
                                        size_t most);
 

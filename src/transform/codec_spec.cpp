@@ -34,15 +34,16 @@ CodecSpec parse_codec_spec(std::string_view spelling) {
   return spec;
 }
 
-Tier tier_of(const CodecSpec& spec) {
-  if (!spec.automatic) return is_lossy(spec.codec) ? Tier::approximate : Tier::exact;
+NumericsTier tier_of(const CodecSpec& spec) {
+  if (!spec.automatic)
+    return is_lossy(spec.codec) ? NumericsTier::approximate : NumericsTier::exact;
   const bool any =
       spec.chosen && std::any_of(spec.chosen->begin(), spec.chosen->end(),
                                  [](const ValueCodec& entry) { return is_lossy(entry.codec); });
-  return any ? Tier::approximate : Tier::exact;
+  return any ? NumericsTier::approximate : NumericsTier::exact;
 }
 
-void check_allowed(const CodecSpec& spec, Tier allowed) {
+void check_allowed(const CodecSpec& spec, NumericsTier allowed) {
   user_check(tier_of(spec) <= allowed,
              "activations kept as {} are approximate, and --allow is {}; choose --codec {}, or "
              "leave --codec out",

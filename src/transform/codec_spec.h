@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "transform/codec.h"
-#include "transform/tier.h"
+#include "transform/numerics_tier.h"
 
 namespace thimble {
 
@@ -30,7 +30,7 @@ std::string to_string(const CodecSpec& spec);
 CodecSpec parse_codec_spec(std::string_view spelling);
 
 // What it does to the numbers; and a UserError, saying what to choose instead, above `allowed`.
-Tier tier_of(const CodecSpec& spec);
-void check_allowed(const CodecSpec& spec, Tier allowed);
+NumericsTier tier_of(const CodecSpec& spec);
+void check_allowed(const CodecSpec& spec, NumericsTier allowed);
 
 }  // namespace thimble

@@ -50,7 +50,7 @@ ValueId add_loss_factor(Graph& graph, const LossFactor& factor, const RanksSpec&
   }
   std::map<ValueId, ValueId> arguments;
   for (size_t i = 0; i < totals.size(); ++i) arguments[factor.arguments[i]] = totals[i];
-  b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);
   ValueId weight = Again(b, std::move(arguments)).value(factor.weight);
   if (b.shape(weight) != Shape{1}) {
     weight = b.op("reshape", {weight}, {{"shape", std::vector<int64_t>{1}}});

@@ -9,7 +9,7 @@
 namespace thimble {
 
 // f32 [1], behind the last part: what brings the sums over all parts to those of the loss. Nodes of
-// the phase `each`, or `end` of several micro-batches, and not in their places yet.
+// the phase `per_microbatch`, or `epilogue` of several micro-batches, and not in their places yet.
 ValueId add_loss_factor(Graph& graph, const LossFactor& factor, const RanksSpec& ranks,
                         bool several_microbatches);
 

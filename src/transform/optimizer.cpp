@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/dynamic_code.h"
+#include "base/dynamic_quantization.h"
 #include "base/error.h"
 #include "graph/builder.h"
 #include "transform/accumulate.h"
@@ -70,11 +70,11 @@ class UpdateNodes {
       add_node("update", folded_rule(), w, {w, g}, {}, factor, {{"weight_decay", 0.0}});
     } else if (!rule_.op.empty()) {
       add_node(rule_.op, rule_, w, with_factored_state(w, g), {}, factor, settings);
-    } else if (ranks_.parts() && !b_.graph()[w].is_part()) {
+    } else if (ranks_.parts() && !b_.graph()[w].is_shard()) {
       // g is a part; what becomes of this rank's, all get.
-      const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), part_unit(spec_));
+      const Attrs parts = part_attrs(ranks_, b_.type(w).elements(), shard_granularity(spec_));
       const ValueId part = b_.op("own_part", {w}, parts);
-      b_.graph()[part].whole = b_.shape(w);
+      b_.graph()[part].unsharded = b_.shape(w);
       b_.apply("gather_update", {w, add_with_state(w, part, g, factor, settings)}, parts);
     } else {
       add_with_state(w, w, g, factor, settings);
@@ -201,9 +201,9 @@ void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const Val
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!starts[i].codes.valid()) continue;
     if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
-    b.set_phase(Phase::each);
+    b.set_phase(Phase::per_microbatch);
     const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
-    b.set_phase(several_microbatches ? Phase::end : Phase::each);
+    b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);
     UpdateNodes(b, spec, scalars, whole).add_folded(weights[i], m);
   }
 }
@@ -227,7 +227,7 @@ std::string state_name(std::string_view weight, std::string_view state) {
 
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec) {
   const Value& value = graph[weight];
-  const Shape& shape = value.is_part() ? value.whole : value.type.shape;
+  const Shape& shape = value.is_shard() ? value.unsharded : value.type.shape;
   const bool matrix = shape.rank() >= 2 || value.name == kSparseValues;
   return spec.decay_on == DecayOn::all || matrix ? spec.weight_decay : 0;
 }
@@ -243,7 +243,7 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
   return values;
 }
 
-int64_t part_unit(const OptimizerSpec& spec) {
+int64_t shard_granularity(const OptimizerSpec& spec) {
   // Loops over elements take some at a time; those that are left over may round otherwise. Lines of
   // 64 bytes are what they all divide, and what the arena aligns to.
   constexpr int64_t kLine = 16;
@@ -267,7 +267,8 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
       ranks.several() && several_microbatches && !ranks.sums_at_once() && !spec.fold;
   std::vector<ValueId> gradients(of_rank.begin(), of_rank.end());
   if (!at_end) {
-    gradients = reduce_gradients(graph, weights, std::move(gradients), ranks, part_unit(spec));
+    gradients =
+        reduce_gradients(graph, weights, std::move(gradients), ranks, shard_granularity(spec));
   }
   Builder b(graph);
   b.set_backward(true);
@@ -290,7 +291,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   if (spec.fold || several_microbatches) {
     std::vector<Growth> sums;
     std::vector<size_t> grown;  // by sum: the weight
-    b.set_phase(Phase::begin);
+    b.set_phase(Phase::prologue);
     for (size_t i = 0; i < trained.size(); ++i) {
       const ValueId w = trained[i];
       const std::string name = graph[w].name + ".gradient";
@@ -305,10 +306,10 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     const std::vector<ValueId> totals = accumulate_into(graph, sums);
     for (size_t s = 0; s < grown.size(); ++s) complete[grown[s]] = totals[s];
   }
-  b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);
   for (size_t i = 0; i < trained.size() && at_end; ++i) {
-    if (graph[trained[i]].is_part()) continue;
-    complete[i] = reduced(b, complete[i], ranks, part_unit(spec));
+    if (graph[trained[i]].is_shard()) continue;
+    complete[i] = reduced(b, complete[i], ranks, shard_granularity(spec));
   }
   const RanksSpec in_parts = ranks.parts() ? ranks : RanksSpec{};
   Unscaling unscaling = add_unscaling(b, loss_scale, complete, spec.scaling, in_parts);
@@ -327,7 +328,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
     }
   }
   fold_8bit(b, trained, complete, folded, spec, several_microbatches, unscaling.factor, scalars);
-  b.set_phase(several_microbatches ? Phase::end : Phase::each);
+  b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);
   UpdateNodes updates(b, spec, scalars, ranks, otherwise);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (!folded[i].codes.valid()) updates.add(trained[i], complete[i], unscaling.factor);

@@ -102,7 +102,7 @@ std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId>
 // draws random bits makes one else. `loss_factor`, where it is valid, is what gradients are
 // multiplied by (transform/loss_factor.h). `otherwise` goes for weights that gradients are not
 // folded into. Of several ranks, gradients are summed over them, and what a rank keeps a part of is
-// updated in parts. Nodes of other phases than `each` are not in their places yet: see
+// updated in parts. Nodes of other phases than `per_microbatch` are not in their places yet: see
 // sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
@@ -111,6 +111,6 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             const WeightSettings& otherwise = {}, const RanksSpec& ranks = {});
 
 // Elements that parts are multiples of: lines of 64 bytes in f32; blocks, where state has such.
-int64_t part_unit(const OptimizerSpec& spec);
+int64_t shard_granularity(const OptimizerSpec& spec);
 
 }  // namespace thimble

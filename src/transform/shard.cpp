@@ -43,7 +43,7 @@ void shard_weights(Graph& graph, const RanksSpec& ranks, int64_t unit) {
     const Shape shape = graph[w].type.shape;
     Attrs attrs = part_attrs(ranks, shape.elements(), unit);
     const Shape part = {attrs.integer("part")};
-    graph[w].whole = shape;
+    graph[w].unsharded = shape;
     graph[w].type.shape = part;
     const ValueId used = cast.valid() ? graph[cast].outputs[0] : w;
     graph[used].type.shape = part;
@@ -80,7 +80,7 @@ std::vector<ValueId> reduce_gradients(Graph& graph, std::span<const ValueId> wei
   b.set_backward(true);
   std::vector<size_t> order;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].valid() && !graph[weights[i]].is_part()) order.push_back(i);
+    if (gradients[i].valid() && !graph[weights[i]].is_shard()) order.push_back(i);
   }
   std::ranges::stable_sort(order, {}, [&](size_t i) { return graph[gradients[i]].producer.at(); });
   for (const size_t i : order) gradients[i] = reduced(b, gradients[i], ranks, unit);

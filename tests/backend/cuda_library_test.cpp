@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "../file_support.h"
-#include "backend/joinable_kernel.h"
-#include "backend/variant_kernel.h"
+#include "backend/batchable_kernel.h"
+#include "backend/tunable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -65,11 +65,11 @@ TEST_F(CudaLibrary, OurErrorsPassThroughIt) {
 
 TEST_F(CudaLibrary, KernelsKeepTheirKinds) {
   const std::unique_ptr<Backend> gpu = load(GPU_OF_THIS_BUILD);
-  auto* const variants = dynamic_cast<VariantKernel*>(&gpu->kernel({}));
+  auto* const variants = dynamic_cast<TunableKernel*>(&gpu->kernel({}));
   ASSERT_NE(variants, nullptr);
   variants->use(2);
   EXPECT_EQ(variants->used(), 2);
-  EXPECT_EQ(dynamic_cast<JoinableKernel*>(&gpu->kernel({})), nullptr);
+  EXPECT_EQ(dynamic_cast<BatchableKernel*>(&gpu->kernel({})), nullptr);
 }
 
 TEST_F(CudaLibrary, OfAnotherBuildIsRefusedByItsName) {

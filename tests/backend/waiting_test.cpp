@@ -1,6 +1,4 @@
 // How the threads of kernels wait follows what else the processors have to do.
-#include "backend/cpu/waiting.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -14,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/thread_waiting.h"
 #include "base/cores.h"
 
 namespace thimble {

@@ -49,7 +49,7 @@ class Recorder final : public Backend {
   }
   void synchronise() override {}
   double seconds_for(const std::function<void()>& work) override { return cpu_.seconds_for(work); }
-  std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
+  std::unique_ptr<CapturedGraph> capture(std::span<const Launch> launches) override {
     seen.clear();
     for (const Launch& launch : launches) {
       ranks_.meetings = 0;
@@ -59,15 +59,15 @@ class Recorder final : public Backend {
     return std::make_unique<Nothing>();
   }
 
-  std::unique_ptr<Moment> make_moment() override { return std::make_unique<Now>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<Now>(); }
 
   std::vector<Seen> seen;
 
  private:
-  class Nothing final : public Recording {
+  class Nothing final : public CapturedGraph {
     void run() override {}
   };
-  class Now final : public Moment {
+  class Now final : public Event {
     void mark() override {}
     void wait() override {}
   };
@@ -87,8 +87,8 @@ TEST(Order, EveryMeetingWaitsForTheOneBefore) {
     const auto arena = device.allocate(planned.plan().arena);
     std::fill_n(arena->base(), arena->size().count, std::byte{0});
     Program program(planned.graph(), planned.plan(), device, *arena);
-    program.run_phase(Phase::each);  // plainly; the second time it is recorded
-    program.run_phase(Phase::each);
+    program.run_phase(Phase::per_microbatch);  // plainly; the second time it is recorded
+    program.run_phase(Phase::per_microbatch);
 
     const std::vector<Recorder::Seen>& launches = device.seen;
     std::vector<std::vector<bool>> before(launches.size());  // over when it begins

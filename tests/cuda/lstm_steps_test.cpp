@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -47,7 +47,7 @@ void expect_all_variants(Backend& cpu, Backend& gpu, std::string_view name, cons
   SCOPED_TRACE(name_of(dtype));
   const OpCase op_case = make_case(op, sample, switched_types(op, sample, dtype), dtype);
   const auto expected = run_case(op_case, {.backend = &cpu});
-  auto& kernel = dynamic_cast<VariantKernel&>(gpu.kernel(op_case.signature));
+  auto& kernel = dynamic_cast<TunableKernel&>(gpu.kernel(op_case.signature));
   for (int v = 0; v < kernel.variants(); ++v) {
     kernel.use(v);
     SCOPED_TRACE(kernel.name);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
-#include "ops/vocabulary/vocabulary.h"
+#include "ops/vocabulary/vocabulary_rows.h"
 #include "support/op_harness.h"
 
 namespace thimble {

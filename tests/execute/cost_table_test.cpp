@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 #include "base/error.h"
 #include "execute/calibrate.h"
 #include "execute/costs.h"
@@ -289,7 +289,7 @@ TEST(Calibrate, WithoutTimeNothingIsMeasured) {
 }
 
 // Three ways to do the same.
-class ThreeWays final : public VariantKernel {
+class ThreeWays final : public TunableKernel {
  public:
   ThreeWays() { use(0); }
   int variants() const override { return 3; }

@@ -8,7 +8,7 @@
 #include "autodiff/autodiff.h"
 #include "execute/costs.h"
 #include "execute/measure.h"
-#include "plan/search/spare_room.h"
+#include "plan/search/fill_slack.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "support/planned_run.h"
@@ -60,7 +60,7 @@ TEST_P(RandomGraphs, SameBitsWhateverThePlan) {
         if (HasFatalFailure()) return;
       }
       const PlanRequest request{.graph = step.graph, .costs = costs};
-      const Plan fuller = lay_out(request, using_spare_room(request, schedule));
+      const Plan fuller = lay_out(request, drop_redundant_recomputes(request, schedule));
       ASSERT_EQ(find_fault(step.graph, costs, fuller), std::nullopt);
       expect_same_bits(step.graph, step.rng, fuller, *backend);
       if (HasFatalFailure()) return;
@@ -95,17 +95,17 @@ TEST(Microbatches, SameBitsAsTheInterpreterPhaseByPhase) {
   const ValueId w = b.weight("w", kSquare, {Init::Kind::normal, 0.5});
   const TensorType channel = {{8}, DType::f32};
   const ValueId mean = b.statistic("mean", channel), var = b.statistic("var", channel);
-  b.set_phase(Phase::begin);
+  b.set_phase(Phase::prologue);
   const ValueId zero = b.op("fill", {}, {{"shape", std::vector<int64_t>{8, 8}}, {"value", 0.0}});
   const ValueId table = b.op("scale", {w}, {{"factor", 0.5}});
-  b.set_phase(Phase::each);
+  b.set_phase(Phase::per_microbatch);
   const ValueId h = b.op("tanh", {b.op("matmul", {x, table})});
   const auto statistics = b.apply("batch_norm_stats", {h});
   b.apply("running_stats_update", {mean, var, statistics[0], statistics[1]},
           {{"momentum", 0.1}, {"count", int64_t{8}}});
   const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
   const ValueId last = b.op("relu", {table});
-  b.set_phase(Phase::end);
+  b.set_phase(Phase::epilogue);
   b.op("update", {w, sum, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.01}});
   graph.results = {sum, last};
   verify_graph(graph);
@@ -134,12 +134,12 @@ TEST(Microbatches, SameBitsAsTheInterpreterPhaseByPhase) {
             std::memcpy(program.bytes_of(v).data(), tensor.bytes().data(), tensor.bytes().size());
           });
         });
-        oracle.run_phase(Phase::begin);
+        oracle.run_phase(Phase::prologue);
         for (int m = 0; m < microbatches; ++m) {
           data(m, [&](ValueId v, const Tensor& tensor) { oracle[v] = tensor; });
-          oracle.run_phase(Phase::each);
+          oracle.run_phase(Phase::per_microbatch);
         }
-        oracle.run_phase(Phase::end);
+        oracle.run_phase(Phase::epilogue);
         EXPECT_TRUE(same(program.bytes_of(sum), oracle[sum].bytes())) << step;
         EXPECT_TRUE(same(program.bytes_of(last), oracle[last].bytes())) << step;
         oracle.commit();

@@ -11,8 +11,8 @@
 #include "support/counting_heap.h"
 #include "train/feeder.h"
 #include "train/initialize.h"
-#include "train/step.h"
 #include "train/token_model.h"
+#include "train/training_step.h"
 
 namespace thimble {
 namespace {

@@ -67,12 +67,12 @@ TEST(Builder, StampsPhaseAndDirection) {
   Builder build(graph);
   const ValueId x = build.input("x", kType);
   build.op("relu", {x});
-  build.set_phase(Phase::end);
+  build.set_phase(Phase::epilogue);
   build.set_backward(true);
   build.op("relu", {x});
-  EXPECT_EQ(graph.nodes[0].phase, Phase::each);
+  EXPECT_EQ(graph.nodes[0].phase, Phase::per_microbatch);
   EXPECT_FALSE(graph.nodes[0].backward);
-  EXPECT_EQ(graph.nodes[1].phase, Phase::end);
+  EXPECT_EQ(graph.nodes[1].phase, Phase::epilogue);
   EXPECT_TRUE(graph.nodes[1].backward);
 }
 
@@ -112,7 +112,7 @@ TEST(PrintGraph, IsOneLinePerNode) {
   const ValueId w = build.weight("w", {{3}}, {});
   const ValueId m = build.state("m", kType);
   const ValueId y = build.op("mul", {x, w});
-  build.set_phase(Phase::end);
+  build.set_phase(Phase::epilogue);
   const ValueId sum = build.accumulate("scale", {y}, {{"factor", 0.5}}, {m}).front();
   graph.results = {sum};
   EXPECT_EQ(print_graph(graph),

@@ -47,7 +47,7 @@ TEST_F(VerifyGraph, NodeWithoutOp) {
 }
 
 TEST_F(VerifyGraph, PhasesOutOfOrder) {
-  graph.nodes[0].phase = Phase::end;
+  graph.nodes[0].phase = Phase::epilogue;
   expect_fault("runs in an earlier phase");
 }
 

@@ -1,7 +1,7 @@
 // Axes that lie in another order than the net's: what moves bytes, and what only renames.
-#include "import/laid.h"
-
 #include <gtest/gtest.h>
+
+#include "import/permuted_tensor.h"
 
 namespace thimble {
 namespace {
@@ -11,7 +11,7 @@ struct Laying : testing::Test {
   Builder b{graph};
 
   // A tensor that the net sees as `shape`, lying in `order`.
-  Laid laid(const Shape& shape, const Order& order) {
+  PermutedTensor laid(const Shape& shape, const Order& order) {
     std::vector<int64_t> dims;
     for (const int axis : order) dims.push_back(shape[axis]);
     return {b.input("x", {Shape(std::span<const int64_t>(dims))}), order};
@@ -24,7 +24,7 @@ struct Laying : testing::Test {
 };
 
 TEST_F(Laying, OnesMoveForNothing) {
-  const Laid x = laid({4, 8, 1, 1}, {0, 2, 3, 1});
+  const PermutedTensor x = laid({4, 8, 1, 1}, {0, 2, 3, 1});
   EXPECT_EQ(b.shape(plain(b, x)), (Shape{4, 8, 1, 1}));
   EXPECT_EQ(transposes(), 0u);
   EXPECT_EQ(b.shape(plain(b, laid({4, 8, 3, 3}, {0, 2, 3, 1}))), (Shape{4, 8, 3, 3}));
@@ -33,7 +33,7 @@ TEST_F(Laying, OnesMoveForNothing) {
 
 // A vision transformer's patches: [N,C,H,W] -> [N,C,H*W], pixels lying together.
 TEST_F(Laying, PixelsThatLieTogetherAreJoinedWhereTheyLie) {
-  const Laid y = reshape_laid(b, laid({2, 16, 3, 5}, {0, 2, 3, 1}), {2, 16, 15});
+  const PermutedTensor y = reshape_permuted(b, laid({2, 16, 3, 5}, {0, 2, 3, 1}), {2, 16, 15});
   EXPECT_EQ(transposes(), 0u);
   EXPECT_EQ(y.order, (Order{0, 2, 1}));
   EXPECT_EQ(b.shape(y.value), (Shape{2, 15, 16}));
@@ -42,7 +42,7 @@ TEST_F(Laying, PixelsThatLieTogetherAreJoinedWhereTheyLie) {
 
 // A classifier's flatten: channels and pixels do not lie in the order in which they are joined.
 TEST_F(Laying, WhatDoesNotLieTogetherIsPutInOrderFirst) {
-  const Laid y = reshape_laid(b, laid({2, 16, 3, 5}, {0, 2, 3, 1}), {2, 240});
+  const PermutedTensor y = reshape_permuted(b, laid({2, 16, 3, 5}, {0, 2, 3, 1}), {2, 240});
   EXPECT_EQ(transposes(), 1u);
   EXPECT_EQ(y.order, (Order{0, 1}));
   EXPECT_EQ(b.shape(y.value), (Shape{2, 240}));
@@ -50,17 +50,17 @@ TEST_F(Laying, WhatDoesNotLieTogetherIsPutInOrderFirst) {
 
 // Heads: [N,T,C] -> [N,T,h,d] and back, from any order.
 TEST_F(Laying, AxesAreSplitWhereTheyLie) {
-  const Laid y = reshape_laid(b, laid({2, 7, 12}, {1, 0, 2}), {2, 7, 3, 4});
+  const PermutedTensor y = reshape_permuted(b, laid({2, 7, 12}, {1, 0, 2}), {2, 7, 3, 4});
   EXPECT_EQ(transposes(), 0u);
   EXPECT_EQ(y.order, (Order{1, 0, 2, 3}));
   EXPECT_EQ(b.shape(y.value), (Shape{7, 2, 3, 4}));
-  const Laid z = reshape_laid(b, y, {2, 7, 12});
+  const PermutedTensor z = reshape_permuted(b, y, {2, 7, 12});
   EXPECT_EQ(transposes(), 0u);
   EXPECT_EQ(b.shape(z.value), (Shape{7, 2, 12}));
 }
 
 TEST_F(Laying, AnotherNumberOfElementsIsRefused) {
-  EXPECT_THROW(reshape_laid(b, laid({2, 16}, {0, 1}), {2, 15}), UserError);
+  EXPECT_THROW(reshape_permuted(b, laid({2, 16}, {0, 1}), {2, 15}), UserError);
 }
 
 }  // namespace

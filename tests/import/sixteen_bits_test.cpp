@@ -195,7 +195,7 @@ TEST(Sums, CountBeyondSixteenBits) {
   const Model model = built(net, DType::bf16);
   Interpreter run(model.graph);
   fill_tensor(run[model.graph.find("x")], {.kind = Fill::Kind::ones}, 3);
-  run[model.weight_of_loss].set(0, 1.0 / kRows);
+  run[model.loss_normalizer].set(0, 1.0 / kRows);
   run.run();
   EXPECT_EQ(run[model.loss].get(0), 1001);
 }

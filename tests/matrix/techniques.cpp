@@ -44,7 +44,7 @@ Asked resolve_words(const Net& net, const Words& flags) {
   typed.add_model_to(app);
   typed.add_to(app, true);
   app.parse(Words(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  Request request = requested(typed.model, typed.typed());
+  Request request = requested(typed.model, typed.overrides());
   auto data = open_data(request, true);
   Recipe& recipe = request.recipe;
   if (net.build) recipe.model.build = net.build;

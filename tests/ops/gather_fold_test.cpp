@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/bits.h"
-#include "base/dynamic_code.h"
+#include "base/dynamic_quantization.h"
 #include "reference_call.h"
 
 namespace thimble {

@@ -35,10 +35,10 @@ std::unique_ptr<Backend> counted_make_backend(std::string_view name, const Devic
 }
 
 TrainingGraph real_make_graph(const Recipe& recipe,
-                              const VariantShape& shape) asm("__real_" THIMBLE_MAKE_GRAPH);
+                              const StepShape& shape) asm("__real_" THIMBLE_MAKE_GRAPH);
 TrainingGraph counted_make_graph(const Recipe& recipe,
-                                 const VariantShape& shape) asm("__wrap_" THIMBLE_MAKE_GRAPH);
-TrainingGraph counted_make_graph(const Recipe& recipe, const VariantShape& shape) {
+                                 const StepShape& shape) asm("__wrap_" THIMBLE_MAKE_GRAPH);
+TrainingGraph counted_make_graph(const Recipe& recipe, const StepShape& shape) {
   ++counts.graphs;
   return real_make_graph(recipe, shape);
 }

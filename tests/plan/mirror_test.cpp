@@ -1,7 +1,6 @@
 // Mirror counts: what is made again, how often, and when.
-#include "plan/schedule/mirror.h"
-
 #include "plan/policy.h"
+#include "plan/schedule/mirror_counts.h"
 #include "plan/schedule/segments.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"

@@ -5,7 +5,7 @@
 #include "execute/costs.h"
 #include "plan/policy.h"
 #include "plan/search/eviction_search.h"
-#include "plan/search/squeeze.h"
+#include "plan/search/reduce_peak.h"
 #include "support/plan_cases.h"
 #include "support/sanitized.h"
 
@@ -86,17 +86,17 @@ TEST(Squeeze, TakesLessAndLess) {
   request.policy = "sqrt_segments";
   const Schedule start = schedule_of(std::get<Plan>(make_plan(request)));
   int tries = 400;
-  const std::vector<Squeezed> found = squeezed(pass, request, start, tries);
+  const std::vector<ReducedPeak> found = reduced_peaks(pass, request, start, tries);
   ASSERT_GE(found.size(), 4u);
   EXPECT_LT(tries, 400);
   Bytes peak = cost_of(request, start).live_peak;
-  for (const Squeezed& squeezed : found) {
-    EXPECT_LT(squeezed.cost.live_peak, peak);
-    peak = squeezed.cost.live_peak;
-    const ScheduleCost cost = cost_of(request, squeezed.schedule);
+  for (const ReducedPeak& reduced_peaks : found) {
+    EXPECT_LT(reduced_peaks.cost.live_peak, peak);
+    peak = reduced_peaks.cost.live_peak;
+    const ScheduleCost cost = cost_of(request, reduced_peaks.schedule);
     EXPECT_EQ(cost.live_peak, peak);
-    EXPECT_DOUBLE_EQ(cost.seconds, squeezed.cost.seconds);
-    const Plan plan = lay_out(request, squeezed.schedule);
+    EXPECT_DOUBLE_EQ(cost.seconds, reduced_peaks.cost.seconds);
+    const Plan plan = lay_out(request, reduced_peaks.schedule);
     EXPECT_EQ(find_fault(problem.graph, problem.costs, plan), std::nullopt);
   }
 }
@@ -108,7 +108,7 @@ TEST(Squeeze, EndsWithItsTries) {
   const Schedule start =
       schedule_keeping(pass, std::vector<bool>(problem.graph.values.size(), true));
   int tries = 1;
-  EXPECT_TRUE(squeezed(pass, request, start, tries).empty());
+  EXPECT_TRUE(reduced_peaks(pass, request, start, tries).empty());
   EXPECT_EQ(tries, 0);
 }
 

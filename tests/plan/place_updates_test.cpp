@@ -150,12 +150,12 @@ TEST(PlaceUpdates, UpdatesOfTheEndPhaseStayThere) {
   Builder b(graph);
   const ValueId w = b.weight("w", kSquare, {});
   const ValueId x = b.input("x", kSquare), rate = b.input("rate", {{1}, DType::f32});
-  b.set_phase(Phase::begin);
+  b.set_phase(Phase::prologue);
   const ValueId zero = b.op("fill", {}, {{"shape", std::vector<int64_t>{8, 8}}, {"value", 0.0}});
-  b.set_phase(Phase::each);
+  b.set_phase(Phase::per_microbatch);
   const ValueId sum = b.accumulate("copy", {x}, {}, {zero})[0];
   graph.results = {b.op("relu", {x})};
-  b.set_phase(Phase::end);
+  b.set_phase(Phase::epilogue);
   b.op("update", {w, sum, rate}, kPlain);
   verify_graph(graph);
   // The gradient is complete behind node 1 of a turn, but there may be more turns.

@@ -1,6 +1,6 @@
 // What every policy promises beyond its own idea: allocation levels, numbers, marks.
 #include "plan/policy.h"
-#include "plan/schedule/halving.h"
+#include "plan/schedule/recursive_segments.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"
 #include "transform/marks.h"

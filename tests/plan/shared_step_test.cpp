@@ -58,7 +58,7 @@ TEST(SharedStep, PlansThatCarryElsewhereAreFound) {
       const Graph& rest = call.rest()->model.graph;
       EXPECT_EQ(find_disagreement(full, call.plan(), rest, call.rest()->plan), std::nullopt);
       for (size_t s = 0; s < call.plan().calls.size(); ++s) {
-        if (full[call.plan().calls[s].node].phase != Phase::begin) continue;
+        if (full[call.plan().calls[s].node].phase != Phase::prologue) continue;
         Plan moved = call.plan();
         moved.calls[s].outputs[0] += Bytes(64);
         EXPECT_TRUE(find_disagreement(full, moved, rest, call.rest()->plan).has_value());
@@ -87,7 +87,7 @@ TEST(SharedStep, ConstantsOfTheOthersAreLeftAlone) {
   ASSERT_NE(own, full.values.end());
   Plan plan = call.rest()->plan;
   for (PlannedCall& planned : plan.calls) {
-    if (rest[planned.node].phase != Phase::each) continue;
+    if (rest[planned.node].phase != Phase::per_microbatch) continue;
     planned.outputs[0] = call.plan().sources[static_cast<size_t>(own - full.values.begin())];
     break;
   }

@@ -17,17 +17,17 @@ LoopCase loop_case() {
   const ValueId w = b.weight("w", kSquare, {});
   const TensorType channel = {{8}, DType::f32};
   const ValueId mean = b.statistic("mean", channel), var = b.statistic("var", channel);
-  b.set_phase(Phase::begin);
+  b.set_phase(Phase::prologue);
   const ValueId zero = b.op("fill", {}, {{"shape", std::vector<int64_t>{8, 8}}, {"value", 0.0}});
   c.table = b.op("scale", {w}, {{"factor", 0.5}});
-  b.set_phase(Phase::each);
+  b.set_phase(Phase::per_microbatch);
   const ValueId h = b.op("matmul", {x, c.table});
   const auto statistics = b.apply("batch_norm_stats", {h});
   b.apply("running_stats_update", {mean, var, statistics[0], statistics[1]},
           {{"momentum", 0.1}, {"count", int64_t{8}}});
   const ValueId sum = b.accumulate("matmul", {h, x}, {}, {zero})[0];
   const ValueId sum2 = b.accumulate("copy", {h}, {}, {sum})[0];
-  b.set_phase(Phase::end);
+  b.set_phase(Phase::epilogue);
   b.op("update", {w, sum2, rate}, {{"rule", "sgd_plain"}, {"weight_decay", 0.0}});
   c.graph.results = {sum2};
   verify_graph(c.graph);
@@ -50,7 +50,7 @@ TEST(VerifyLoops, ThatLoseWhatTheyCarryDoNot) {
   for (PlannedCall& call : plan.calls) {
     const Node& node = c.graph[call.node];
     if (node.outputs[0] == c.table) make_table = &call;
-    if (node.phase == Phase::each && call.workspace_size.count > 0) last_of_turn = &call;
+    if (node.phase == Phase::per_microbatch && call.workspace_size.count > 0) last_of_turn = &call;
   }
   ASSERT_TRUE(make_table != nullptr && last_of_turn != nullptr);
   last_of_turn->workspace_at = make_table->outputs[0];
@@ -70,12 +70,12 @@ TEST(VerifyLoops, NoSumOfALoopMayBeOverwritten) {
     int tried = 0;
     for (const PlannedCall& begin : c.plan.calls) {
       const Node& node = c.graph[begin.node];
-      if (node.phase != Phase::begin) continue;
+      if (node.phase != Phase::prologue) continue;
       Plan plan = c.plan;
       const auto s = pick(plan, random, [&](size_t i) {
         const Node& other = c.graph[plan.calls[i].node];
-        return other.phase == Phase::each && !is_update(other) && other.accumulate.empty() &&
-               !other.op->view;
+        return other.phase == Phase::per_microbatch && !is_update(other) &&
+               other.accumulate.empty() && !other.op->view;
       });
       ASSERT_TRUE(s.has_value());
       plan.calls[*s].outputs[0] = begin.outputs[0];

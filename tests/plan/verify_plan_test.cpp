@@ -102,7 +102,7 @@ using Corrupt = bool (*)(const Case& c, std::mt19937& random, Plan& plan);
 
 // Whether anything depends on what the call makes: a reader, the caller, or the next step's
 // weights.
-bool matters(const Case& c, size_t s, size_t k) {
+bool affects(const Case& c, size_t s, size_t k) {
   const Node& node = c.graph[c.plan.calls[s].node];
   const ValueId value = node.outputs[k];
   const auto& results = c.graph.results;
@@ -128,7 +128,7 @@ bool alone_there(const Case& c, size_t s) {
 
 bool drop_a_step(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
-      pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
+      pick(plan, random, [&](size_t i) { return affects(c, i, 0) && alone_there(c, i); });
   if (!s) return false;
   plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(*s));
   return true;
@@ -136,7 +136,7 @@ bool drop_a_step(const Case& c, std::mt19937& random, Plan& plan) {
 
 bool drop_a_recomputation(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s = pick(plan, random, [&](size_t i) {
-    return plan.calls[i].recompute && matters(c, i, 0) && alone_there(c, i);
+    return plan.calls[i].recompute && affects(c, i, 0) && alone_there(c, i);
   });
   if (!s) return false;
   plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(*s));
@@ -193,7 +193,7 @@ bool shift_an_input(const Case& c, std::mt19937& random, Plan& plan) {
 
 bool shift_an_output(const Case& c, std::mt19937& random, Plan& plan) {
   const auto s =
-      pick(plan, random, [&](size_t i) { return matters(c, i, 0) && alone_there(c, i); });
+      pick(plan, random, [&](size_t i) { return affects(c, i, 0) && alone_there(c, i); });
   if (!s) return false;
   Bytes& at = plan.calls[*s].outputs[0];
   at = moved(random, at);
@@ -324,7 +324,7 @@ bool put_a_source_on_another(const Case& c, std::mt19937& random, Plan& plan) {
 bool run_another_node(const Case& c, std::mt19937& random, Plan& plan) {
   const size_t s = any(random, plan.calls.size());
   const NodeId other = make_id<NodeId>(any(random, c.graph.nodes.size()));
-  if (other == plan.calls[s].node || !matters(c, s, 0)) return false;
+  if (other == plan.calls[s].node || !affects(c, s, 0)) return false;
   plan.calls[s].node = other;
   return true;
 }
@@ -352,7 +352,7 @@ bool break_the_shape(const Case& c, std::mt19937& random, Plan& plan) {
 // Numbers that a hostile file may hold: their sums do not fit into 64 bits.
 bool use_absurd_numbers(const Case& c, std::mt19937& random, Plan& plan) {
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max() / 64 * 64;
-  const auto s = pick(plan, random, [&](size_t i) { return matters(c, i, 0); });
+  const auto s = pick(plan, random, [&](size_t i) { return affects(c, i, 0); });
   if (!s) return false;
   PlannedCall& call = plan.calls[*s];
   switch (random() % 5) {
@@ -469,7 +469,7 @@ TEST(VerifyPlan, WhatIsMarkedToBeKeptMayNotBeMadeAgain) {
 TEST(VerifyPlan, NoStepCanBeLeftOutOfASmallPlan) {
   const Case c = hand_made(11);
   for (size_t s = 0; s < c.plan.calls.size(); ++s) {
-    if (!matters(c, s, 0) || !alone_there(c, s)) continue;
+    if (!affects(c, s, 0) || !alone_there(c, s)) continue;
     Plan plan = c.plan;
     plan.calls.erase(plan.calls.begin() + static_cast<ptrdiff_t>(s));
     EXPECT_TRUE(find_fault(c.graph, c.costs, plan).has_value()) << s;

@@ -60,7 +60,7 @@ TEST(Resuming, RefusesWhatMattersForBitsAndNothingElse) {
       } catch (const UserError&) {
         continue;  // does not go with the rest
       }
-      if (field.matters_for(matters::bits)) {
+      if (field.has_effect_on(affects::numerics)) {
         ++refused;
         EXPECT_THROW(run(changed, further), UserError);
       } else {

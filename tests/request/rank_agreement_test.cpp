@@ -31,25 +31,27 @@ void expect_refused(const std::vector<std::string>& words, std::string_view what
 }
 
 TEST(Accord, ARankWithOtherTermsIsRefused) {
-  const auto with = [](const std::function<void(Terms&)>& change) {
+  const auto with = [](const std::function<void(RunIdentity&)>& change) {
     return said([&](Communicator& ranks) {
-      Terms terms = {.program = "abc of 1.0",
-                     .recipe = {{"batch", 32}, {"seed", 1}, {"data_dir", "/a"}},
-                     .data = {{"set", "mnist"}, {"train_records", 8}, {"train_sha256", "f00"}}};
+      RunIdentity terms = {
+          .program = "abc of 1.0",
+          .recipe = {{"batch", 32}, {"seed", 1}, {"data_dir", "/a"}},
+          .data = {{"set", "mnist"}, {"train_records", 8}, {"train_sha256", "f00"}}};
       if (ranks.rank() == 2) change(terms);
-      check_terms(ranks, terms);
+      check_run_identity(ranks, terms);
     });
   };
-  EXPECT_EQ(with([](Terms&) {}), std::vector<std::string>(3));
+  EXPECT_EQ(with([](RunIdentity&) {}), std::vector<std::string>(3));
   // Where files lie may differ from machine to machine.
-  EXPECT_EQ(with([](Terms& t) { t.recipe["data_dir"] = "/b"; }), std::vector<std::string>(3));
-  expect_refused(with([](Terms& t) { t.program = "abd of 1.0"; }),
+  EXPECT_EQ(with([](RunIdentity& t) { t.recipe["data_dir"] = "/b"; }), std::vector<std::string>(3));
+  expect_refused(with([](RunIdentity& t) { t.program = "abd of 1.0"; }),
                  "rank 2 runs abd of 1.0, and rank 0 runs abc of 1.0");
-  expect_refused(with([](Terms& t) { t.recipe["batch"] = 48; }),
+  expect_refused(with([](RunIdentity& t) { t.recipe["batch"] = 48; }),
                  "rank 2 was started with another recipe than rank 0: batch = 48, there 32");
-  expect_refused(with([](Terms& t) { t.recipe["seed"] = 2; }), "seed = 2, there 1");
-  expect_refused(with([](Terms& t) { t.recipe["more"] = 2; }), "rank 2 was started with another");
-  expect_refused(with([](Terms& t) { t.data["train_sha256"] = "f01"; }),
+  expect_refused(with([](RunIdentity& t) { t.recipe["seed"] = 2; }), "seed = 2, there 1");
+  expect_refused(with([](RunIdentity& t) { t.recipe["more"] = 2; }),
+                 "rank 2 was started with another");
+  expect_refused(with([](RunIdentity& t) { t.data["train_sha256"] = "f01"; }),
                  "rank 2 reads other data than rank 0: the sha256 of the training records");
 }
 

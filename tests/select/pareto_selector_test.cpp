@@ -16,13 +16,13 @@ namespace {
 // Plans as a list, fastest and largest first; the first may compute everything once.
 class FakeOption final : public Option {
  public:
-  FakeOption(Tier tier, double risk, std::vector<PlanPoint> plans, bool keeps, bool loose)
+  FakeOption(NumericsTier tier, double risk, std::vector<PlanPoint> plans, bool keeps, bool loose)
       : tier_(tier), risk_(risk), plans_(std::move(plans)), keeps_(keeps), loose_(loose) {}
 
   const std::vector<PlanPoint>& plans() const { return plans_; }
   bool keeps() const { return keeps_; }  // whether its first plan computes everything once
 
-  Tier tier() const override { return tier_; }
+  NumericsTier tier() const override { return tier_; }
   double risk() const override { return risk_; }
   Bytes least_arena() const override { return loose_ ? Bytes() : plans_.back().arena; }
   double least_seconds(Bytes budget) const override {
@@ -50,7 +50,7 @@ class FakeOption final : public Option {
     return nullptr;
   }
 
-  const Tier tier_;
+  const NumericsTier tier_;
   const double risk_;
   std::vector<PlanPoint> plans_;
   const bool keeps_, loose_;
@@ -88,7 +88,7 @@ std::vector<Plan> standing(const Options& options, Dominators dominators) {
         const FakeOption &ours = *options[option], &theirs = *options[other.option];
         const bool safer = always_safer(theirs, ours, dominators) ||
                            (dominators == Dominators::without_recompute &&
-                            ours.tier() != Tier::exact && theirs.tier() == ours.tier() &&
+                            ours.tier() != NumericsTier::exact && theirs.tier() == ours.tier() &&
                             theirs.risk() < ours.risk() && other.number == 0 && theirs.keeps());
         if (other.stands && safer && other.point.arena <= plan.point.arena &&
             other.point.seconds <= kNearTie * plan.point.seconds) {
@@ -118,8 +118,8 @@ Options random_options(std::mt19937& random, bool loose) {
   };
   Options options;
   for (int count = whole(1, 6); count > 0; --count) {
-    const auto tier = static_cast<Tier>(whole(0, 2));
-    const double risk = tier == Tier::approximate ? whole(1, 4) : 0;
+    const auto tier = static_cast<NumericsTier>(whole(0, 2));
+    const double risk = tier == NumericsTier::approximate ? whole(1, 4) : 0;
     std::vector<PlanPoint> plans;
     double seconds = whole(90, 130);
     int arena = whole(60, 120);

@@ -33,31 +33,32 @@ CostTable true_times(const std::vector<KernelUse>& kernels) {
 class ChoiceByTimes : public testing::Test {
  protected:
   ChoiceByTimes() {
-    typed_.device = "cpu";
-    typed_.on.threads = 1;
-    typed_.costs = file_;
-    Recipe modelled = typed_;
+    requested_.device = "cpu";
+    requested_.on.threads = 1;
+    requested_.costs = file_;
+    Recipe modelled = requested_;
     modelled.costs = "modelled";
     const auto machine = Machine::open(modelled);
     Backend& backend = machine->backend();
     StepOption plain({.recipe = modelled}, *machine);
     write_costs(file_,
                 {{backend.machine(), true_times(kernels_of(plain.step().model.graph, backend))}});
-    budget_ = Bytes(plain.once().arena.count / 2);
+    budget_ = Bytes(plain.without_recompute().arena.count / 2);
   }
 
   std::shared_ptr<Machine> machine(Profiling::Timer timer, double seconds = 1e6) const {
-    return Machine::open(typed_, {file_, seconds, std::move(timer)});
+    return Machine::open(requested_, {file_, seconds, std::move(timer)});
   }
   static bool has_sixteen_bits(TechniqueSelector& fit, const ParetoSelector::Pick& pick) {
-    return fit.option(pick, Tier::approximate).candidate().recipe.model.storage != DType::f32;
+    return fit.option(pick, NumericsTier::approximate).candidate().recipe.model.storage !=
+           DType::f32;
   }
 
   const TemporaryFolder folder_;
   const std::string file_ = folder_ / "costs.json";
-  const Settings said_ = {
+  const Settings explicit_settings_ = {
       {"model", "mlp"}, {"layers", 2}, {"hidden", 32}, {"batch", 256}, {"allow", "approximate"}};
-  Recipe typed_ = recipe_of(said_);
+  Recipe requested_ = recipe_of(explicit_settings_);
   Bytes budget_;
 };
 
@@ -67,17 +68,17 @@ Profiling::Timer knows_all() {
 
 TEST_F(ChoiceByTimes, WhatWasNotMeasuredDoesNotWinForIt) {
   const auto first = machine(knows_all());
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   ASSERT_TRUE(has_sixteen_bits(fit, *fit.choose(budget_)));  // by their models
   refine_with_profile(fit, budget_, *first);
   const auto chosen = fit.choose(budget_);
   EXPECT_FALSE(has_sixteen_bits(fit, *chosen));
-  EXPECT_GE(measured_part(fit.option(*chosen, Tier::approximate).step()).part, kMeasured);
+  EXPECT_GE(measured_part(fit.option(*chosen, NumericsTier::approximate).step()).part, kMeasured);
   EXPECT_GT(first->profiled_kernels(), 0);
   // Who knows every time of every step chooses nothing much faster.
   const double seconds = chosen->seconds;
   std::vector<KernelUse> unmeasured;
-  for (const auto& option : fit.options(Tier::approximate)) {
+  for (const auto& option : fit.options(NumericsTier::approximate)) {
     for (KernelUse& use : measured_part(option->step()).unmeasured) unmeasured.push_back(use);
   }
   first->profile(std::move(unmeasured), 1);
@@ -87,7 +88,7 @@ TEST_F(ChoiceByTimes, WhatWasNotMeasuredDoesNotWinForIt) {
 
 TEST_F(ChoiceByTimes, IsTheSameTypedOut) {
   const auto first = machine(knows_all());
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   refine_with_profile(fit, budget_, *first);
   const auto result = fit.plan(budget_);
   const auto& fitted = std::get<PlannedTraining>(result);
@@ -104,7 +105,7 @@ TEST_F(ChoiceByTimes, EndsWhereNothingCanBeMeasured) {
     ++calls;
     return CostTable();
   });
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   refine_with_profile(fit, budget_, *first);
   EXPECT_GE(calls, 1);
   EXPECT_LE(calls, 2);  // for what looks best, and for the choice
@@ -122,7 +123,7 @@ TEST_F(ChoiceByTimes, EndsWhenTheTimeIsSpent) {
     return true_times({kernels.front()});
   };
   const auto first = machine(time_one, 0.3);
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   refine_with_profile(fit, budget_, *first);
   EXPECT_LE(calls, 3);
   EXPECT_FALSE(first->may_profile());
@@ -132,9 +133,9 @@ TEST_F(ChoiceByTimes, EndsWhenTheTimeIsSpent) {
 // What matters most is profiled first, and what is known not again.
 TEST_F(ChoiceByTimes, TheDearestKernelsComeFirst) {
   const auto first = machine(knows_all());
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   const auto chosen = fit.choose(budget_);
-  const Candidate candidate = fit.option(*chosen, Tier::approximate).candidate();
+  const Candidate candidate = fit.option(*chosen, NumericsTier::approximate).candidate();
   const auto part_now = [&] {
     return measured_part(build_step(candidate.recipe, largest_shape(candidate.recipe), *first));
   };
@@ -144,7 +145,7 @@ TEST_F(ChoiceByTimes, TheDearestKernelsComeFirst) {
   for (const KernelUse& use : part.unmeasured) {
     EXPECT_FALSE(first->times().contains(use.key)) << use.key;
   }
-  EXPECT_EQ(measured_part(fit.typed().step()).part, 1);
+  EXPECT_EQ(measured_part(fit.requested().step()).part, 1);
   // The first of them is more of the step than the last.
   auto more = [&, before = part.part](const KernelUse& use) mutable {
     first->profile({use}, 1);
@@ -158,9 +159,9 @@ TEST_F(ChoiceByTimes, TheDearestKernelsComeFirst) {
 // Times are read once and written where they grow; those that another process wrote meanwhile stay.
 TEST_F(ChoiceByTimes, TheFileKeepsWhatOthersWrote) {
   const auto first = machine(knows_all());
-  TechniqueSelector fit(typed_, said_, first);
+  TechniqueSelector fit(requested_, explicit_settings_, first);
   const MeasuredPart part =
-      measured_part(fit.option(*fit.choose(budget_), Tier::approximate).step());
+      measured_part(fit.option(*fit.choose(budget_), NumericsTier::approximate).step());
   CostFile file = read_costs(file_);
   file["Another(R) CPU"]["relu() by own"] = {1e-3, 1e-3, "2026-11-16"};
   std::filesystem::last_write_time(file_, std::filesystem::file_time_type::min());
@@ -178,8 +179,8 @@ TEST_F(ChoiceByTimes, TheFileKeepsWhatOthersWrote) {
 // Workspaces and times of a step are those of kernels as they were then.
 TEST_F(ChoiceByTimes, AStepIsNotPlannedByTimesOfBefore) {
   const auto first = machine(knows_all());
-  Step step = build_step(typed_, largest_shape(typed_), *first);
-  Recipe other = typed_;
+  Step step = build_step(requested_, largest_shape(requested_), *first);
+  Recipe other = requested_;
   other.model.storage = DType::bf16;
   const Step sixteen = build_step(other, largest_shape(other), *first);
   EXPECT_TRUE(first->profile(measured_part(sixteen).unmeasured, 1));

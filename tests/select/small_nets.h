@@ -13,7 +13,7 @@ namespace thimble {
 
 struct SmallNet {
   std::string name;
-  Settings said;
+  Settings explicit_settings;
 };
 
 inline const std::vector<SmallNet>& small_nets() {
@@ -38,16 +38,16 @@ inline const std::vector<SmallNet>& small_nets() {
   return nets;
 }
 
-inline Recipe recipe_of(const Settings& said) {
+inline Recipe recipe_of(const Settings& explicit_settings) {
   Recipe recipe;
-  configure(recipe, said);
+  configure(recipe, explicit_settings);
   recipe.device = "null";
   return recipe;
 }
 
-inline Settings with_tier(Settings said, std::string_view tier) {
-  said["allow"] = std::string(tier);
-  return said;
+inline Settings with_tier(Settings explicit_settings, std::string_view tier) {
+  explicit_settings["allow"] = std::string(tier);
+  return explicit_settings;
 }
 
 // From what keeping everything takes down to the least, evenly in the logarithm.

@@ -24,26 +24,30 @@ struct Case {
 // One selector serves all of a case's tests: its planners are made once.
 class FitOfNet : public testing::TestWithParam<Case> {
  protected:
-  Settings said() const { return with_tier(small_nets()[GetParam().net].said, GetParam().tier); }
-  Tier tier() const { return parse_tier(GetParam().tier); }
+  Settings explicit_settings() const {
+    return with_tier(small_nets()[GetParam().net].explicit_settings, GetParam().tier);
+  }
+  NumericsTier tier() const { return parse_tier(GetParam().tier); }
 };
 
 // What could have been typed: every policy as it is, and every technique alone, with all that `optimal`
 // makes of it.
 class Rivals {
  public:
-  Rivals(TechniqueSelector& fit, const Recipe& typed, const Settings& said, Tier tier)
-      : machine_(Machine::open(typed)) {
+  Rivals(TechniqueSelector& fit, const Recipe& requested, const Settings& explicit_settings,
+         NumericsTier tier)
+      : machine_(Machine::open(requested)) {
     for (const Policy* policy : all_policies()) {
-      PlanRequest request = fit.typed().step().request();
+      PlanRequest request = fit.requested().step().request();
       request.policy = std::string(policy->name);
       const Plan plan = std::get<Plan>(make_plan(request));
       plans_.push_back({plan.predicted_seconds, plan.arena});
     }
-    for (const auto& changes : choices_for(typed, said, tier, fit.typed().step().model.graph)) {
+    for (const auto& changes :
+         choices_for(requested, explicit_settings, tier, fit.requested().step().model.graph)) {
       for (const Change& change : changes) {
         try {
-          singles_.push_back(std::make_unique<StepOption>(changed(typed, {change}), *machine_));
+          singles_.push_back(std::make_unique<StepOption>(changed(requested, {change}), *machine_));
         } catch (const UserError&) {  // not alone
         }
       }
@@ -52,7 +56,7 @@ class Rivals {
 
   // The more faithful may take a twentieth longer.
   void expect_none_faster(const PlanPoint& chosen, const Candidate& ours, Bytes budget) {
-    const auto faithful = [](const Candidate& c) { return std::pair(c.tier, c.harm); };
+    const auto faithful = [](const Candidate& c) { return std::pair(c.tier, c.risk); };
     const auto check = [&](const std::string& name, double seconds, const Candidate& theirs) {
       const double slack = faithful(ours) < faithful(theirs) ? kNearTie : 1;
       EXPECT_LE(chosen.seconds, seconds * slack * (1 + 1e-9)) << name << " in " << budget.count;
@@ -73,14 +77,14 @@ class Rivals {
   std::vector<std::unique_ptr<StepOption>> singles_;
 };
 
-TechniqueSelector selector_of(const Settings& said) {
-  const Recipe recipe = recipe_of(said);
-  return {recipe, said, Machine::open(recipe)};
+TechniqueSelector selector_of(const Settings& explicit_settings) {
+  const Recipe recipe = recipe_of(explicit_settings);
+  return {recipe, explicit_settings, Machine::open(recipe)};
 }
 
 // On a CPU's thread, with its modelled times and scratch.
-Recipe modelled(const Settings& said) {
-  Recipe recipe = recipe_of(said);
+Recipe modelled(const Settings& explicit_settings) {
+  Recipe recipe = recipe_of(explicit_settings);
   recipe.device = "cpu";
   recipe.on.threads = 1;
   recipe.costs = "modelled";
@@ -90,7 +94,7 @@ Recipe modelled(const Settings& said) {
 void expect_shares_add_up(const PlannedTraining& fitted) {
   Bytes saved;
   double paid = 0;
-  for (const TechniqueShare& share : fitted.report->shares) {
+  for (const TechniqueGain& share : fitted.report->gains) {
     saved += share.saved;
     paid += share.ms_paid;
     EXPECT_FALSE(share.flags.empty());
@@ -102,24 +106,25 @@ void expect_shares_add_up(const PlannedTraining& fitted) {
 
 // Typed out it is the same plan.
 void expect_the_same_typed_out(const PlannedTraining& chosen) {
-  Recipe typed;
-  configure(typed, settings_of(chosen.recipe));
-  EXPECT_FALSE(typed.fit);
-  const auto again = plan_training(typed);
+  Recipe requested;
+  configure(requested, settings_of(chosen.recipe));
+  EXPECT_FALSE(requested.fit);
+  const auto again = plan_training(requested);
   ASSERT_TRUE(std::holds_alternative<PlannedTraining>(again));
   EXPECT_EQ(std::get<PlannedTraining>(again).plan(), chosen.plan());
   EXPECT_EQ(to_json(std::get<PlannedTraining>(again).recipe), to_json(chosen.recipe));
 }
 
 TEST_P(FitOfNet, ObeysBudgetsAndNothingTypedByHandIsFaster) {
-  const Recipe typed = recipe_of(said());
-  TechniqueSelector fit(typed, said(), Machine::open(typed));
-  Rivals rivals(fit, fit.recipe(), said(), tier());
+  const Recipe requested = recipe_of(explicit_settings());
+  TechniqueSelector fit(requested, explicit_settings(), Machine::open(requested));
+  Rivals rivals(fit, fit.recipe(), explicit_settings(), tier());
   const Bytes least = fit.smallest(tier()).arena;
   double seconds = 0;
   Bytes arena(INT64_MAX);
   int number = 0;
-  for (const Bytes budget : budgets_between(fit.typed().once().arena, least, kBudgets)) {
+  for (const Bytes budget :
+       budgets_between(fit.requested().without_recompute().arena, least, kBudgets)) {
     const auto chosen = fit.choose(budget);
     ASSERT_TRUE(chosen) << budget.count;
     EXPECT_LE(chosen->arena, budget);
@@ -152,17 +157,17 @@ INSTANTIATE_TEST_SUITE_P(Zoo, FitOfNet,
 // A bound that is none would let the choice depend on the budget.
 TEST(StepOption, NoPlanIsBelowItsBounds) {
   for (const SmallNet& net : {small_nets()[0], small_nets()[2]}) {
-    const Settings said = with_tier(net.said, "approximate");
-    const Recipe typed = recipe_of(said);
-    const auto machine = Machine::open(typed);
-    TechniqueSelector fit(typed, said, machine);
-    for (const auto& changes :
-         choices_for(typed, said, Tier::approximate, fit.typed().step().model.graph)) {
+    const Settings explicit_settings = with_tier(net.explicit_settings, "approximate");
+    const Recipe requested = recipe_of(explicit_settings);
+    const auto machine = Machine::open(requested);
+    TechniqueSelector fit(requested, explicit_settings, machine);
+    for (const auto& changes : choices_for(requested, explicit_settings, NumericsTier::approximate,
+                                           fit.requested().step().model.graph)) {
       try {
-        StepOption step(changed(typed, {changes.back()}), *machine);
+        StepOption step(changed(requested, {changes.back()}), *machine);
         const Bytes least = step.smallest().arena;
         EXPECT_GE(least, step.least_arena());
-        for (const Bytes budget : budgets_between(step.once().arena, least, 8)) {
+        for (const Bytes budget : budgets_between(step.without_recompute().arena, least, 8)) {
           const auto pick = step.fastest_within(budget);
           ASSERT_TRUE(pick);
           EXPECT_GE(pick->seconds, step.least_seconds(budget) * (1 - 1e-9))
@@ -175,10 +180,11 @@ TEST(StepOption, NoPlanIsBelowItsBounds) {
 }
 
 TEST(Fit, WhatWasTypedStays) {
-  Settings said = with_tier(small_nets()[2].said, "approximate");
-  said["microbatch"] = kSanitized ? 1 : 12;
-  said["precision"] = "fp32";
-  TechniqueSelector fit(recipe_of(said), said, Machine::open(recipe_of(said)));
+  Settings explicit_settings = with_tier(small_nets()[2].explicit_settings, "approximate");
+  explicit_settings["microbatch"] = kSanitized ? 1 : 12;
+  explicit_settings["precision"] = "fp32";
+  TechniqueSelector fit(recipe_of(explicit_settings), explicit_settings,
+                        Machine::open(recipe_of(explicit_settings)));
   const auto result = fit.plan(kLeastMemory);
   const Recipe& recipe = std::get<PlannedTraining>(result).recipe;
   EXPECT_EQ(recipe.microbatch, kSanitized ? 1 : 12);
@@ -189,20 +195,22 @@ TEST(Fit, WhatWasTypedStays) {
 
 TEST(Fit, IsEquivalentWhereNothingElseIsSaid) {
   const SmallNet& net = small_nets()[1];  // batch norm: microbatches would have other statistics
-  TechniqueSelector fit(recipe_of(net.said), net.said, Machine::open(recipe_of(net.said)));
-  EXPECT_EQ(fit.allow(), Tier::equivalent);
+  TechniqueSelector fit(recipe_of(net.explicit_settings), net.explicit_settings,
+                        Machine::open(recipe_of(net.explicit_settings)));
+  EXPECT_EQ(fit.allow(), NumericsTier::equivalent);
   const auto result = fit.plan(kLeastMemory);
-  EXPECT_EQ(std::get<PlannedTraining>(result).tier, Tier::exact);
+  EXPECT_EQ(std::get<PlannedTraining>(result).tier, NumericsTier::exact);
   EXPECT_EQ(std::get<PlannedTraining>(result).microbatches.count(), 1);
 }
 
 // Such a plan computes things again in any budget.
 TEST(Fit, APolicyThatWasTypedPlansEveryCombination) {
   for (const auto& [tier, which] :
-       {std::pair("exact", Tier::exact), {"approximate", Tier::approximate}}) {
-    Settings said = with_tier(small_nets()[1].said, tier);
-    said["planner"] = "sqrt_segments";
-    TechniqueSelector fit(recipe_of(said), said, Machine::open(recipe_of(said)));
+       {std::pair("exact", NumericsTier::exact), {"approximate", NumericsTier::approximate}}) {
+    Settings explicit_settings = with_tier(small_nets()[1].explicit_settings, tier);
+    explicit_settings["planner"] = "sqrt_segments";
+    TechniqueSelector fit(recipe_of(explicit_settings), explicit_settings,
+                          Machine::open(recipe_of(explicit_settings)));
     const Bytes least = fit.smallest(which).arena;
     for (const Bytes budget : {Bytes(int64_t{1} << 40), least}) {
       const auto result = fit.plan(budget);
@@ -216,20 +224,22 @@ TEST(Fit, APolicyThatWasTypedPlansEveryCombination) {
 }
 
 TEST(Fit, ATypedTechniqueMayGoBeyondTheTierOfTheSearch) {
-  Settings said = small_nets()[0].said;
-  said["precision"] = "bf16";
-  TechniqueSelector fit(recipe_of(said), said, Machine::open(recipe_of(said)));
+  Settings explicit_settings = small_nets()[0].explicit_settings;
+  explicit_settings["precision"] = "bf16";
+  TechniqueSelector fit(recipe_of(explicit_settings), explicit_settings,
+                        Machine::open(recipe_of(explicit_settings)));
   const auto result = fit.plan(kLeastMemory);
   const PlannedTraining& training = std::get<PlannedTraining>(result);
-  EXPECT_EQ(training.tier, Tier::approximate);
+  EXPECT_EQ(training.tier, NumericsTier::approximate);
   EXPECT_EQ(training.recipe.optimizer.state_bits, 32);
-  said["allow"] = "equivalent";
-  EXPECT_THROW(selector_of(said).plan(kLeastMemory), UserError);
+  explicit_settings["allow"] = "equivalent";
+  EXPECT_THROW(selector_of(explicit_settings).plan(kLeastMemory), UserError);
 }
 
 TEST(Fit, WhatRefusalNamesTheLeastOfEveryTier) {
   const SmallNet& net = small_nets()[2];
-  TechniqueSelector fit(recipe_of(net.said), net.said, Machine::open(recipe_of(net.said)));
+  TechniqueSelector fit(recipe_of(net.explicit_settings), net.explicit_settings,
+                        Machine::open(recipe_of(net.explicit_settings)));
   const auto result = fit.plan(Bytes(64));
   const Refusal& fault = std::get<Refusal>(result);
   ASSERT_EQ(fault.floors.size(), 3u);
@@ -261,13 +271,13 @@ Settings several_lengths(std::string_view tier) {
 // Records of other lengths may need a little more than the one that a step is planned for first.
 TEST(Fit, TheLeastHasRoomForEveryLength) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
-  Recipe typed = recipe_of(several_lengths("exact"));
-  typed.memory = kLeastMemory;
-  TechniqueSelector fit(typed, settings_of(typed), Machine::open(typed));
+  Recipe requested = recipe_of(several_lengths("exact"));
+  requested.memory = kLeastMemory;
+  TechniqueSelector fit(requested, settings_of(requested), Machine::open(requested));
   const auto least = fit.plan(kLeastMemory);
   ASSERT_TRUE(std::holds_alternative<PlannedTraining>(least));
   const Bytes arena = std::get<PlannedTraining>(least).plan().arena;
-  EXPECT_EQ(fit.smallest(Tier::exact).arena, arena);
+  EXPECT_EQ(fit.smallest(NumericsTier::exact).arena, arena);
   const auto below = fit.plan(arena - Bytes(1));
   ASSERT_TRUE(std::holds_alternative<Refusal>(below));
   EXPECT_EQ(std::get<Refusal>(below).least.min_bytes, arena);
@@ -277,20 +287,21 @@ TEST(Fit, TheLeastHasRoomForEveryLength) {
 TEST(StepOption, KeepsEverythingOfEveryLength) {
   int others = 0;  // where another length than the first takes most
   for (const char* codec : {"none", "int2"}) {
-    Settings said = several_lengths("approximate");
-    said["codec"] = codec;
-    said["precision"] = "bf16";
-    said["planner"] = "optimal";
-    Recipe recipe = recipe_of(said);
+    Settings explicit_settings = several_lengths("approximate");
+    explicit_settings["codec"] = codec;
+    explicit_settings["precision"] = "bf16";
+    explicit_settings["planner"] = "optimal";
+    Recipe recipe = recipe_of(explicit_settings);
     const auto machine = Machine::open(recipe);
     StepOption step({.recipe = recipe}, *machine);
     recipe.planner = "keep_all";
     const auto planned = plan_training(recipe);
     const PlannedTraining& all = std::get<PlannedTraining>(planned);
-    EXPECT_EQ(step.once().arena, all.plan().arena) << codec;
+    EXPECT_EQ(step.without_recompute().arena, all.plan().arena) << codec;
     EXPECT_TRUE(step.without_recompute(all.plan().arena));
     EXPECT_FALSE(step.without_recompute(all.plan().arena - Bytes(1)));
-    EXPECT_DOUBLE_EQ(step.once().seconds, priced_as_a_whole(all).predicted_seconds) << codec;
+    EXPECT_DOUBLE_EQ(step.without_recompute().seconds, priced_as_a_whole(all).predicted_seconds)
+        << codec;
     others += all.full().shape == largest_shape(recipe) ? 0 : 1;
   }
   EXPECT_GT(others, 0);
@@ -298,9 +309,9 @@ TEST(StepOption, KeepsEverythingOfEveryLength) {
 
 TEST(Fit, OfSeveralLengthsMoreMemoryIsNotSlower) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
-  const Settings said = several_lengths("approximate");
-  const Recipe typed = modelled(said);
-  TechniqueSelector fit(typed, said, Machine::open(typed));
+  const Settings explicit_settings = several_lengths("approximate");
+  const Recipe requested = modelled(explicit_settings);
+  TechniqueSelector fit(requested, explicit_settings, Machine::open(requested));
   double seconds = kNever;
   Bytes arena;
   for (const int kilobytes : {342, 500, 600, 700, 800}) {
@@ -314,7 +325,7 @@ TEST(Fit, OfSeveralLengthsMoreMemoryIsNotSlower) {
       EXPECT_EQ(fit.choose(Bytes(kilobytes * 1000))->arena, training.plan().arena) << kilobytes;
     }
     Bytes saved;
-    for (const TechniqueShare& share : std::get<PlannedTraining>(result).report->shares)
+    for (const TechniqueGain& share : std::get<PlannedTraining>(result).report->gains)
       saved += share.saved;
     EXPECT_EQ(std::get<PlannedTraining>(result).report->plain_arena - saved, training.plan().arena);
     seconds = takes;
@@ -345,24 +356,25 @@ TEST(Candidates, RowsBetweenAreTheFewestForSoManyMicrobatches) {
 
 // Of a small step every microbatch less is time saved, and it need not divide the batch for that.
 TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
-  const Settings said = {{"model", "mlp"}, {"batch", 64}};
-  const Recipe typed = modelled(said);
-  const auto machine = Machine::open(typed);
-  TechniqueSelector fit(typed, said, Machine::open(typed));
+  const Settings explicit_settings = {{"model", "mlp"}, {"batch", 64}};
+  const Recipe requested = modelled(explicit_settings);
+  const auto machine = Machine::open(requested);
+  TechniqueSelector fit(requested, explicit_settings, Machine::open(requested));
   for (const int rows : {13, 6, 3}) {
-    Recipe by_hand = typed;
+    Recipe by_hand = requested;
     by_hand.microbatch = rows;
     const auto planned = plan_training(by_hand);
     const PlannedTraining& hand = std::get<PlannedTraining>(planned);
     const double seconds = priced_as_a_whole(hand).predicted_seconds;
     by_hand.planner = "optimal";
-    EXPECT_NEAR(StepOption({.recipe = by_hand}, *machine).bounds().once.seconds, seconds, 1e-12);
+    EXPECT_NEAR(StepOption({.recipe = by_hand}, *machine).bounds().without_recompute.seconds,
+                seconds, 1e-12);
     const auto result = fit.plan(hand.plan().arena);
     ASSERT_TRUE(std::holds_alternative<PlannedTraining>(result)) << rows;
     const PlannedTraining& fitted = std::get<PlannedTraining>(result);
     EXPECT_LE(priced_as_a_whole(fitted).predicted_seconds, seconds * (1 + 1e-9)) << rows;
     EXPECT_EQ(fitted.recipe.microbatch, rows);
-    EXPECT_EQ(fitted.tier, Tier::equivalent);
+    EXPECT_EQ(fitted.tier, NumericsTier::equivalent);
     expect_shares_add_up(fitted);
     expect_the_same_typed_out(fitted);
   }
@@ -371,10 +383,10 @@ TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
 // A smaller last microbatch counts as it will be planned, also where things are computed again.
 TEST(Fit, OfAnOddBatchMoreMemoryIsNotSlower) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
-  const Settings said = {
+  const Settings explicit_settings = {
       {"model", "unet"}, {"layers", 2}, {"hidden", 4}, {"norm", "group"}, {"batch", 7}};
-  const Recipe typed = modelled(said);
-  TechniqueSelector fit(typed, said, Machine::open(typed));
+  const Recipe requested = modelled(explicit_settings);
+  TechniqueSelector fit(requested, explicit_settings, Machine::open(requested));
   double seconds = kNever;
   int with_rest = 0;
   for (const int kilobytes : {780, 800, 890}) {
@@ -393,59 +405,63 @@ TEST(Fit, OfAnOddBatchMoreMemoryIsNotSlower) {
 }
 
 std::vector<Change> approximate_of(std::vector<Change> changes) {
-  std::erase_if(changes, [](const Change& change) { return change.tier != Tier::approximate; });
+  std::erase_if(changes,
+                [](const Change& change) { return change.tier != NumericsTier::approximate; });
   return changes;
 }
 
 TEST(Candidates, HarmComesInTheStatedOrder) {
-  Settings said = with_tier(small_nets()[1].said, "approximate");
-  said["batch"] = 12;  // some rows to take fewer of
-  const Recipe typed = recipe_of(said);
-  const auto machine = Machine::open(typed);
-  StepOption plain({.recipe = typed}, *machine);
+  Settings explicit_settings = with_tier(small_nets()[1].explicit_settings, "approximate");
+  explicit_settings["batch"] = 12;  // some rows to take fewer of
+  const Recipe requested = recipe_of(explicit_settings);
+  const auto machine = Machine::open(requested);
+  StepOption plain({.recipe = requested}, *machine);
   double milder = 0, worst_of_milder = 0;
   std::vector<Change> worst;
-  const Choices choices = choices_for(typed, said, Tier::approximate, plain.step().model.graph);
+  const Choices choices = choices_for(requested, explicit_settings, NumericsTier::approximate,
+                                      plain.step().model.graph);
   for (const char* technique : {"precision", "state", "codec", "microbatch", "sparsity"}) {
     for (const auto& changes : choices) {
       if (changes.front().technique != technique) continue;
       const std::vector<Change> offered = approximate_of(changes);
-      const auto [least, most] = std::ranges::minmax(offered, {}, &Change::harm);
-      EXPECT_GT(least.harm, milder) << technique;
-      milder = least.harm;
+      const auto [least, most] = std::ranges::minmax(offered, {}, &Change::risk);
+      EXPECT_GT(least.risk, milder) << technique;
+      milder = least.risk;
       if (least.technique == "sparsity") {
-        EXPECT_GT(least.harm, worst_of_milder);
+        EXPECT_GT(least.risk, worst_of_milder);
       }
-      worst_of_milder += most.harm;
+      worst_of_milder += most.risk;
       worst.push_back(most);
     }
   }
   EXPECT_EQ(worst.size(), 5u);
-  const Candidate all = changed(typed, worst);
-  EXPECT_EQ(all.tier, Tier::approximate);
-  EXPECT_GT(all.harm, worst_of_milder);  // nonzeros cannot move beside 8-bit state
+  const Candidate all = changed(requested, worst);
+  EXPECT_EQ(all.tier, NumericsTier::approximate);
+  EXPECT_GT(all.risk, worst_of_milder);  // nonzeros cannot move beside 8-bit state
 }
 
 bool is_sparse(const StepOption& step) { return step.candidate().recipe.sparsity.density > 0; }
 
 // Sparse weights are the last resort: taken where all else is slower, and in as few bytes much slower.
 TEST(Fit, SparseWeightsOnlyWhereAllElseIsSlower) {
-  const Settings said = with_tier(small_nets()[1].said, "approximate");
-  TechniqueSelector fit(recipe_of(said), said, Machine::open(recipe_of(said)));
-  const Bytes least = fit.smallest(Tier::approximate).arena;
+  const Settings explicit_settings = with_tier(small_nets()[1].explicit_settings, "approximate");
+  TechniqueSelector fit(recipe_of(explicit_settings), explicit_settings,
+                        Machine::open(recipe_of(explicit_settings)));
+  const Bytes least = fit.smallest(NumericsTier::approximate).arena;
   int sparse = 0;
-  for (const Bytes budget : budgets_between(fit.typed().once().arena, least, kBudgets)) {
+  for (const Bytes budget :
+       budgets_between(fit.requested().without_recompute().arena, least, kBudgets)) {
     const auto chosen = fit.choose(budget);
     ASSERT_TRUE(chosen);
-    if (!is_sparse(fit.option(*chosen, Tier::approximate))) continue;
+    if (!is_sparse(fit.option(*chosen, NumericsTier::approximate))) continue;
     ++sparse;
-    for (const auto& step : fit.options(Tier::approximate)) {
+    for (const auto& step : fit.options(NumericsTier::approximate)) {
       if (is_sparse(*step)) continue;
       if (const auto pick = step->fastest_within(budget)) {
         EXPECT_GE(pick->seconds * kNearTie, chosen->seconds) << budget.count;
       }
-      if (const auto once = step->without_recompute(chosen->arena)) {
-        EXPECT_GT(once->seconds, kNearTie * chosen->seconds) << budget.count;
+      if (const auto without_recompute = step->without_recompute(chosen->arena)) {
+        EXPECT_GT(without_recompute->seconds, kNearTie * chosen->seconds) << budget.count;
       }
     }
   }
@@ -454,13 +470,14 @@ TEST(Fit, SparseWeightsOnlyWhereAllElseIsSlower) {
 }
 
 TEST(Fit, SixteenBitsAndMicrobatchesComeBeforeSparseWeights) {
-  const Settings said = {{"model", "wrn-28-2"}, {"batch", 100}, {"allow", "approximate"}};
-  const Recipe typed = modelled(said);
-  TechniqueSelector fit(typed, said, Machine::open(typed));
+  const Settings explicit_settings = {
+      {"model", "wrn-28-2"}, {"batch", 100}, {"allow", "approximate"}};
+  const Recipe requested = modelled(explicit_settings);
+  TechniqueSelector fit(requested, explicit_settings, Machine::open(requested));
   for (const int megabytes : {50, 20, 12}) {
     const auto chosen = fit.choose(Bytes(megabytes * 1'000'000));
     ASSERT_TRUE(chosen);
-    const StepOption& option = fit.option(*chosen, Tier::approximate);
+    const StepOption& option = fit.option(*chosen, NumericsTier::approximate);
     EXPECT_FALSE(is_sparse(option)) << megabytes;
     EXPECT_GT(option.candidate().recipe.microbatch, 0) << megabytes;
   }

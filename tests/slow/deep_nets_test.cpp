@@ -1,5 +1,5 @@
 // The deepest nets of the zoo. Nothing runs: plans for the `null` device.
-#include "plan/bytes/buffers.h"
+#include "plan/bytes/liveness.h"
 #include "plan/policy.h"
 #include "support/plan_cases.h"
 

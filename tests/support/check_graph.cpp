@@ -46,7 +46,7 @@ Fault check(const RandomGraph& random, Backend& backend, Tally& tally) {
   tally.unsettled += judgement.verdict == Judgement::Verdict::unsettled;
   Fault fault = check_accumulation(random, step, tally);
   if (!fault) fault = check_taking_over(random, step, tally);
-  if (!fault) fault = check_lean_order(random, step);
+  if (!fault) fault = check_peak_reducing_order(random, step);
   if (!fault) fault = check_training_step(random, backend, tally);
   return fault;
 }

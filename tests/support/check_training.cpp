@@ -15,9 +15,9 @@
 #include "support/planned_run.h"
 #include "transform/accumulate.h"
 #include "transform/clip.h"
-#include "transform/lean_order.h"
+#include "transform/fuse_loss_into_backward.h"
 #include "transform/optimizer.h"
-#include "transform/take_over.h"
+#include "transform/peak_reducing_order.h"
 
 namespace thimble {
 namespace {
@@ -86,12 +86,12 @@ CheckedStep make_step(const RandomGraph& random, const Choices& c) {
     const GradientRoot clipped = {loss, in_double(factor, true)};
     gradients = add_gradients(graph, {&clipped, 1}, wanted);
   }
-  take_over_forward(graph);
+  fuse_loss_into_backward(graph);
   step.scalars = add_updates(graph, random.weights, gradients, c.optimizer, c.microbatches > 1,
                              step.loss_scale);
   if (c.microbatches > 1) accumulate_results(graph);
   sort_by_phase(graph);
-  if (c.lean) put_in_order(graph, lean_order(graph));
+  if (c.lean) put_in_order(graph, peak_reducing_order(graph));
   verify_graph(graph);
   return step;
 }
@@ -155,10 +155,10 @@ Fault check_weights(const RandomGraph& random, const CheckedStep& step, const Ch
     for (const ValueId v : leaves) {
       if (m == 0 || step.graph[v].role == Role::input) run[v] = content(random, step, v, 0, m);
     }
-    if (m == 0) run.run_phase(Phase::begin);
-    run.run_phase(Phase::each);
+    if (m == 0) run.run_phase(Phase::prologue);
+    run.run_phase(Phase::per_microbatch);
   }
-  run.run_phase(Phase::end);
+  run.run_phase(Phase::epilogue);
   run.commit();
 
   const std::vector<Tensor> gradients = total_gradients(random, c);

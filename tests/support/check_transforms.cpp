@@ -8,8 +8,8 @@
 #include "support/interpreter.h"
 #include "support/numeric_gradient.h"
 #include "transform/accumulate.h"
-#include "transform/lean_order.h"
-#include "transform/take_over.h"
+#include "transform/fuse_loss_into_backward.h"
+#include "transform/peak_reducing_order.h"
 
 namespace thimble {
 namespace {
@@ -72,10 +72,10 @@ Fault check_accumulation(const RandomGraph& random, const DifferentiatedGraph& s
       const ValueId value = make_id<ValueId>(v);
       if (!random.graph[value].producer.valid()) run[value] = leaf(random, value, 0, m);
     }
-    if (m == 0) run.run_phase(Phase::begin);
-    run.run_phase(Phase::each);
+    if (m == 0) run.run_phase(Phase::prologue);
+    run.run_phase(Phase::per_microbatch);
   }
-  run.run_phase(Phase::end);
+  run.run_phase(Phase::epilogue);
   for (size_t s = 0; s < sums.size(); ++s) {
     const Fault fault =
         find_difference(fmt::format("the sum of '{}' over microbatches", graph[shares[s]].name),
@@ -105,15 +105,15 @@ Fault find_other_bits_than(const RandomGraph& random, const DifferentiatedGraph&
 
 Fault check_taking_over(const RandomGraph& random, const DifferentiatedGraph& step, Tally& tally) {
   Graph graph = step.graph;
-  take_over_forward(graph);
+  fuse_loss_into_backward(graph);
   tally.happened["taken over"] +=
       static_cast<int64_t>(step.graph.nodes.size() - graph.nodes.size());
   return find_other_bits_than(random, step, graph, "once gradients take over");
 }
 
-Fault check_lean_order(const RandomGraph& random, const DifferentiatedGraph& step) {
+Fault check_peak_reducing_order(const RandomGraph& random, const DifferentiatedGraph& step) {
   Graph graph = step.graph;
-  put_in_order(graph, lean_order(step.graph));
+  put_in_order(graph, peak_reducing_order(step.graph));
   return find_other_bits_than(random, step, graph, "in lean order");
 }
 

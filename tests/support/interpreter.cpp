@@ -140,10 +140,10 @@ void Interpreter::run_versioned(NodeId id) {
 }
 
 void Interpreter::run_phase(Phase phase) {
-  if (phase == Phase::each && microbatches_++ > 0) {
+  if (phase == Phase::per_microbatch && microbatches_++ > 0) {
     carry([](const Graph& graph, ValueId value) {
       const NodeId producer = graph[value].producer;
-      return producer.valid() && graph[producer].phase == Phase::each;
+      return producer.valid() && graph[producer].phase == Phase::per_microbatch;
     });
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -152,7 +152,8 @@ void Interpreter::run_phase(Phase phase) {
 }
 
 void Interpreter::run() {
-  for (const Phase phase : {Phase::begin, Phase::each, Phase::end}) run_phase(phase);
+  for (const Phase phase : {Phase::prologue, Phase::per_microbatch, Phase::epilogue})
+    run_phase(phase);
 }
 
 void Interpreter::commit() {

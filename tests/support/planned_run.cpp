@@ -38,10 +38,10 @@ std::optional<std::string> find_other_bits(const Graph& graph, const Plan& plan,
     });
     for (int microbatch = 0; microbatch < plan.microbatches; ++microbatch) {
       for (const ValueId v : inputs) oracle[v] = contents(v, step, microbatch);
-      if (microbatch == 0) oracle.run_phase(Phase::begin);
-      oracle.run_phase(Phase::each);
+      if (microbatch == 0) oracle.run_phase(Phase::prologue);
+      oracle.run_phase(Phase::per_microbatch);
     }
-    oracle.run_phase(Phase::end);
+    oracle.run_phase(Phase::epilogue);
     for (const ValueId result : graph.results) {
       if (!same(result)) return fmt::format("'{}' at step {}", graph[result].name, step);
     }

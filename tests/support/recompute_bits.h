@@ -13,7 +13,7 @@
 #include "execute/costs.h"
 #include "execute/program.h"
 #include "pipeline/pipeline.h"
-#include "plan/bytes/spread.h"
+#include "plan/bytes/spread_reuse.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
 #include "plan/verify/verify_plan.h"
@@ -53,7 +53,7 @@ class Trial {
     if (backend_.streams() == 1) {
       EXPECT_TRUE(train(plan) == expected_);
     } else {  // with more that may run at the same time
-      const Plan spread = spread_apart(graph_, costs_, plan);
+      const Plan spread = spread_reuse(graph_, costs_, plan);
       ASSERT_EQ(find_fault(graph_, costs_, spread), std::nullopt);
       EXPECT_TRUE(train(spread) == expected_);
     }
@@ -92,8 +92,9 @@ class Trial {
   std::vector<std::byte> train(const Plan& plan) {
     const auto arena = backend_.allocate(plan.arena);
     // What is not written is not zero either.
-    std::ranges::fill(Loan(backend_, arena->base(), plan.arena, Loan::Use::write).bytes(),
-                      std::byte{0xA7});
+    std::ranges::fill(
+        HostMapping(backend_, arena->base(), plan.arena, HostMapping::Use::write).bytes(),
+        std::byte{0xA7});
     Program program(graph_, plan, backend_, *arena);
     start(program);
     for (int call = 0; call < 3; ++call) {
@@ -103,8 +104,8 @@ class Trial {
     EXPECT_EQ(program.touched(), plan.arena);
     std::vector<std::byte> bytes;
     const auto append = [&](ValueId value) {
-      const Loan loan = program.borrow(value, Loan::Use::read);
-      bytes.insert(bytes.end(), loan.bytes().begin(), loan.bytes().end());
+      const HostMapping mapping = program.map_to_host(value, HostMapping::Use::read);
+      bytes.insert(bytes.end(), mapping.bytes().begin(), mapping.bytes().end());
     };
     for_each_persistent(append);
     for (const ValueId result : graph_.results) append(result);
@@ -116,8 +117,8 @@ class Trial {
     if (start_.empty()) {
       initialize(program, 7);
       for_each_persistent([&](ValueId value) {
-        const Loan loan = program.borrow(value, Loan::Use::read);
-        start_.emplace_back(loan.bytes().begin(), loan.bytes().end());
+        const HostMapping mapping = program.map_to_host(value, HostMapping::Use::read);
+        start_.emplace_back(mapping.bytes().begin(), mapping.bytes().end());
       });
     }
     size_t i = 0;
@@ -231,7 +232,7 @@ class Bits : public ::testing::TestWithParam<std::tuple<std::string, Net>> {
         }
       }
     }
-    program.view<float>(model.weight_of_loss)[0] = 1.0f / static_cast<float>(model.options.batch);
+    program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(model.options.batch);
     program.view<float>(training_.scalars.learning_rate)[0] = 0.05f;
     if (model.rng.valid()) {
       const auto rng = program.view<int64_t>(model.rng);

@@ -151,7 +151,7 @@ inline std::string persistent_bytes(Program& program) {
   const Graph& graph = program.graph();
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].producer.valid() || !is_persistent(graph.values[v].role)) continue;
-    const Loan part = program.borrow(make_id<ValueId>(v), Loan::Use::read);
+    const HostMapping part = program.map_to_host(make_id<ValueId>(v), HostMapping::Use::read);
     bytes.append(reinterpret_cast<const char*>(part.bytes().data()), part.bytes().size());
   }
   return bytes;

@@ -68,7 +68,7 @@ class Gradients {
                   feed.limit > 0 ? labels : Fill{bytes ? Fill::Kind::bytes : Fill::Kind::normal},
                   11);
     }
-    (*run_)[model_.weight_of_loss].set(0, 1.0 / static_cast<double>(model_.options.batch));
+    (*run_)[model_.loss_normalizer].set(0, 1.0 / static_cast<double>(model_.options.batch));
     for (const ValueId norm : model_.from_data) {
       for (int64_t i = 0; i < (*run_)[norm].elements(); ++i) {
         (*run_)[norm].set(i, graph[norm].name == "pixel.mean" ? 128 : 1.0 / 64);

@@ -39,7 +39,7 @@ TEST(Codecs, TakeLessAndLessAndStillLearn) {
     EXPECT_LT(training.planned().plan().arena, before);
     before = training.planned().plan().arena;
     EXPECT_EQ(result.measured_arena, before);
-    EXPECT_EQ(training.planned().tier, Tier::approximate);
+    EXPECT_EQ(training.planned().tier, NumericsTier::approximate);
     for (const double loss : result.losses) ASSERT_TRUE(std::isfinite(loss));
     EXPECT_LT(mean_of(result.losses, 50, 10), 0.8 * mean_of(result.losses, 0, 10));
   }
@@ -51,7 +51,7 @@ TEST(Codecs, MasksChangeNoBit) {
   run.codec = parse_codec_spec("mask");
   TrainingRun masked(run, {.steps = 5, .evaluate = false});
   EXPECT_EQ(masked.run().weights_sha256, plain.run().weights_sha256);
-  EXPECT_EQ(masked.planned().tier, Tier::exact);
+  EXPECT_EQ(masked.planned().tier, NumericsTier::exact);
   const Graph& graph = masked.planned().graph();
   EXPECT_TRUE(std::any_of(graph.nodes.begin(), graph.nodes.end(),
                           [](const Node& node) { return node.op->name == "encode_signs"; }));
@@ -121,7 +121,7 @@ TEST(AutomaticCodec, ChoiceIsRecordedAndKeepsItsBits) {
   TrainingRun chosen(run, {.steps = 3, .evaluate = false});
   const CodecSpec codec = chosen.planned().recipe.codec;
   ASSERT_FALSE(codec.chosen->empty());
-  EXPECT_EQ(chosen.planned().tier, Tier::approximate);
+  EXPECT_EQ(chosen.planned().tier, NumericsTier::approximate);
   EXPECT_LE(chosen.planned().plan().arena, *run.memory);
   const Graph& graph = chosen.planned().graph();
   std::vector<ValueCodec> found;
@@ -156,12 +156,12 @@ TEST(AutomaticCodec, HeedsTheTierAllowed) {
   recipe.on.threads = 1;
   recipe.planner = "optimal";
   recipe.codec = parse_codec_spec("auto");
-  recipe.allow = Tier::exact;
+  recipe.allow = NumericsTier::exact;
   recipe.memory = Bytes(1);
   recipe.memory = std::get<Infeasible>(plan_training(recipe)).min_bytes;
   const auto planned = plan_training(recipe);
   ASSERT_TRUE(std::holds_alternative<PlannedTraining>(planned));
-  EXPECT_EQ(std::get<PlannedTraining>(planned).tier, Tier::exact);
+  EXPECT_EQ(std::get<PlannedTraining>(planned).tier, NumericsTier::exact);
   for (const ValueCodec& entry : *std::get<PlannedTraining>(planned).recipe.codec.chosen) {
     EXPECT_EQ(name_of(entry.codec), "mask");
   }
@@ -190,9 +190,10 @@ TEST(AutomaticCodec, IsSpeltWithItsStrongestCodec) {
 }
 
 TEST(Codecs, LossyOnesAreApproximate) {
-  EXPECT_NO_THROW(check_allowed(parse_codec_spec("mask"), Tier::exact));
+  EXPECT_NO_THROW(check_allowed(parse_codec_spec("mask"), NumericsTier::exact));
   EXPECT_TRUE(throws_saying<UserError>(
-      [] { check_allowed(parse_codec_spec("int4"), Tier::equivalent); }, "int4", "--codec mask"));
+      [] { check_allowed(parse_codec_spec("int4"), NumericsTier::equivalent); }, "int4",
+      "--codec mask"));
   EXPECT_TRUE(throws_saying<UserError>([] { parse_codec("int0"); }, "int4"));
 }
 

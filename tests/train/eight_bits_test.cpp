@@ -27,8 +27,8 @@ TEST(EightBits, LearnAsFullStateDoes) {
     EXPECT_NE(got.weights_sha256, expected.weights_sha256);
     EXPECT_LT(3.5 * static_cast<double>(state_bytes(coded.planned()).count),
               static_cast<double>(state_bytes(full.planned()).count));
-    EXPECT_EQ(coded.planned().tier, Tier::approximate);
-    EXPECT_EQ(full.planned().tier, Tier::exact);
+    EXPECT_EQ(coded.planned().tier, NumericsTier::approximate);
+    EXPECT_EQ(full.planned().tier, NumericsTier::exact);
   }
 }
 

@@ -79,7 +79,7 @@ TEST(Feeder, PadsRecordsThatAreShorter) {
   const Feeder feeder(data, {});
   Fed fed(token_recipe({5}, 2));
   EXPECT_EQ(feeder.fill_training(fed.program(), fed.model(), {.step = 0, .batch = 2}), 8);
-  EXPECT_EQ(fed.program().view<float>(fed.model().weight_of_loss)[0], 1.0f / 8);
+  EXPECT_EQ(fed.program().view<float>(fed.model().loss_normalizer)[0], 1.0f / 8);
   const auto tokens = fed.of<int32_t>("tokens"), targets = fed.of<int32_t>("targets");
   for (size_t row = 0; row < 2; ++row) {
     const bool is_short = tokens[row * 5 + 3] == 0;
@@ -105,7 +105,7 @@ TEST(Feeder, RowsBeyondTheLastTestRecordArePadding) {
   const TestRows rows = feeder.fill_test(fed.program(), fed.model(), 350);
   EXPECT_EQ(rows.rows, 5);
   EXPECT_EQ(rows.counted, 5);
-  EXPECT_EQ(fed.program().view<float>(fed.model().weight_of_loss)[0], 1.0f / 5);
+  EXPECT_EQ(fed.program().view<float>(fed.model().loss_normalizer)[0], 1.0f / 5);
   for (size_t row = 0; row < 10; ++row) {
     EXPECT_EQ(fed.of<int32_t>("label")[row] == -1, row >= 5);
     const auto pixels = fed.of<uint8_t>("pixels").subspan(row * 64, 64);

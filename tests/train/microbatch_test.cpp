@@ -73,7 +73,7 @@ TEST(Microbatches, EqualTheWholeBatchWhereRowsAreIndependent) {
         EXPECT_NEAR(result.losses[0], expected.losses[0], 1e-6 * expected.losses[0]);
         EXPECT_NEAR(result.train["accuracy"], expected.train["accuracy"], 0.011);  // one row in 100
         EXPECT_EQ(result.measured_arena, parts.planned().plan().arena);
-        EXPECT_EQ(parts.planned().tier, Tier::equivalent);
+        EXPECT_EQ(parts.planned().tier, NumericsTier::equivalent);
       }
     }
   }
@@ -85,7 +85,7 @@ TEST(Microbatches, AWholeBatchKeepsItsBits) {
     TrainingRun named(in_microbatches(run, run.model.batch), {.steps = 3});
     EXPECT_EQ(plain.run().weights_sha256, named.run().weights_sha256);
     EXPECT_EQ(plain.planned().plan(), named.planned().plan());
-    EXPECT_EQ(named.planned().tier, Tier::exact);
+    EXPECT_EQ(named.planned().tier, NumericsTier::exact);
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Microbatches, FoldedGradientsEqualHeavyBall) {
       TrainingRun folded(in_microbatches(run, rows, true), {.steps = 5});
       folded.run();
       EXPECT_LT(difference(plain, folded), kFiveSteps) << rows;
-      EXPECT_EQ(folded.planned().tier, Tier::equivalent);
+      EXPECT_EQ(folded.planned().tier, NumericsTier::equivalent);
       // No gradient tensor exists.
       const Graph& graph = folded.planned().graph();
       for (const Value& value : graph.values) EXPECT_NE(value.role, Role::gradient) << value.name;
@@ -204,7 +204,8 @@ TEST(Microbatches, EveryNormalisationLearns) {
     run.rate = 0.05;
     TrainingRun training(run, {.steps = 150});
     const TrainResult result = training.run();
-    EXPECT_EQ(training.planned().tier, norm == Norm::group ? Tier::equivalent : Tier::approximate);
+    EXPECT_EQ(training.planned().tier,
+              norm == Norm::group ? NumericsTier::equivalent : NumericsTier::approximate);
     const auto mean_of_ten = [&](size_t first) {
       const auto from = result.losses.begin() + static_cast<ptrdiff_t>(first);
       return std::accumulate(from, from + 10, 0.0) / 10;
@@ -327,13 +328,13 @@ TEST(Tiers, BeyondWhatIsAllowedAreRefused) {
   recipe.model = rows_wrn().model;
   recipe.device = "null";
   recipe.microbatch = 5;
-  recipe.allow = Tier::equivalent;
+  recipe.allow = NumericsTier::equivalent;
   EXPECT_NO_THROW(plan_training(recipe));
   recipe.model.norm = Norm::batch;
   EXPECT_TRUE(
       throws_saying<UserError>([&] { plan_training(recipe); }, "approximate", "--norm group"));
   recipe.model.norm = Norm::group;
-  recipe.allow = Tier::exact;
+  recipe.allow = NumericsTier::exact;
   EXPECT_TRUE(
       throws_saying<UserError>([&] { plan_training(recipe); }, "equivalent", "--microbatch"));
   recipe.microbatch = 0;

@@ -310,7 +310,7 @@ TEST(Optimizer, RefusesWhatDoesNotGoTogether) {
   recipe.device = "null";
   recipe.optimizer = parse_optimizer("adam");
   recipe.optimizer.state_bits = 8;
-  recipe.allow = Tier::equivalent;
+  recipe.allow = NumericsTier::equivalent;
   EXPECT_TRUE(throws_saying<UserError>([&] { plan_training(recipe); }, "8 bits", "--state-bits"));
 }
 

@@ -29,7 +29,7 @@ std::map<std::string, std::vector<double>> step_of(int64_t slices) {
       tensor.set(i, static_cast<double>(feed.limit > 0 ? i * 7 % feed.limit : 1 + i % 9));
     }
   }
-  run[model.weight_of_loss].set(0, 0.02);
+  run[model.loss_normalizer].set(0, 0.02);
   run[training.scalars.learning_rate].set(0, 0.5);
   run.run();
   std::map<std::string, std::vector<double>> all;

@@ -56,20 +56,20 @@ TEST(SparseTraining, AtDensityOneTheTierIsHonest) {
     return TrainingRun(still, {.steps = 1, .evaluate = false}).planned().tier;
   };
   RunSetup run = mlp_run();
-  EXPECT_EQ(planned_tier(run), Tier::exact);
+  EXPECT_EQ(planned_tier(run), NumericsTier::exact);
   run.clip_norm = 0.01;  // reached at every step
-  EXPECT_EQ(planned_tier(run), Tier::equivalent);
+  EXPECT_EQ(planned_tier(run), NumericsTier::equivalent);
   const auto losses = [](const RunSetup& setup) {
     return TrainingRun(setup, {.steps = 6, .evaluate = false}).run().losses;
   };
   const std::vector<double> packed = losses(sparse(run, 1)), dense = losses(run);
   for (size_t i = 0; i < dense.size(); ++i) EXPECT_NEAR(packed[i], dense[i], 1e-5 * dense[i]);
   run.clip_norm = 0, run.state_bits = 8;
-  EXPECT_EQ(planned_tier(run), Tier::approximate);
+  EXPECT_EQ(planned_tier(run), NumericsTier::approximate);
   run = mlp_run(), run.model.storage = DType::bf16;
-  EXPECT_EQ(planned_tier(run), Tier::approximate);
+  EXPECT_EQ(planned_tier(run), NumericsTier::approximate);
   run = mlp_run(), run.codec = parse_codec_spec("int4");
-  EXPECT_EQ(planned_tier(run), Tier::approximate);
+  EXPECT_EQ(planned_tier(run), NumericsTier::approximate);
 }
 
 TEST(SparseTraining, RefusesStateThatPackedNonzerosDoNotHave) {

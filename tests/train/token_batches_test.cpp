@@ -39,7 +39,7 @@ Ended train(const Recipe& recipe, const Tokens& data, TrainOptions options = {})
 TEST(TokenBatches, RowsGoByLength) {
   const auto planned = std::get<PlannedTraining>(plan_training(by_tokens(50)));
   ASSERT_EQ(planned.steps.size(), 3u);
-  std::vector<VariantShape> shapes;
+  std::vector<StepShape> shapes;
   for (const auto& variant : planned.steps) {
     shapes.push_back(variant->shape);
     EXPECT_LE(variant->plan.arena, planned.plan().arena);
@@ -48,7 +48,7 @@ TEST(TokenBatches, RowsGoByLength) {
         std::nullopt);
   }
   // 4 rows of 12 are 48 tokens; 10 of 5 are 50 and take most.
-  EXPECT_EQ(shapes, (std::vector<VariantShape>{{10, 5}, {4, 12}, {6, 8}}));
+  EXPECT_EQ(shapes, (std::vector<StepShape>{{10, 5}, {4, 12}, {6, 8}}));
   EXPECT_EQ(plan_evaluation(planned).size(), 3u);
 }
 
@@ -72,7 +72,7 @@ TEST(TokenBatches, EveryStepIsOfOneLength) {
   TrainingStep step(planned, feeder, *arena, 4);
   std::map<int64_t, int> lengths;
   for (int64_t s = 0; s < feeder.steps_per_epoch(0); ++s) {
-    const VariantShape& shape = step.part_of({s, 0}).variant().shape;
+    const StepShape& shape = step.part_of({s, 0}).variant().shape;
     EXPECT_EQ(shape.length, feeder.bucket(s)->length);
     EXPECT_EQ(shape.rows, feeder.bucket(s)->rows);
     ++lengths[shape.length];
@@ -112,7 +112,7 @@ TEST(TokenBatches, WhatIsComputedAtOnceDoesNotChooseTheRecords) {
 TEST(TokenBatches, RanksShareEveryMicrobatch) {
   Recipe recipe = by_tokens(100, 20);
   recipe.ranks.count = 3;
-  for (const VariantShape& batch : token_batches(recipe)) {
+  for (const StepShape& batch : token_batches(recipe)) {
     const Microbatches all = microbatches_of(recipe, batch.length);
     EXPECT_EQ(all.count() % 3, 0);
     std::vector<int64_t> rows(3);
@@ -137,7 +137,7 @@ TEST(TokenBatches, MicrobatchesAddUpToTheBatch) {
     for (const int64_t at_once : {24, 20, 5}) {
       SCOPED_TRACE(testing::Message() << tokens << " tokens, at once " << at_once);
       EXPECT_EQ(std::get<PlannedTraining>(plan_training(by_tokens(tokens, at_once))).tier,
-                Tier::equivalent);
+                NumericsTier::equivalent);
       const Ended parts = train(by_tokens(tokens, at_once), data);
       ASSERT_EQ(parts.result.losses.size(), 12u);
       for (size_t s = 0; s < 12; ++s) {  // the same sums, rounded otherwise

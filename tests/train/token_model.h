@@ -64,10 +64,10 @@ inline Model token_model(const ModelOptions& options) {
   x = net.linear("hidden", x, 16, "relu");
   const ValueId logits = net.linear("classifier", x, kVocabulary);
   const ValueId labels = b.op("reshape", {targets}, {{"shape", flat}});
-  model.weight_of_loss = b.input("normalizer", {{1}, DType::f32});
+  model.loss_normalizer = b.input("normalizer", {{1}, DType::f32});
   model.loss_counts = "targets";
   const ValueId right = b.op("count_correct", {logits, labels});
-  model.loss = b.op("softmax_cross_entropy", {logits, labels, model.weight_of_loss},
+  model.loss = b.op("softmax_cross_entropy", {logits, labels, model.loss_normalizer},
                     {{"label_smoothing", 0.0}, {"ignore_index", int64_t{-1}}});
   model.metrics = {{.name = "token_accuracy", .brief = "acc", .sum = right, .share = true},
                    {.name = "perplexity", .brief = "ppl", .of_mean = [](double loss) {

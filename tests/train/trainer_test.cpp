@@ -117,18 +117,18 @@ TEST(Trainer, EvaluationCountsEveryTestRecordOnce) {
         }
       }
       TrainResult result;
-      Tally tally(evaluation->model);
+      MetricAccumulator accumulated(evaluation->model);
       int64_t rows = 0;
       for (int64_t first = 0; first < evaluated.feeder().test_count();) {
         const auto filled = evaluated.feeder().fill_test(program, evaluation->model, first);
         program.run();
-        tally.add(program, evaluation->model, filled.counted, filled.counted);
+        accumulated.add(program, evaluation->model, filled.counted, filled.counted);
         first += filled.rows;
         rows += filled.rows;
       }
       EXPECT_EQ(rows, evaluated.feeder().test_count());
       result.test_count = rows;
-      result.test = tally.figures();
+      result.test = accumulated.figures();
       results.push_back(result);
     }
     for (const TrainResult& result : results) {

@@ -27,7 +27,7 @@ class Logits {
     set("source", {3, 4, 5, 6, 2, 0, 0, 0, 7, 8, 2, 0, 0, 0, 0, 0});
     set("source_length", {5, 3});
     set("target_in", {1, 5, 6, 0, 0, 0, 0, 0, 1, 9, 9, 4, 0, 0, 0, 0});
-    put(model_.asked, {2, 8 + 3});
+    put(model_.query_positions, {2, 8 + 3});
   }
 
   void set(const char* field, const std::vector<int>& numbers) {

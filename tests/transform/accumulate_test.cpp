@@ -14,12 +14,12 @@ const TensorType kSquare = {{4, 4}, DType::f32};
 // Runs the loop `times` and returns the first element of `sum`, with x = 1, 2, 3, ...
 float sum_over(const Graph& graph, ValueId x, ValueId sum, int times) {
   Interpreter run(graph);
-  run.run_phase(Phase::begin);
+  run.run_phase(Phase::prologue);
   for (int m = 1; m <= times; ++m) {
     std::fill_n(run[x].ref().as<float>(), run[x].ref().elements(), static_cast<float>(m));
-    run.run_phase(Phase::each);
+    run.run_phase(Phase::per_microbatch);
   }
-  run.run_phase(Phase::end);
+  run.run_phase(Phase::epilogue);
   return *run[sum].ref().as<float>();
 }
 
@@ -34,7 +34,7 @@ TEST(Accumulate, AnOpThatCanAddsInPlace) {
   verify_graph(graph);
   EXPECT_EQ(sums, std::vector<ValueId>{y});
   EXPECT_EQ(graph.nodes.size(), 2u);
-  EXPECT_EQ(graph.nodes[0].phase, Phase::begin);
+  EXPECT_EQ(graph.nodes[0].phase, Phase::prologue);
   EXPECT_EQ(sum_over(graph, x, y, 3), 2 * (1 + 2 + 3));
 }
 
@@ -101,9 +101,9 @@ TEST(SortByPhase, IdsFollowTheNodes) {
   const ValueId x = b.input("x", kSquare);
   const ValueId y = b.op("relu", {x});
   b.set_differentiates(graph[y].producer);
-  b.set_phase(Phase::end);
+  b.set_phase(Phase::epilogue);
   b.op("relu", {y});
-  b.set_phase(Phase::begin);
+  b.set_phase(Phase::prologue);
   const ValueId begun = b.op("relu", {x});
   sort_by_phase(graph);
   verify_graph(graph);

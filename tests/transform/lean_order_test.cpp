@@ -1,5 +1,3 @@
-#include "transform/lean_order.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,6 +8,7 @@
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
 #include "support/random_steps.h"
+#include "transform/peak_reducing_order.h"
 
 namespace thimble {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 Bytes live_peak_of(const Graph& graph) {
   const Costs costs = flat_costs(graph);
   const PlanRequest request = {.graph = graph, .costs = costs};
-  return cost_of(request, schedule_once(request)).live_peak;
+  return cost_of(request, schedule_without_recompute(request)).live_peak;
 }
 
 // Three branches that widen and narrow again, all widened first: one at a time holds two fewer.
@@ -36,7 +35,7 @@ TEST(LeanOrder, FinishesABranchBeforeTheNext) {
   }
   graph.results = {sum};
   const Bytes before = live_peak_of(graph);
-  put_in_order(graph, lean_order(graph));
+  put_in_order(graph, peak_reducing_order(graph));
   verify_graph(graph);
   const Bytes wide_bytes = align_up(graph[wide[0]].type.bytes());
   const Bytes narrow_bytes = align_up(narrow.bytes());
@@ -51,7 +50,7 @@ TEST(LeanOrder, IsWellFormedOnTheZoo) {
       Graph graph =
           make_training_graph(options, parse_optimizer("sgd"), {}, microbatches).model.graph;
       const size_t nodes = graph.nodes.size();
-      put_in_order(graph, lean_order(graph));
+      put_in_order(graph, peak_reducing_order(graph));
       ASSERT_EQ(graph.nodes.size(), nodes);
       EXPECT_NO_THROW(verify_graph(graph)) << options.name;
     }
@@ -78,7 +77,7 @@ TEST(LeanOrder, ChangesNoBit) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     const RandomStep step = random_step(seed);
     Graph other = step.graph;
-    put_in_order(other, lean_order(step.graph));
+    put_in_order(other, peak_reducing_order(step.graph));
     verify_graph(other);
     Interpreter plain(step.graph), reordered(other);
     for (Interpreter* run : {&plain, &reordered}) {

@@ -155,12 +155,12 @@ TEST(Sparsify, IsApproximateUnlessNothingIsLeftOut) {
     recipe.sparsity.density = density;
     return std::get<PlannedTraining>(plan_training(recipe)).tier;
   };
-  EXPECT_EQ(tier(0.5), Tier::approximate);
-  EXPECT_EQ(tier(1), Tier::exact);
+  EXPECT_EQ(tier(0.5), NumericsTier::approximate);
+  EXPECT_EQ(tier(1), NumericsTier::exact);
   Recipe recipe;
   recipe.model = small_wrn();
   recipe.sparsity.density = 0.5;
-  recipe.allow = Tier::equivalent;
+  recipe.allow = NumericsTier::equivalent;
   EXPECT_THROW(plan_training(recipe), UserError);
 }
 

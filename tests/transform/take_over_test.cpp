@@ -1,5 +1,3 @@
-#include "transform/take_over.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "backend/backend.h"
 #include "graph/builder.h"
 #include "support/interpreter.h"
+#include "transform/fuse_loss_into_backward.h"
 
 namespace thimble {
 namespace {
@@ -71,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Sums, TakeOver, testing::Bool(),
 TEST_P(TakeOver, LossesAndGradientsKeepTheirBits) {
   const Losses before(false, GetParam());
   Losses after(false, GetParam());
-  take_over_forward(after.graph);
+  fuse_loss_into_backward(after.graph);
   verify_graph(after.graph);
   EXPECT_EQ(before.count("vocabulary_loss"), 3u);
   EXPECT_EQ(after.count("vocabulary_loss"), 0u);
@@ -87,7 +86,7 @@ TEST_P(TakeOver, LossesAndGradientsKeepTheirBits) {
 // The sum of two losses needs no more than what has come so far: it stands right behind.
 TEST(TakingOver, SumsFollowWhatTheyRead) {
   Losses after;
-  take_over_forward(after.graph);
+  fuse_loss_into_backward(after.graph);
   const auto& nodes = after.graph.nodes;
   std::vector<std::string_view> ops;
   for (const Node& node : nodes) {
@@ -104,7 +103,7 @@ TEST(TakingOver, SumsFollowWhatTheyRead) {
 // One that its gradients read has to be there before.
 TEST(TakingOver, AResultThatTheBackwardPassReadsStays) {
   Losses after(true);
-  take_over_forward(after.graph);
+  fuse_loss_into_backward(after.graph);
   EXPECT_EQ(after.count("vocabulary_loss"), 3u);
 }
 

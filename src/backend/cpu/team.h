@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backend/cpu/waiting.h"
+#include "backend/cpu/thread_waiting.h"
 
 namespace thimble {
 

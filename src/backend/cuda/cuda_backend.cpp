@@ -4,8 +4,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "backend/cuda/cuda_failure.h"
 #include "backend/cuda/cuda_kernel.h"
-#include "backend/cuda/failure.h"
 #include "backend/cuda/owned.h"
 #include "backend/cuda/ranks/device_ranks.h"
 #include "backend/roofline.h"
@@ -69,10 +69,10 @@ class PinnedMemory final : public Memory {
   std::byte* base_ = nullptr;
 };
 
-class GraphRecording final : public Recording {
+class CudaCapturedGraph final : public CapturedGraph {
  public:
   // The graph may go when this has returned.
-  GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
+  CudaCapturedGraph(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, graph, 0), "making a graph of the step");
     graph_.reset(made);
@@ -86,9 +86,9 @@ class GraphRecording final : public Recording {
   OwnedGraphExec graph_;
 };
 
-class EventMoment final : public Moment {
+class CudaEvent final : public Event {
  public:
-  explicit EventMoment(cudaStream_t stream, unsigned flags = cudaEventDisableTiming)
+  explicit CudaEvent(cudaStream_t stream, unsigned flags = cudaEventDisableTiming)
       : stream_(stream) {
     cudaEvent_t made = nullptr;
     check(cudaEventCreateWithFlags(&made, flags), "an event");
@@ -102,7 +102,7 @@ class EventMoment final : public Moment {
     check(cudaStreamWaitEvent(stream, event_.get(), 0), "an event");
   }
   // REQUIRES: both keep the time, and were waited for.
-  double seconds_since(const EventMoment& start) const {
+  double seconds_since(const CudaEvent& start) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start.event_.get(), event_.get()), "timing");
     return static_cast<double>(milliseconds) * 1e-3;
@@ -161,8 +161,8 @@ class CudaBackend final : public Backend {
       stream.reset(made);
     }
     device_.stream = streams_[0].get();
-    for (auto& moment : timer_) {
-      moment = std::make_unique<EventMoment>(device_.stream, cudaEventDefault);
+    for (auto& event : timer_) {
+      event = std::make_unique<CudaEvent>(device_.stream, cudaEventDefault);
     }
     check(cudnnCreate(&device_.cudnn), "starting");
     cudnn_.reset(device_.cudnn);
@@ -242,8 +242,8 @@ class CudaBackend final : public Backend {
     check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, device_.stream),
           "copying from the GPU");
   }
-  std::unique_ptr<Moment> make_moment() override {
-    return std::make_unique<EventMoment>(device_.stream);
+  std::unique_ptr<Event> make_event() override {
+    return std::make_unique<CudaEvent>(device_.stream);
   }
   double seconds_for(const std::function<void()>& work) override {
     timer_[0]->mark();
@@ -256,12 +256,12 @@ class CudaBackend final : public Backend {
 
   int streams() const override { return static_cast<int>(streams_.size()); }
 
-  std::unique_ptr<Recording> record(std::span<const Launch> launches) override {
+  std::unique_ptr<CapturedGraph> capture(std::span<const Launch> launches) override {
     const cudaStream_t first = streams_[0].get();
     check(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "recording");
     cudaGraph_t captured = nullptr;
     try {
-      capture(launches);
+      launch_all(launches);
     } catch (...) {
       device_.stream = first;
       device_.stream_number = 0;
@@ -273,7 +273,7 @@ class CudaBackend final : public Backend {
     }
     check(cudaStreamEndCapture(first, &captured), "recording");
     const OwnedGraph graph(captured);
-    return std::make_unique<GraphRecording>(first, graph.get());
+    return std::make_unique<CudaCapturedGraph>(first, graph.get());
   }
 
  private:
@@ -291,18 +291,18 @@ class CudaBackend final : public Backend {
 
   // Events tie the streams together: each of the others begins behind the first's beginning, and
   // the first ends behind the others' ends.
-  void capture(std::span<const Launch> launches) {
-    std::vector<std::unique_ptr<EventMoment>> over(launches.size());
+  void launch_all(std::span<const Launch> launches) {
+    std::vector<std::unique_ptr<CudaEvent>> over(launches.size());
     for (const Launch& launch : launches) {
       for (const int other : launch.waits_for) {
         const auto at = static_cast<size_t>(other);
         const auto stream = static_cast<size_t>(launches[at].stream);
-        if (!over[at]) over[at] = std::make_unique<EventMoment>(streams_[stream].get());
+        if (!over[at]) over[at] = std::make_unique<CudaEvent>(streams_[stream].get());
       }
     }
     std::vector<bool> joined(streams_.size(), false);
     joined[0] = true;
-    EventMoment begin(streams_[0].get());
+    CudaEvent begin(streams_[0].get());
     begin.mark();
     for (size_t i = 0; i < launches.size(); ++i) {
       const auto stream = static_cast<size_t>(launches[i].stream);
@@ -318,7 +318,7 @@ class CudaBackend final : public Backend {
     use_stream(0);
     for (size_t s = 1; s < streams_.size(); ++s) {
       if (!joined[s]) continue;
-      EventMoment end(streams_[s].get());
+      CudaEvent end(streams_[s].get());
       end.mark();
       end.hold(streams_[0].get());
     }
@@ -330,7 +330,7 @@ class CudaBackend final : public Backend {
   OwnedCublas cublas_;
   CudaDevice device_;
   std::unique_ptr<Communicator> ranks_, host_ranks_;  // null: this process is alone
-  std::array<std::unique_ptr<EventMoment>, 2> timer_;
+  std::array<std::unique_ptr<CudaEvent>, 2> timer_;
   std::string machine_;
   Roofline model_, tensor_model_;
   std::unordered_map<Signature, std::unique_ptr<Kernel>, SignatureHash> kernels_;

@@ -1,7 +1,7 @@
 #include "backend/cuda/device.h"
 
 #include "backend/backend.h"
-#include "backend/cuda/failure.h"
+#include "backend/cuda/cuda_failure.h"
 
 namespace thimble {
 namespace {

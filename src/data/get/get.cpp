@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/append_file.h"
+#include "data/append_contents.h"
 #include "data/get/fetch.h"
 #include "data/gunzip.h"
 
@@ -59,7 +59,7 @@ class Sums {
 
 void copy_file(const ReadFile& from, const std::string& to) {
   AtomicFile file(to);
-  append_file(from, file);
+  append_contents(from, file);
   file.commit();
 }
 

@@ -22,7 +22,7 @@ void fields(std::any& own, Fields& list) {
   list.whole("sequences", std::any_cast<Own&>(own).records, {.least = 1, .most = INT32_MAX},
              {.help = "Generated sequences of an epoch",
               .more = "`lstm`: generated sequences of an epoch; a tenth as many are tested on",
-              .matters = matters::bits,
+              .affects = affects::numerics,
               .training = true});
 }
 

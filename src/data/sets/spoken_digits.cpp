@@ -46,7 +46,7 @@ void fields(std::any& own, Fields& list) {
               {.help = "What a model reads of audio: samples or spectrum",
                .more = "`spoken_digits`: what a model reads of audio: `samples`, or the `spectrum` "
                        "of frames of twice as many; see [data](data.md#spoken_digits)",
-               .matters = matters::bits,
+               .affects = affects::numerics,
                .training = true});
 }
 

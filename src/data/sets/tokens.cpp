@@ -30,7 +30,7 @@ void fields(std::any& own, Fields& list) {
               {.help = "Windows of a text begin elsewhere in every epoch",
                .more = "`tokens`: windows of a text begin elsewhere in every epoch but the first, "
                        "at random, so that a model learns the text, not its windows",
-               .matters = matters::bits,
+               .affects = affects::numerics,
                .training = true});
 }
 

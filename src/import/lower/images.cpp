@@ -31,7 +31,7 @@ Attrs conv_attrs(const NetNode& node, size_t axes) {
 }
 
 // Images, or rows of numbers as images one pixel high.
-ValueId images_of(Builder& b, const Laid& x) {
+ValueId images_of(Builder& b, const PermutedTensor& x) {
   if (x.order.size() == 4) return in_order(b, x, kChannelsLast);
   user_check(x.order.size() == 3, "it wants [N,C,H,W] or [N,C,L], not {} axes", x.order.size());
   const ValueId value = in_order(b, x, {0, 2, 1});
@@ -39,7 +39,7 @@ ValueId images_of(Builder& b, const Laid& x) {
   return reshaped(b, value, {shape[0], 1, shape[1], shape[2]});
 }
 
-ValueId filter_of(Builder& b, const Laid& w, size_t axes) {
+ValueId filter_of(Builder& b, const PermutedTensor& w, size_t axes) {
   user_check(w.order.size() == axes + 2, "its weight has {} axes, not {}", w.order.size(),
              axes + 2);
   return images_of(b, w);
@@ -56,7 +56,7 @@ void set_images(Lowering& l, const NetNode& node, ValueId y, size_t axes) {
 }
 
 void conv(Lowering& l, const NetNode& node) {
-  const Laid x = l.stored_in(node, 0);
+  const PermutedTensor x = l.stored_in(node, 0);
   const size_t axes = x.order.size() == 3 ? 1 : 2;
   const ValueId from = images_of(l.b(), x), w = filter_of(l.b(), l.stored_in(node, 1), axes);
   set_images(l, node, l.b().op("conv2d", {from, w}, conv_attrs(node, axes)), axes);
@@ -64,7 +64,7 @@ void conv(Lowering& l, const NetNode& node) {
 
 // The data gradient of the convolution that goes the other way.
 void conv_transpose(Lowering& l, const NetNode& node) {
-  const Laid x = l.stored_in(node, 0);
+  const PermutedTensor x = l.stored_in(node, 0);
   user_check(x.order.size() == 4, "it wants images [N,C,H,W]");
   const ValueId from = images_of(l.b(), x), w = filter_of(l.b(), l.stored_in(node, 1), 2);
   const Shape said = l.stated(node);
@@ -88,7 +88,7 @@ void pool(Lowering& l, const NetNode& node) {
 }
 
 void resize(Lowering& l, const NetNode& node) {
-  const Laid given = l.stored_in(node, 0);
+  const PermutedTensor given = l.stored_in(node, 0);
   user_check(given.order.size() == 4, "it wants images [N,C,H,W]");
   const ValueId x = images_of(l.b(), given);
   const std::vector<int64_t>& size = wholes_of(node, "size", 2);

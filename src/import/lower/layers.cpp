@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 3> kFusedWithBias = {"relu", "sigmoid", "
 constexpr std::array<std::string_view, 1> kFusedWithNorm = {"relu"};
 
 // The last axis of the net lies last, the others as they are.
-Laid last_last(Builder& b, const Laid& x) {
+PermutedTensor last_last(Builder& b, const PermutedTensor& x) {
   user_check(!x.order.empty(), "it wants a tensor with axes");
   Order order = x.order;
   const int last = static_cast<int>(order.size()) - 1;
@@ -23,7 +23,7 @@ Laid last_last(Builder& b, const Laid& x) {
 
 void linear(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = last_last(b, l.stored_in(node, 0)), w = l.stored_in(node, 1);
+  const PermutedTensor x = last_last(b, l.stored_in(node, 0)), w = l.stored_in(node, 1);
   user_check(w.order.size() == 2, "its weight has {} axes, not 2", w.order.size());
   ValueId from = x.value;
   if (x.order.size() == 1) from = reshaped(b, from, {1, b.shape(from)[0]});
@@ -47,7 +47,7 @@ struct Factor {
   bool swapped;
 };
 
-Factor factor_of(Builder& b, const Laid& x) {
+Factor factor_of(Builder& b, const PermutedTensor& x) {
   const int rank = static_cast<int>(x.order.size());
   Order order = plain_order(rank);
   const bool swapped = place_of(x.order, rank - 1) < place_of(x.order, rank - 2);
@@ -66,7 +66,7 @@ ValueId repeated(Builder& b, ValueId x, std::span<const int64_t> leading) {
 
 void matmul(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = l.stored_in(node, 0), y = l.stored_in(node, 1);
+  const PermutedTensor x = l.stored_in(node, 0), y = l.stored_in(node, 1);
   user_check(x.order.size() >= 2 && y.order.size() >= 2,
              "it multiplies a vector; give it a second axis");
   Factor left = factor_of(b, x), right = factor_of(b, y);
@@ -91,7 +91,7 @@ struct Rows {
 
 Rows rows_of(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid given = l.stored_in(node, 0);
+  const PermutedTensor given = l.stored_in(node, 0);
   const int64_t axes = whole_of(node, "axes");
   const int rank = static_cast<int>(given.order.size());
   user_check(axes >= 1 && axes <= rank, "it normalises {} of {} axes", axes, rank);
@@ -127,7 +127,7 @@ void rms_norm(Lowering& l, const NetNode& node) {
 }
 
 // The channels, the net's second axis, lie last, the others as they are.
-Laid channels_last(Builder& b, const Laid& x) {
+PermutedTensor channels_last(Builder& b, const PermutedTensor& x) {
   user_check(x.order.size() >= 2, "it wants [N,C,...]");
   Order order = x.order;
   std::erase(order, 1);
@@ -137,7 +137,7 @@ Laid channels_last(Builder& b, const Laid& x) {
 
 void batch_norm(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = channels_last(b, l.stored_in(node, 0));
+  const PermutedTensor x = channels_last(b, l.stored_in(node, 0));
   const Shape shape = b.shape(x.value);
   const int64_t channels = shape.back();
   const ValueId gamma = l.scale_in(node, 1, 1, channels), beta = l.scale_in(node, 2, 0, channels);
@@ -161,7 +161,7 @@ void batch_norm(Lowering& l, const NetNode& node) {
 
 void group_norm(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid given = l.stored_in(node, 0);
+  const PermutedTensor given = l.stored_in(node, 0);
   user_check(given.order.size() == 4, "it wants images [N,C,H,W]");
   const Order order = {0, 2, 3, 1};
   const ValueId x = in_order(b, given, order);

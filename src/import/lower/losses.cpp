@@ -11,7 +11,7 @@ namespace {
 // Logits [N,C,...] and labels [N,...]: each place is a row, its classes last.
 void cross_entropy(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid given = l.stored_in(node, 0);
+  const PermutedTensor given = l.stored_in(node, 0);
   const int rank = static_cast<int>(given.order.size());
   user_check(rank >= 2, "it wants logits [N,C,...]");
   Order order = plain_order(rank);

@@ -14,7 +14,7 @@ using Rule = void (*)(Lowering&, const NetNode&);
 // Ops of ours of the same name, and what they are told.
 void unary(Lowering& l, const NetNode& node, std::string_view op, Attrs attrs = {}) {
   const auto [computed, kept] = l.dtypes_of(node);
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   const ValueId y = l.b().op(op, {l.in_dtype(x.value, computed)}, std::move(attrs));
   l.set(node, {l.in_dtype(y, kept), x.order});
 }
@@ -51,10 +51,10 @@ struct Aligned {
   Order order;
 };
 
-Laid with_axes(Builder& b, const Laid& x, size_t rank) {
+PermutedTensor with_axes(Builder& b, const PermutedTensor& x, size_t rank) {
   const size_t missing = rank - x.order.size();
   if (missing == 0) return x;
-  Laid padded = {x.value, plain_order(static_cast<int>(missing))};
+  PermutedTensor padded = {x.value, plain_order(static_cast<int>(missing))};
   std::vector<int64_t> dims(missing, 1);
   for (const int64_t extent : dims_of(b.shape(x.value))) dims.push_back(extent);
   for (const int axis : x.order) padded.order.push_back(axis + static_cast<int>(missing));
@@ -69,9 +69,9 @@ ValueId without_leading_ones(Builder& b, ValueId x, bool smaller) {
   return reshaped(b, x, dims);
 }
 
-Aligned align(Builder& b, const Laid& x, const Laid& y) {
+Aligned align(Builder& b, const PermutedTensor& x, const PermutedTensor& y) {
   const size_t rank = std::max(x.order.size(), y.order.size());
-  const Laid left = with_axes(b, x, rank), right = with_axes(b, y, rank);
+  const PermutedTensor left = with_axes(b, x, rank), right = with_axes(b, y, rank);
   const bool second = b.type(right.value).elements() > b.type(left.value).elements();
   const Order order = second ? right.order : left.order;
   const Shape a = b.shape(left.value), c = b.shape(right.value);
@@ -92,7 +92,7 @@ ValueId one_minus(Builder& b, ValueId x) { return shifted(b, scaled(b, x, -1), 1
 void with_number(Lowering& l, const NetNode& node, bool number_first, double number) {
   Builder& b = l.b();
   const auto [computed, kept] = l.dtypes_of(node);
-  const Laid x = l.in(node, number_first ? 1 : 0);
+  const PermutedTensor x = l.in(node, number_first ? 1 : 0);
   ValueId y = l.in_dtype(x.value, computed);
   constexpr double kInfinite = 1e30;  // numbers beyond stand for what is: they stay finite here
   if (std::abs(number) > kInfinite && node.op != "div") {
@@ -120,8 +120,8 @@ void arithmetic(Lowering& l, const NetNode& node) {
   if (first || second) return with_number(l, node, first, l.number(node, first ? 0 : 1));
   const auto [computed, kept] = l.dtypes_of(node);
   const auto operand = [&, type = computed](size_t i) {
-    const Laid x = l.in(node, i);
-    return x.order.empty() ? x : Laid{l.in_dtype(x.value, type), x.order};
+    const PermutedTensor x = l.in(node, i);
+    return x.order.empty() ? x : PermutedTensor{l.in_dtype(x.value, type), x.order};
   };
   const Aligned both = align(l.b(), operand(0), operand(1));
   const ValueId y = l.b().op(node.op, {l.in_dtype(both.a, computed), l.in_dtype(both.b, computed)});
@@ -135,10 +135,10 @@ void compare(Lowering& l, const NetNode& node) {
   const bool first = l.is_number(node, 0), second = l.is_number(node, 1);
   user_check(!first || !second, "both operands are numbers");
   const auto exact = [&](size_t i) {
-    const Laid x = l.in(node, i);
-    return Laid{b.op("detach", {l.in_dtype(x.value, DType::f32)}), x.order};
+    const PermutedTensor x = l.in(node, i);
+    return PermutedTensor{b.op("detach", {l.in_dtype(x.value, DType::f32)}), x.order};
   };
-  Laid apart;
+  PermutedTensor apart;
   if (first || second) {
     apart = exact(first ? 1 : 0);
     apart.value = first ? shifted(b, scaled(b, apart.value, -1), l.number(node, 0))
@@ -165,17 +165,17 @@ void compare(Lowering& l, const NetNode& node) {
 }
 
 void cast(Lowering& l, const NetNode& node) {
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   l.set(node, {l.is_of_sum(x.value) ? x.value : l.stored(x.value), x.order});
 }
 
 void detach(Lowering& l, const NetNode& node) {
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   l.set(node, {l.b().op("detach", {x.value}), x.order});
 }
 
 void dropout(Lowering& l, const NetNode& node) {
-  const Laid x = l.stored_in(node, 0);
+  const PermutedTensor x = l.stored_in(node, 0);
   const double p = real_of(node, "p", 0);
   user_check(p >= 0 && p < 1, "a share of {} cannot be dropped", p);
   if (!l.training() || p == 0) return l.set(node, x);

@@ -10,7 +10,7 @@ namespace {
 
 void reduce(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  Laid x = l.in(node, 0);
+  PermutedTensor x = l.in(node, 0);
   x.value = l.in_dtype(x.value, l.dtypes_of(node).computed);
   const std::vector<int64_t>& axes = wholes_of(node, "axes", 0);
   const bool keep = node.attrs.has("keep") && whole_of(node, "keep") != 0;
@@ -36,7 +36,7 @@ void reduce(Lowering& l, const NetNode& node) {
 }
 
 // The axis comes to lie last, the others as they are.
-Laid axis_last(Builder& b, const Laid& x, int axis) {
+PermutedTensor axis_last(Builder& b, const PermutedTensor& x, int axis) {
   Order order = x.order;
   std::erase(order, axis);
   order.push_back(axis);
@@ -44,8 +44,8 @@ Laid axis_last(Builder& b, const Laid& x, int axis) {
 }
 
 void softmax(Lowering& l, const NetNode& node) {
-  const Laid given = l.stored_in(node, 0);
-  const Laid x =
+  const PermutedTensor given = l.stored_in(node, 0);
+  const PermutedTensor x =
       axis_last(l.b(), given, axis_in(node, "axis", static_cast<int>(given.order.size())));
   Attrs attrs;
   if (node.op == "log_softmax") attrs.set("log", int64_t{1});
@@ -53,8 +53,8 @@ void softmax(Lowering& l, const NetNode& node) {
 }
 
 void cumprod(Lowering& l, const NetNode& node) {
-  const Laid given = l.stored_in(node, 0);
-  const Laid x =
+  const PermutedTensor given = l.stored_in(node, 0);
+  const PermutedTensor x =
       axis_last(l.b(), given, axis_in(node, "axis", static_cast<int>(given.order.size())));
   l.set(node, {l.b().op("cumprod", {x.value}), x.order});
 }

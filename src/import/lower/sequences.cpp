@@ -11,7 +11,7 @@ namespace thimble {
 namespace {
 
 // [N,heads,T,D] as [N,T,heads*D].
-ValueId heads_joined(Builder& b, const Laid& x) {
+ValueId heads_joined(Builder& b, const PermutedTensor& x) {
   const ValueId value = in_order(b, x, {0, 2, 1, 3});
   const Shape shape = b.shape(value);
   return reshaped(b, value, {shape[0], shape[1], shape[2] * shape[3]});
@@ -59,7 +59,7 @@ std::optional<ValueId> packed_of(Builder& b, const std::vector<ValueId>& qkv) {
 }
 
 // With zeros behind the numbers of each head, which change neither scores nor results.
-Laid widened(Builder& b, const Laid& x, int64_t width) {
+PermutedTensor widened(Builder& b, const PermutedTensor& x, int64_t width) {
   const int axis = place_of(x.order, 3);
   if (b.shape(x.value)[axis] == width) return x;
   return {b.op("slice_backward", {x.value},
@@ -68,7 +68,7 @@ Laid widened(Builder& b, const Laid& x, int64_t width) {
 }
 
 // Keys or values [N,groups,T,D] for every head that reads them: [N,heads,T,D].
-ValueId for_heads(Builder& b, const Laid& x, int64_t heads) {
+ValueId for_heads(Builder& b, const PermutedTensor& x, int64_t heads) {
   const ValueId value = plain(b, x);
   const Shape shape = b.shape(value);
   if (shape[1] == heads) return value;
@@ -83,8 +83,8 @@ ValueId for_heads(Builder& b, const Laid& x, int64_t heads) {
 }
 
 // Written out, for masks that are neither causal nor absent.
-ValueId with_mask(Lowering& l, const NetNode& node, const Laid& q, const Laid& k, const Laid& v,
-                  double scale, double drop) {
+ValueId with_mask(Lowering& l, const NetNode& node, const PermutedTensor& q,
+                  const PermutedTensor& k, const PermutedTensor& v, double scale, double drop) {
   Builder& b = l.b();
   const int64_t heads = shape_of(b, q)[1];
   ValueId scores =
@@ -102,7 +102,7 @@ ValueId with_mask(Lowering& l, const NetNode& node, const Laid& q, const Laid& k
 // has one width for all of them: the smaller is filled up with zeros, and the result cut.
 void attention(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid q = l.stored_in(node, 0), k = l.stored_in(node, 1), v = l.stored_in(node, 2);
+  const PermutedTensor q = l.stored_in(node, 0), k = l.stored_in(node, 1), v = l.stored_in(node, 2);
   user_check(q.order.size() == 4 && k.order.size() == 4 && v.order.size() == 4,
              "it wants queries, keys and values [N,heads,T,D]");
   const Shape shape = shape_of(b, q);
@@ -143,7 +143,7 @@ void attention(Lowering& l, const NetNode& node) {
 void lstm(Lowering& l, const NetNode& node) {
   constexpr int64_t kStepsAtOnce = 16;
   Builder& b = l.b();
-  const Laid given = l.stored_in(node, 0);
+  const PermutedTensor given = l.stored_in(node, 0);
   user_check(given.order.size() == 3, "it wants a sequence [N,T,I]");
   const ValueId x = in_order(b, given, {1, 0, 2});
   ValueId h = plain(b, l.stored_in(node, 1)), c = plain(b, l.stored_in(node, 2));

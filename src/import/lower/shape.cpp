@@ -9,12 +9,12 @@ namespace thimble {
 namespace {
 
 void reshape(Lowering& l, const NetNode& node) {
-  l.set(node, reshape_laid(l.b(), l.in(node, 0), l.stated(node)));
+  l.set(node, reshape_permuted(l.b(), l.in(node, 0), l.stated(node)));
 }
 
 // Nothing moves: the axes of the same value have other names from here on.
 void permute(Lowering& l, const NetNode& node) {
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   const std::vector<int64_t>& axes = wholes_of(node, "axes", x.order.size());
   Order becomes(axes.size(), -1);  // by axis of x: of the result
   for (size_t k = 0; k < axes.size(); ++k) {
@@ -30,7 +30,7 @@ void permute(Lowering& l, const NetNode& node) {
 
 void expand(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   const Shape shape = l.stated(node);
   user_check(shape.rank() >= static_cast<int>(x.order.size()), "it would lose axes");
   const int missing = shape.rank() - static_cast<int>(x.order.size());
@@ -76,7 +76,7 @@ ValueId padded(Builder& b, ValueId x, int axis, int64_t before, int64_t behind) 
 // Every step-th of [begin, end): the first column of rows of `step`.
 void slice(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   const int axis = place_of(x.order, axis_in(node, "axis", static_cast<int>(x.order.size())));
   const int64_t begin = whole_of(node, "begin"), end = whole_of(node, "end");
   const int64_t step = node.attrs.has("step") ? whole_of(node, "step") : 1;
@@ -100,7 +100,7 @@ void slice(Lowering& l, const NetNode& node) {
 void concat(Lowering& l, const NetNode& node) {
   user_check(!node.in.empty(), "it joins nothing");
   Builder& b = l.b();
-  std::vector<Laid> parts;
+  std::vector<PermutedTensor> parts;
   bool floating =
       false;  // as whole numbers that were computed are, which may stand beside fed ones
   for (size_t i = 0; i < node.in.size(); ++i) {
@@ -109,11 +109,11 @@ void concat(Lowering& l, const NetNode& node) {
   }
   for (size_t i = 0; i < node.in.size() && floating; ++i) parts[i] = l.stored_in(node, i);
   const auto largest = std::ranges::max_element(
-      parts, {}, [&](const Laid& x) { return b.type(x.value).elements(); });
+      parts, {}, [&](const PermutedTensor& x) { return b.type(x.value).elements(); });
   const Order order = largest->order;
   const int axis = place_of(order, axis_in(node, "axis", static_cast<int>(order.size())));
   std::vector<ValueId> values;
-  for (const Laid& x : parts) {
+  for (const PermutedTensor& x : parts) {
     user_check(x.order.size() == order.size(), "its parts have different numbers of axes");
     values.push_back(in_order(b, x, order));
   }
@@ -123,7 +123,7 @@ void concat(Lowering& l, const NetNode& node) {
 
 void pad(Lowering& l, const NetNode& node) {
   Builder& b = l.b();
-  const Laid x = l.in(node, 0);
+  const PermutedTensor x = l.in(node, 0);
   const int axis = place_of(x.order, axis_in(node, "axis", static_cast<int>(x.order.size())));
   const int64_t before = whole_of(node, "before"), behind = whole_of(node, "behind");
   constexpr int64_t kMost = int64_t{1} << 30;

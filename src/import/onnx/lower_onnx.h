@@ -3,7 +3,7 @@
 #pragma once
 
 #include "import/loss_parts.h"
-#include "import/onnx/model.h"
+#include "import/onnx/onnx_model.h"
 #include "model/model.h"
 
 namespace thimble {

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "import/lowering.h"
 #include "import/onnx/known.h"
-#include "import/onnx/model.h"
+#include "import/onnx/onnx_model.h"
 
 namespace thimble {
 

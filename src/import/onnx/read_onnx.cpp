@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "import/onnx/model.h"
+#include "import/onnx/onnx_model.h"
 #include "import/onnx/wire.h"
 
 namespace thimble {

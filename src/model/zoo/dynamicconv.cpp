@@ -70,41 +70,41 @@ Translator& settings_of(ModelOptions& options) {
 void fields(ModelOptions& options, Fields& list) {
   Translator& net = settings_of(options);
   list.whole("width", net.width, {.least = 4, .most = kMostWidth},
-             {.help = "channels", .matters = matters::all});
+             {.help = "channels", .affects = affects::all});
   list.whole(
       "inner", net.inner, {.least = 1, .most = kMostWidth, .open = 0},
-      {.help = "units of the perceptrons", .usual = "twice the width", .matters = matters::all});
+      {.help = "units of the perceptrons", .usual = "twice the width", .affects = affects::all});
   list.whole("heads", net.heads, {.least = 1, .most = 10'000},
-             {.help = "heads of convolutions and of attention", .matters = matters::all});
+             {.help = "heads of convolutions and of attention", .affects = affects::all});
   list.whole("encoder", net.encoder, {.least = 1, .most = 1'000},
-             {.help = "layers of the encoder", .matters = matters::all});
+             {.help = "layers of the encoder", .affects = affects::all});
   list.whole("decoder", net.decoder, {.least = 1, .most = 1'000},
-             {.help = "layers of the decoder", .matters = matters::all});
+             {.help = "layers of the decoder", .affects = affects::all});
   list.whole(
       "kernel", net.kernel, {.least = 1, .most = 63},
-      {.help = "widest kernel: layers have 3, 7, 15, ... up to it", .matters = matters::all});
+      {.help = "widest kernel: layers have 3, 7, 15, ... up to it", .affects = affects::all});
   list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
-             {.help = "tokens of a row", .usual = "64; iwslt: 125", .matters = matters::all});
+             {.help = "tokens of a row", .usual = "64; iwslt: 125", .affects = affects::all});
   list.whole(
       "source-vocabulary", net.source_vocabulary, {.least = 4, .most = kMostWidth, .open = 0},
-      {.help = "tokens of the source", .usual = "the data's, else 8848", .matters = matters::all});
+      {.help = "tokens of the source", .usual = "the data's, else 8848", .affects = affects::all});
   list.whole(
       "target-vocabulary", net.target_vocabulary, {.least = 4, .most = kMostWidth, .open = 0},
-      {.help = "tokens of the target", .usual = "the data's, else 6632", .matters = matters::all});
+      {.help = "tokens of the target", .usual = "the data's, else 6632", .affects = affects::all});
   list.whole("slices", net.slices, {.least = 1, .most = 4096},
              {.help = "parts of the rows that go through each layer one after another",
               .more = "parts of the rows that go through each layer one after another: "
                       "inside of a layer, memory is that of a part, see [slices](#slices)",
-              .matters = matters::all});
-  list_loss_rows(net.loss_rows, list, matters::all);
+              .affects = affects::all});
+  list_loss_rows(net.loss_rows, list, affects::all);
   list_dropout(options, list);
   const RealRange share = {.least = 0, .most = 1, .below = true};
   list.real("attention-dropout", net.attention_dropout, share,
-            {.help = "share of attention dropped", .placeholder = "P", .matters = matters::all});
+            {.help = "share of attention dropped", .placeholder = "P", .affects = affects::all});
   list.real("kernel-dropout", net.kernel_dropout, share,
             {.help = "share of the softmaxed kernels dropped",
              .placeholder = "P",
-             .matters = matters::all});
+             .affects = affects::all});
 }
 
 void complete(ModelOptions& options, bool on_gpu) {

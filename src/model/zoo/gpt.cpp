@@ -74,19 +74,19 @@ void fields(ModelOptions& options, Fields& list) {
   Gpt& gpt = settings_of(options);
   list_layers(gpt.layers, list);
   list.whole("heads", gpt.heads, {.least = 1, .most = 10'000},
-             {.help = "heads of attention", .matters = matters::all});
+             {.help = "heads of attention", .affects = affects::all});
   list.whole("width", gpt.width, {.least = 1, .most = kMostWidth},
-             {.help = "channels", .matters = matters::all});
+             {.help = "channels", .affects = affects::all});
   list.whole(
       "vocabulary", gpt.vocabulary, {.least = 2, .most = kMostWidth, .open = 0},
-      {.help = "tokens there are", .usual = "the data's, else 256", .matters = matters::all});
+      {.help = "tokens there are", .usual = "the data's, else 256", .affects = affects::all});
   list.whole("length", options.length, {.least = 1, .most = 1'000'000, .open = 0},
-             {.help = "tokens of a row", .usual = "256; gpt2: 1024", .matters = matters::all});
+             {.help = "tokens of a row", .usual = "256; gpt2: 1024", .affects = affects::all});
   list.choice("positions", "kind of positions", 2, gpt.positions,
-              {.help = "learned or rotary", .matters = matters::all});
+              {.help = "learned or rotary", .affects = affects::all});
   list.on_off("tied", gpt.tied,
-              {.help = "embeddings also project onto the vocabulary", .matters = matters::all});
-  list_loss_rows(gpt.loss_rows, list, matters::all);
+              {.help = "embeddings also project onto the vocabulary", .affects = affects::all});
+  list_loss_rows(gpt.loss_rows, list, affects::all);
   list_dropout(options, list);
 }
 

@@ -46,26 +46,26 @@ struct Lstm {
 bool matches(std::string_view name) { return name == "lstm"; }
 
 // Names of measured times have what is beyond the first three only where it is said.
-unsigned matters_if(bool said) {
-  return matters::graph | matters::bits | (said ? unsigned{matters::time} : 0u);
+unsigned affects_if(bool said) {
+  return affects::graph | affects::numerics | (said ? unsigned{affects::step_time} : 0u);
 }
 
 void list_ends(Lstm& lstm, Fields& list) {
   list.choice("reads", "entrance", 2, lstm.reads,
               {.help = "sequence (of frames) or tokens",
                .more = "`sequence`: frames of numbers; `tokens`: words, bytes, ..., embedded",
-               .matters = matters_if(lstm.reads != Reads::sequence)});
+               .affects = affects_if(lstm.reads != Reads::sequence)});
   list.choice("predicts", "end", 3, lstm.predicts,
               {.help = "label, targets (one at every time step) or number",
                .more = "`label`: a class, at the end; `targets`: a class at every time step, by a "
                        "projection whose logits never exist whole; `number`: a number, at the end",
-               .matters = matters_if(lstm.predicts != Predicts::label)});
+               .affects = affects_if(lstm.predicts != Predicts::label)});
   const bool tokens = lstm.reads == Reads::tokens;
   list.whole("features", lstm.features, {.least = 1, .most = kMostWidth},
              {.help = "numbers of a frame",
               .more = "numbers of a frame, where the data do not say",
-              .matters = matters_if(lstm.features != kFeatures),
-              .idle = tokens ? "with --reads tokens" : ""});
+              .affects = affects_if(lstm.features != kFeatures),
+              .unused_reason = tokens ? "with --reads tokens" : ""});
   list.whole(
       "filters", lstm.filters, {.least = 1, .most = kMostWidth, .open = 0},
       {.help = "filters of frames, learnt, whose energies the layers read",
@@ -73,35 +73,35 @@ void list_ends(Lstm& lstm, Fields& list) {
            "filters of frames, for raw audio: the layers read the logarithms of what these find "
            "in a frame. They start as those of a spectrum and are learnt with all the rest",
        .usual = "none: frames as they are",
-       .matters = matters_if(lstm.filters != 0),
-       .idle = tokens ? "with --reads tokens" : ""});
+       .affects = affects_if(lstm.filters != 0),
+       .unused_reason = tokens ? "with --reads tokens" : ""});
   list.whole("embedding", lstm.embedding, {.least = 1, .most = kMostWidth, .open = 0},
              {.help = "numbers that a token is embedded in",
               .usual = "as many as units",
-              .matters = matters_if(lstm.embedding != 0),
-              .idle = tokens ? "" : "without --reads tokens"});
+              .affects = affects_if(lstm.embedding != 0),
+              .unused_reason = tokens ? "" : "without --reads tokens"});
   list.whole(
       "memory-steps", lstm.memory, {.least = 2, .most = 1'000'000, .open = 0},
       {.help = "time steps that cells remember from the start",
        .more = "time steps that cells remember from the start: forget gates begin that far open, "
                "input gates that far shut (Tallec & Ollivier 2018), for tasks with long waits",
        .usual = "none",
-       .matters = matters_if(lstm.memory != 0)});
+       .affects = affects_if(lstm.memory != 0)});
   list.on_off(
       "carried-state", lstm.carried,
       {.help = "every row goes on in the text where it ended, from its last state",
        .more = "every row of a batch goes on in the text where it ended in the step before, "
                "from its last state; gradients end where the row begins. Tests begin every "
                "row from zeros",
-       .matters = matters_if(lstm.carried),
-       .idle = tokens ? "" : "without --reads tokens"});
+       .affects = affects_if(lstm.carried),
+       .unused_reason = tokens ? "" : "without --reads tokens"});
   list.whole("truncate", lstm.truncate, {.least = 1, .most = 1'000'000, .open = 0},
              {.help = "time steps after which gradients end",
               .more = "time steps after which gradients end: state goes on, its gradient does not "
                       "(truncated back-propagation)",
               .usual = "all of a row",
-              .matters = matters_if(lstm.truncate != 0)});
-  list_loss_rows(lstm.loss_rows, list, matters_if(lstm.loss_rows != 0),
+              .affects = affects_if(lstm.truncate != 0)});
+  list_loss_rows(lstm.loss_rows, list, affects_if(lstm.loss_rows != 0),
                  lstm.predicts == Predicts::targets ? "" : "without --predicts targets");
 }
 
@@ -110,7 +110,7 @@ void fields(ModelOptions& options, Fields& list) {
   list_layers(lstm.layers, list);
   list_hidden(lstm.hidden, list);
   list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
-             {.help = "time steps", .usual = "64", .matters = matters::all});
+             {.help = "time steps", .usual = "64", .affects = affects::all});
   // Weights are the same, and the maths, so that a run goes on with another.
   list.whole("steps-at-once", lstm.steps_at_once, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps of a layer that are one node of the step",
@@ -118,7 +118,7 @@ void fields(ModelOptions& options, Fields& list) {
                       "step. The same maths, rounded otherwise; the weights are the same, so a "
                       "checkpoint goes on with another N",
               .usual = "1; on a GPU 16",
-              .matters = matters::graph | matters::time});
+              .affects = affects::graph | affects::step_time});
   list_ends(lstm, list);
 }
 
@@ -255,10 +255,10 @@ class Network {
   ValueId first_state(std::string_view name) {
     const TensorType state = {{options_.batch, own_.hidden}, options_.storage};
     if (!own_.carried || !options_.training) return b_.constant(0, state);
-    ValueId& goes_on = net_.model().goes_on;
-    if (!goes_on.valid()) goes_on = b_.input("goes_on", {{1}, DType::f32});
+    ValueId& carry_state = net_.model().carry_state;
+    if (!carry_state.valid()) carry_state = b_.input("goes_on", {{1}, DType::f32});
     carried_.push_back(b_.statistic(name, state));
-    return b_.op("scale_by", {carried_.back(), goes_on});
+    return b_.op("scale_by", {carried_.back(), carry_state});
   }
 
   void hand_on() {
@@ -354,7 +354,7 @@ class Network {
     }
     const ValueId sum = b_.op("reduce", {b_.op("mul", {error, error})},
                               {{"axes", std::vector<int64_t>{0}}, {"keep_dims", int64_t{1}}});
-    model.loss = b_.op("mul", {sum, net_.weight_of_loss()});
+    model.loss = b_.op("mul", {sum, net_.loss_normalizer()});
     model.metrics = {{.name = "deviation", .brief = "rms", .of_mean = [](double mean) {
                         return std::sqrt(mean);
                       }}};

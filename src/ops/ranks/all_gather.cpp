@@ -10,7 +10,7 @@ namespace {
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("all_gather", inputs, 1);
   const TensorType whole = {Shape(attrs.integers("shape")), inputs[0].dtype};
-  const PartGeometry g = part_geometry(whole.elements(), attrs);
+  const ShardRanges g = shard_ranges(whole.elements(), attrs);
   check_parts("all_gather", whole, g);
   check_type("all_gather", "part", inputs[0], {{g.part}, inputs[0].dtype});
   return {whole};

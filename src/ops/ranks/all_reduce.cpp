@@ -7,12 +7,12 @@ namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_one_floating("all_reduce", inputs);
-  check_parts("all_reduce", inputs[0], part_geometry(inputs[0].elements(), attrs));
+  check_parts("all_reduce", inputs[0], shard_ranges(inputs[0].elements(), attrs));
   return {inputs[0]};
 }
 
 void reference(const KernelArgs& args) {
-  const PartGeometry g = part_geometry(args.inputs[0].elements(), *args.attrs);
+  const ShardRanges g = shard_ranges(args.inputs[0].elements(), *args.attrs);
   RanksOf ranks(args, g.ranks);
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_all(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
@@ -21,7 +21,7 @@ void reference(const KernelArgs& args) {
 }
 
 Bytes workspace(const Signature& s) {
-  return staging_bytes(part_geometry(s.inputs[0].elements(), s.attrs), s.inputs[0].dtype);
+  return staging_bytes(shard_ranges(s.inputs[0].elements(), s.attrs), s.inputs[0].dtype);
 }
 
 Work work(const Signature& s) {

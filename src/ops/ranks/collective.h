@@ -5,12 +5,12 @@
 
 #include "comm/self.h"
 #include "ops/checks.h"
-#include "ops/ranks/parts.h"
+#include "ops/ranks/shard_ranges.h"
 #include "ops/reference.h"
 
 namespace thimble {
 
-inline void check_parts(std::string_view op, const TensorType& type, const PartGeometry& g) {
+inline void check_parts(std::string_view op, const TensorType& type, const ShardRanges& g) {
   user_check(g.ranks >= 1 && g.part >= 1 && g.part * g.ranks >= type.elements(),
              "[{}] {} ranks with parts of {} do not hold {}", op, g.ranks, g.part, to_string(type));
 }
@@ -49,7 +49,7 @@ void sum_in_order(const OrderedSum<T>& s) {
 
 // The same on the host.
 inline void gather_from(const KernelArgs& args, const TensorRef& part, const TensorRef& whole) {
-  const PartGeometry g = part_geometry(whole.elements(), *args.attrs);
+  const ShardRanges g = shard_ranges(whole.elements(), *args.attrs);
   RanksOf ranks(args, g.ranks);
   gather_from(*ranks, g, part, whole, [](const std::byte* from, std::byte* to, int64_t bytes) {
     std::copy_n(from, bytes, to);

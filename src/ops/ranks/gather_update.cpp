@@ -7,7 +7,7 @@ namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("gather_update", inputs, 2);
-  const PartGeometry g = part_geometry(inputs[0].elements(), attrs);
+  const ShardRanges g = shard_ranges(inputs[0].elements(), attrs);
   check_parts("gather_update", inputs[0], g);
   check_type("gather_update", "part", inputs[1], {{g.part}, inputs[0].dtype});
   return {inputs[0]};

@@ -7,13 +7,13 @@ namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("own_part", inputs, 1);
-  const PartGeometry g = part_geometry(inputs[0].elements(), attrs);
+  const ShardRanges g = shard_ranges(inputs[0].elements(), attrs);
   check_parts("own_part", inputs[0], g);
   return {{{g.part}, inputs[0].dtype}};
 }
 
 void reference(const KernelArgs& args) {
-  const PartGeometry g = part_geometry(args.inputs[0].elements(), *args.attrs);
+  const ShardRanges g = shard_ranges(args.inputs[0].elements(), *args.attrs);
   const int rank = RanksOf(args, g.ranks)->rank();
   with_any_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const int64_t held = g.held(rank, 0, g.part);

@@ -5,19 +5,19 @@
 namespace thimble {
 namespace {
 
-PartGeometry geometry(const TensorType& x, const Attrs& attrs) {
-  return part_geometry(x.elements(), attrs);
+ShardRanges geometry(const TensorType& x, const Attrs& attrs) {
+  return shard_ranges(x.elements(), attrs);
 }
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_one_floating("reduce_scatter", inputs);
-  const PartGeometry g = geometry(inputs[0], attrs);
+  const ShardRanges g = geometry(inputs[0], attrs);
   check_parts("reduce_scatter", inputs[0], g);
   return {{{g.part}, inputs[0].dtype}};
 }
 
 void reference(const KernelArgs& args) {
-  const PartGeometry g = geometry(args.inputs[0].type, *args.attrs);
+  const ShardRanges g = geometry(args.inputs[0].type, *args.attrs);
   RanksOf ranks(args, g.ranks);
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_own_part(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),

@@ -10,7 +10,7 @@
 // gradient makes the logits again, so that it can give all of these itself, to the same bits.
 #include "graph/builder.h"
 #include "ops/samples.h"
-#include "ops/vocabulary/vocabulary.h"
+#include "ops/vocabulary/vocabulary_rows.h"
 
 namespace thimble {
 namespace {

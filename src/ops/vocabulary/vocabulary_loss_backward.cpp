@@ -7,7 +7,7 @@
 //   dweight += dlogits' h, dh = dlogits weight
 // Rows of dh are written behind the last use of the same rows of h.
 #include "ops/reading.h"
-#include "ops/vocabulary/vocabulary.h"
+#include "ops/vocabulary/vocabulary_rows.h"
 
 namespace thimble {
 namespace {

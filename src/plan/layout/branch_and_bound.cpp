@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "plan/layout/place_at_birth.h"
+#include "plan/layout/first_fit_in_call_order.h"
 #include "plan/layout/place_in_order.h"
 #include "plan/packer.h"
 
@@ -186,7 +186,7 @@ std::vector<int64_t> greedy_start(const Part& part, int64_t target) {
     if (other < end) best = std::move(offsets), end = other;
     return end <= target;
   };
-  offer(place_at_birth(part, false)) || offer(place_at_birth(part, true)) ||
+  offer(first_fit_in_call_order(part, false)) || offer(first_fit_in_call_order(part, true)) ||
       offer(place_in_order(part, order_by_lifetime(part)).offsets) ||
       offer(place_in_order(part, order_by_size(part)).offsets);
   return best;

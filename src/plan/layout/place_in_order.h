@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "plan/layout/independent_parts.h"
 #include "plan/layout/occupied_space.h"
-#include "plan/layout/parts.h"
 
 namespace thimble {
 

@@ -1,7 +1,7 @@
 // drop_cheap: keeps the results of costly ops (convolution, product) and computes cheap ones
 // (normalisation, activation, pooling, cast) again, wherever what they are made from is at hand.
 #include "plan/policy.h"
-#include "plan/schedule/mirror.h"
+#include "plan/schedule/mirror_counts.h"
 
 namespace thimble {
 namespace {

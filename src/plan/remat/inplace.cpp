@@ -7,6 +7,6 @@ namespace thimble {
 
 extern const Policy policy_inplace{"inplace",
                                    "compute once; outputs may overwrite inputs, no other reuse",
-                                   schedule_once, Sharing::in_place};
+                                   schedule_without_recompute, Sharing::in_place};
 
 }  // namespace thimble

@@ -7,7 +7,7 @@ namespace thimble {
 
 extern const Policy policy_keep_all{.name = "keep_all",
                                     .summary = "compute once, keep until the last reader",
-                                    .schedule = schedule_once,
+                                    .schedule = schedule_without_recompute,
                                     .traits = {.keeps_all = true}};
 
 }  // namespace thimble

@@ -1,7 +1,7 @@
-// log_recursive: recursive cutting of the whole forward pass (see plan/schedule/halving.h). The number is
+// log_recursive: recursive cutting of the whole forward pass (see plan/schedule/recursive_segments.h). The number is
 // the fan-out: more cuts at once hold more and repeat less.
 #include "plan/policy.h"
-#include "plan/schedule/halving.h"
+#include "plan/schedule/recursive_segments.h"
 
 namespace thimble {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 Schedule schedule(const PlanRequest& request) {
   const ForwardPass pass(request.graph);
   const std::vector<Block> blocks = cut_into_blocks(pass, request.costs);
-  Halving retention(pass, blocks, 1, static_cast<size_t>(request.number));
+  RecursiveSegments retention(pass, blocks, 1, static_cast<size_t>(request.number));
   return schedule_with(pass, retention);
 }
 

@@ -1,12 +1,11 @@
-// mirror: mirror counts (see plan/schedule/mirror.h) from segments, and from segments of segments, with
+// mirror: mirror counts (see plan/schedule/mirror_counts.h) from segments, and from segments of segments, with
 // cheap ops mirrored like the rest or once more. About sqrt(n) segments hold least with one level,
 // about cbrt(n) of cbrt(n) with two; the exact arena decides.
-#include "plan/schedule/mirror.h"
-
 #include <cmath>
 #include <set>
 
 #include "plan/policy.h"
+#include "plan/schedule/mirror_counts.h"
 #include "plan/schedule/segments.h"
 
 namespace thimble {

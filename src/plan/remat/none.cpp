@@ -6,6 +6,6 @@
 namespace thimble {
 
 extern const Policy policy_none{"none", "compute once, every value in bytes of its own: a baseline",
-                                schedule_once, Sharing::none};
+                                schedule_without_recompute, Sharing::none};
 
 }  // namespace thimble

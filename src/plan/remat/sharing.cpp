@@ -7,6 +7,6 @@ namespace thimble {
 
 extern const Policy policy_sharing{
     "sharing", "the same as keep_all: compute once, in place, bytes of dead values reused",
-    schedule_once};
+    schedule_without_recompute};
 
 }  // namespace thimble

@@ -44,9 +44,9 @@ Schedule place_updates(const Graph& graph, const std::vector<Call>& calls) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (!is_update(node)) continue;
-    int at = node.phase == Phase::end    ? phase_start[2]
-             : node.phase == Phase::each ? phase_start[1]
-                                         : 0;
+    int at = node.phase == Phase::epilogue         ? phase_start[2]
+             : node.phase == Phase::per_microbatch ? phase_start[1]
+                                                   : 0;
     // What it overwrites must have been read for the last time; what it only reads must be made.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool overwritten = std::ranges::any_of(

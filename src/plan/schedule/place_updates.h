@@ -12,7 +12,7 @@ namespace thimble {
 bool is_update(const Node& node);
 
 // `calls`: everything but updates, in order, recomputation included. Returns the whole schedule.
-// Updates of the `end` phase stay in that phase.
+// Updates of the `epilogue` phase stay in that phase.
 Schedule place_updates(const Graph& graph, const std::vector<Call>& calls);
 
 }  // namespace thimble

@@ -18,7 +18,7 @@ ForwardPass::ForwardPass(const Graph& g)
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const Node& node = g.nodes[n];
     const NodeId id = make_id<NodeId>(n);
-    const bool forward = !node.backward && !is_update(node) && node.phase == Phase::each;
+    const bool forward = !node.backward && !is_update(node) && node.phase == Phase::per_microbatch;
     if (forward) {
       position[n] = static_cast<int>(nodes.size());
       nodes.push_back(id);
@@ -52,7 +52,7 @@ Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay)
   const auto run_phase = [&](Phase phase) {
     for (const NodeId node : pass.backward) {
       if (pass.graph[node].phase != phase) continue;
-      if (phase == Phase::each) {
+      if (phase == Phase::per_microbatch) {
         for (const int at : replay(node)) {
           calls.push_back({pass.nodes[static_cast<size_t>(at)], true});
         }
@@ -60,10 +60,10 @@ Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay)
       calls.push_back({node, false});
     }
   };
-  run_phase(Phase::begin);
+  run_phase(Phase::prologue);
   for (const NodeId node : pass.nodes) calls.push_back({node, false});
-  run_phase(Phase::each);
-  run_phase(Phase::end);
+  run_phase(Phase::per_microbatch);
+  run_phase(Phase::epilogue);
   return place_updates(pass.graph, calls);
 }
 
@@ -90,7 +90,7 @@ class Replayer {
       const ValueId bytes = pass.bytes_of[v];
       if (bytes.at() != v) views_of_[bytes.at()].push_back(make_id<ValueId>(v));
     }
-    emit_phase(Phase::begin);
+    emit_phase(Phase::prologue);
   }
 
   void emit(NodeId node, bool again = false) {
@@ -139,7 +139,7 @@ class Replayer {
   }
 
   Schedule finish() {
-    emit_phase(Phase::end);
+    emit_phase(Phase::epilogue);
     return place_updates(pass_.graph, calls_);
   }
 
@@ -163,7 +163,7 @@ class Replayer {
 std::vector<NodeId> stages_of(const ForwardPass& pass) {
   std::vector<NodeId> stages = pass.nodes;
   for (const NodeId node : pass.backward) {
-    if (pass.graph[node].phase == Phase::each) stages.push_back(node);
+    if (pass.graph[node].phase == Phase::per_microbatch) stages.push_back(node);
   }
   return stages;
 }
@@ -181,7 +181,7 @@ Schedule schedule_with(const ForwardPass& pass, Retention& retention) {
     if (can_recompute(pass, value)) settle(replayer, value, retention.stays_after_forward(value));
   }
   for (const NodeId node : pass.backward) {
-    if (graph[node].phase != Phase::each) continue;
+    if (graph[node].phase != Phase::per_microbatch) continue;
     const std::vector<int> replayed = replayer.replay_for(node);
     replayer.emit(node);
     if (replayed.empty()) continue;
@@ -227,7 +227,7 @@ Drops drops_of(const ForwardPass& pass, const Schedule& schedule) {
   size_t stage = 0;
   for (const Call& call : schedule.calls) {
     const Node& node = pass.graph[call.node];
-    if (is_update(node) || node.phase != Phase::each) continue;
+    if (is_update(node) || node.phase != Phase::per_microbatch) continue;
     for (const ValueId input : node.inputs) touched[pass.bytes_of[input.at()].at()] = stage;
     for (const ValueId output : node.outputs) {
       if (pass.bytes_of[output.at()] != output) continue;
@@ -239,7 +239,7 @@ Drops drops_of(const ForwardPass& pass, const Schedule& schedule) {
   return drops;
 }
 
-Schedule schedule_once(const PlanRequest& request) {
+Schedule schedule_without_recompute(const PlanRequest& request) {
   const std::vector<bool> everything(request.graph.values.size(), true);
   return schedule_keeping(ForwardPass(request.graph), everything);
 }

@@ -65,7 +65,7 @@ Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 // Keeps what is marked true (by value), computes everything else again at most once.
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
 
-// A schedule seen as stages: every node of the `each` phase but updates is one stage, forward nodes
+// A schedule seen as stages: every node of the `per_microbatch` phase but updates is one stage, forward nodes
 // first; whatever it reads that is not there is computed again in front of it. Then all that is left
 // to decide is what to drop behind each stage.
 std::vector<NodeId> stages_of(const ForwardPass& pass);
@@ -77,6 +77,6 @@ Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops);
 Drops drops_of(const ForwardPass& pass, const Schedule& schedule);
 // Keeps everything, but for what is marked to be computed again: the policy of all that differ in
 // their layouts only.
-Schedule schedule_once(const PlanRequest& request);
+Schedule schedule_without_recompute(const PlanRequest& request);
 
 }  // namespace thimble

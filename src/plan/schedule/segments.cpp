@@ -32,7 +32,7 @@ Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& bl
 }
 
 Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules) {
-  SchedulePool pool(request, SchedulePool::SpareRoom::left);
+  SchedulePool pool(request, SchedulePool::Slack::left);
   for (Schedule& schedule : schedules) pool.add(std::move(schedule));
   if (request.budget) {
     if (const auto fastest = pool.fastest_within(*request.budget)) return *fastest->schedule;

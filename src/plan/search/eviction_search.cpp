@@ -4,15 +4,15 @@
 #include <cmath>
 #include <cstdint>
 
-#include "plan/search/budget_search.h"
-#include "plan/search/lean_copies.h"
-#include "plan/search/stage_memory.h"
+#include "plan/search/beam_eviction.h"
+#include "plan/search/evict_cheap_values.h"
+#include "plan/search/step_memory_model.h"
 
 namespace thimble {
 namespace {
 
 // No plan does with less: at each stage, what is always there and what the node itself needs.
-int64_t least_peak(const StageMemory& memory) {
+int64_t least_peak(const StepMemoryModel& memory) {
   int64_t least = 0;
   for (size_t s = 0; s < memory.stages.size(); ++s) {
     int64_t sum = memory.always[s].count + memory.calls[s].scratch.count;
@@ -27,7 +27,7 @@ int64_t least_peak(const StageMemory& memory) {
 template <size_t Words>
 class Walk {
  public:
-  Walk(const StageMemory& memory, const Effort& effort, Bytes everything)
+  Walk(const StepMemoryModel& memory, const Effort& effort, Bytes everything)
       : search_(memory, effort),
         effort_(effort),
         top_(static_cast<double>(everything.count)),
@@ -107,7 +107,7 @@ class Walk {
     return true;
   }
 
-  BudgetSearch<Words> search_;
+  BeamEviction<Words> search_;
   const Effort& effort_;
   const double top_;
   const double bottom_;
@@ -116,9 +116,9 @@ class Walk {
 };
 
 template <size_t Words>
-std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort, Bytes below) {
+std::vector<EvictionPoint> walk(const StepMemoryModel& memory, const Effort& effort, Bytes below) {
   std::vector<EvictionPoint> points = Walk<Words>(memory, effort, below).run();
-  add_lean_copies(memory, points);
+  add_cheap_evictions(memory, points);
   return points;
 }
 
@@ -126,9 +126,9 @@ std::vector<EvictionPoint> walk(const StageMemory& memory, const Effort& effort,
 
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
                                              Bytes below) {
-  const StageMemory memory(pass, costs);
-  const size_t units = memory.units.size();
-  if (units <= 64) {
+  const StepMemoryModel memory(pass, costs);
+  const size_t evictables = memory.evictables.size();
+  if (evictables <= 64) {
     const Effort thorough{.first_budgets = 16,
                           .budgets = 200,
                           .beam = 48,
@@ -138,7 +138,7 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
                           .work = 60'000'000};
     return walk<1>(memory, thorough, below);
   }
-  if (units <= 256) {
+  if (evictables <= 256) {
     const Effort quick{.first_budgets = 24,
                        .budgets = 48,
                        .beam = 6,
@@ -148,7 +148,7 @@ std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Cost
                        .work = 60'000'000};
     return walk<4>(memory, quick, below);
   }
-  if (units > kMostUnits) return {};
+  if (evictables > kMostUnits) return {};
   const Effort hasty{.first_budgets = 12,
                      .budgets = 16,
                      .beam = 2,

@@ -16,7 +16,7 @@ inline constexpr size_t kMostUnits = 1024;
 
 struct EvictionPoint {
   Drops drops;
-  Bytes peak;          // by the figures of StageMemory
+  Bytes peak;          // by the figures of StepMemoryModel
   double seconds = 0;  // of replays
 };
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "plan/policy.h"
-#include "plan/schedule/halving.h"
-#include "plan/search/always_kept.h"
+#include "plan/schedule/recursive_segments.h"
 #include "plan/search/eviction_search.h"
-#include "plan/search/squeeze.h"
+#include "plan/search/never_worth_recomputing.h"
+#include "plan/search/reduce_peak.h"
 
 namespace thimble {
 namespace {
@@ -49,13 +49,13 @@ OptimalPlanner::OptimalPlanner(const PlanRequest& request)
       pass_(request.graph),
       blocks_(cut_into_blocks(pass_, request.costs)),
       chain_(pass_, request.costs, blocks_),
-      always_kept_(always_kept_values(pass_, request.costs)),
-      pool_(request_, SchedulePool::SpareRoom::used) {
+      never_recomputed_(values_never_worth_recomputing(pass_, request.costs)),
+      pool_(request_, SchedulePool::Slack::used) {
   const std::vector<bool> all(request_.graph.values.size(), true);
   const ScheduleCost everything = pool_.cost(pool_.add(schedule_keeping(pass_, all)));
   add_policies();
   add_anchors();
-  add_halvings();
+  add_recursive_segments();
   add_evictions(everything.live_peak);
   pool_.settle();
   constexpr size_t kStarts = 8;
@@ -76,18 +76,18 @@ SchedulePool::Pick OptimalPlanner::choose(std::optional<Bytes> given) {
   for (size_t a = 0; a + 1 < anchors_.size(); ++a) {
     if (anchors_[a + 1].cost.live_peak < pool_.smallest().arena) look_between(a);
   }
-  squeeze();
-  if (squeezed_->empty()) return pool_.smallest();
-  if (const auto leaner = squeezed_->fastest_within(budget)) return *leaner;
-  const SchedulePool::Pick smallest = squeezed_->smallest();
+  reduce_peak();
+  if (reduced_->empty()) return pool_.smallest();
+  if (const auto leaner = reduced_->fastest_within(budget)) return *leaner;
+  const SchedulePool::Pick smallest = reduced_->smallest();
   return smallest.arena < pool_.smallest().arena ? smallest : pool_.smallest();
 }
 
 // Only what is smaller than all else by something that is worth the time; slower than the fastest of
 // that size, and so with its spare room used, for a smaller budget may not give a faster plan.
-void OptimalPlanner::squeeze() {
-  if (squeezed_) return;
-  squeezed_.emplace(request_, SchedulePool::SpareRoom::used);
+void OptimalPlanner::reduce_peak() {
+  if (reduced_) return;
+  reduced_.emplace(request_, SchedulePool::Slack::used);
   const SchedulePool::Pick smallest = pool_.smallest();
   const double seconds = choose(smallest.arena).seconds;
   constexpr double kSlowest = 1.5;
@@ -98,10 +98,10 @@ void OptimalPlanner::squeeze() {
   int tries = static_cast<int>(std::min(kMost, kWork / (nodes * nodes)));
   for (const Schedule& start : leanest_) {
     if (tries <= 0) break;
-    for (Squeezed& found : squeezed(pass_, request_, start, tries)) {
+    for (ReducedPeak& found : reduced_peaks(pass_, request_, start, tries)) {
       const bool worth = found.cost.live_peak <= most && found.cost.seconds <= kSlowest * seconds;
       if (!worth || found.cost.seconds <= seconds) continue;
-      squeezed_->add(std::move(found.schedule), found.cost, seconds);
+      reduced_->add(std::move(found.schedule), found.cost, seconds);
     }
   }
 }
@@ -113,8 +113,8 @@ size_t OptimalPlanner::affordable(size_t least, size_t most) const {
 }
 
 void OptimalPlanner::add(Schedule schedule) {
-  if (repeats_any_of(pass_, always_kept_, schedule)) {
-    pool_.add(keeping_all_of(pass_, always_kept_, schedule));
+  if (repeats_any_of(pass_, never_recomputed_, schedule)) {
+    pool_.add(keeping_all_of(pass_, never_recomputed_, schedule));
   }
   pool_.add(std::move(schedule));
 }
@@ -169,13 +169,13 @@ void OptimalPlanner::look_between(size_t anchor) {
 }
 
 // Segments whose insides are halved recursively, from two segments to many (one is log_recursive).
-void OptimalPlanner::add_halvings() {
+void OptimalPlanner::add_recursive_segments() {
   const size_t count = affordable(3, 12);
   for (size_t i = 0; i < count; ++i) {
     const double exponent = 1 + 5.0 * static_cast<double>(i) / static_cast<double>(count - 1);
     const auto segments = static_cast<size_t>(std::pow(2.0, exponent) + 0.5);
     if (segments * 2 > blocks_.size()) break;
-    Halving retention(pass_, blocks_, segments);
+    RecursiveSegments retention(pass_, blocks_, segments);
     add(schedule_with(pass_, retention));
   }
 }

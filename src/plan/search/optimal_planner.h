@@ -5,7 +5,7 @@
 //   - segments whose insides are halved, for the least memory;
 //   - for graphs small enough, of any shape, the frontier of the eviction search.
 // Each of them counts as it is and with its spare room used. Below the smallest of them, and for
-// budgets below it alone, come the leanest, squeezed (plan/search/squeeze.h), all of them slower.
+// budgets below it alone, come the leanest, squeezed (plan/search/reduce_peak.h), all of them slower.
 // The chain frontier is looked at in two rounds: first some points of it (anchors), then, between two
 // anchors, more of it. A point between two anchors counts only if its cost really lies between theirs,
 // and its fuller schedule only if it is slower than the faster anchor's: then nothing is missed by not
@@ -44,20 +44,20 @@ class OptimalPlanner {
   void add(Schedule schedule);
   void add_policies();
   void add_anchors();
-  void add_halvings();
+  void add_recursive_segments();
   void add_evictions(Bytes everything);
   void look_between(size_t anchor);
-  void squeeze();
+  void reduce_peak();
 
   const PlanRequest request_;
   const ForwardPass pass_;
   const std::vector<Block> blocks_;
   const ChainPlans chain_;
-  const std::vector<bool> always_kept_;  // by value
+  const std::vector<bool> never_recomputed_;  // by value
   SchedulePool pool_;
   std::vector<Anchor> anchors_;
-  std::vector<Schedule> leanest_;         // whatever was asked
-  std::optional<SchedulePool> squeezed_;  // once they are asked for
+  std::vector<Schedule> leanest_;        // whatever was asked
+  std::optional<SchedulePool> reduced_;  // once they are asked for
 };
 
 }  // namespace thimble

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "plan/search/spare_room.h"
+#include "plan/search/fill_slack.h"
 
 namespace thimble {
 
@@ -56,7 +56,7 @@ SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
   constexpr std::array<int, 2> kPercentLeft = {0, 1};
   std::optional<Entry>& entry = plain.fuller[which];
   if (!entry) {
-    Schedule schedule = using_spare_room(request_, plain.schedule, kPercentLeft[which]);
+    Schedule schedule = drop_redundant_recomputes(request_, plain.schedule, kPercentLeft[which]);
     const double seconds = predicted_seconds(request_, schedule);
     entry = Entry{std::move(schedule), {plain.cost.live_peak, seconds}};
   }
@@ -112,7 +112,7 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
     for (Plain& plain : plain_) {
       if (plain.cost.live_peak > budget) continue;
       add(plain, plain, kNone);
-      if (spare_ == SpareRoom::left || plain.beaten) continue;
+      if (spare_ == Slack::left || plain.beaten) continue;
       Entry& fullest = fuller(plain, 0);
       if (fullest.cost.seconds > plain.floor) add(fullest, plain, 1);
     }
@@ -149,7 +149,7 @@ SchedulePool::Pick SchedulePool::smallest() {
     Plain& plain = plain_[i];
     if (best != nullptr && plain.cost.live_peak > *best->arena) break;
     consider(plain);
-    if (spare_ == SpareRoom::left || plain.beaten) continue;
+    if (spare_ == Slack::left || plain.beaten) continue;
     double floor = plain.floor;
     for (size_t which = 0; which < plain.fuller.size(); ++which) {
       Entry& entry = fuller(plain, which);

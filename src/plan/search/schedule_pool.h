@@ -1,5 +1,5 @@
 // Schedules to choose from, each as it is and, if asked for, with its spare room used
-// (plan/search/spare_room.h): all of it, or, where that cannot be laid out well enough, nearly all. What
+// (plan/search/fill_slack.h): all of it, or, where that cannot be laid out well enough, nearly all. What
 // each costs is known at once; the rest, which takes longer, is done only where it decides, and once
 // for schedules that are the same: layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
 // that they come from: then nothing is missed by not looking at what comes from peaks above a
@@ -20,8 +20,8 @@ namespace thimble {
 class SchedulePool {
  public:
   // Whether the fuller schedules are among them, or each as it is only.
-  enum class SpareRoom : uint8_t { left, used };
-  SchedulePool(const PlanRequest& request, SpareRoom spare) : request_(request), spare_(spare) {}
+  enum class Slack : uint8_t { left, used };
+  SchedulePool(const PlanRequest& request, Slack spare) : request_(request), spare_(spare) {}
 
   // Its place; that of one which is the same call for call, where there is one.
   size_t add(Schedule schedule);
@@ -77,7 +77,7 @@ class SchedulePool {
   }
 
   const PlanRequest& request_;
-  const SpareRoom spare_;
+  const Slack spare_;
   std::vector<Plain> plain_;
   std::map<Digest, size_t> places_;  // of `plain_`
   std::map<Digest, Bytes> arenas_;   // of whatever was laid out

@@ -40,16 +40,16 @@ class Replay {
     place_sources();
     const int count = static_cast<int>(plan_.calls.size());
     int s = 0;
-    for (; s < count && phase(s) == Phase::begin; ++s) call(s);
+    for (; s < count && phase(s) == Phase::prologue; ++s) call(s);
     const int each_begin = s;
     // A second turn of the loop sees whatever the first one left behind.
     const int turns = std::min(plan_.microbatches, 2);
     for (int turn = 0; turn < turns; ++turn) {
       if (turn > 0) carry();
       if (plan_.microbatches > 1) place_inputs();
-      for (s = each_begin; s < count && phase(s) == Phase::each; ++s) call(s);
+      for (s = each_begin; s < count && phase(s) == Phase::per_microbatch; ++s) call(s);
     }
-    for (; s < count && phase(s) == Phase::end; ++s) call(s);
+    for (; s < count && phase(s) == Phase::epilogue; ++s) call(s);
     if (s != count) fail("call {} runs in an earlier phase than the call before it", s);
     check_end();
     check_claims();
@@ -103,12 +103,12 @@ class Replay {
     }
   }
 
-  // The caller fills the inputs before every microbatch, but those that `end` reads only once. Until
+  // The caller fills the inputs before every microbatch, but those that `epilogue` reads only once. Until
   // the first turn nobody else has their bytes.
   void place_inputs() {
     std::set<ValueId> read_at_end;
     for (const Node& node : graph_.nodes) {
-      if (node.phase == Phase::end) read_at_end.insert(node.inputs.begin(), node.inputs.end());
+      if (node.phase == Phase::epilogue) read_at_end.insert(node.inputs.begin(), node.inputs.end());
     }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
@@ -127,15 +127,15 @@ class Replay {
   }
 
   // What one turn of the loop made as the next version of something older is, to the next turn,
-  // that older value: a sum goes on growing where `begin` zeroed it.
+  // that older value: a sum goes on growing where `prologue` zeroed it.
   void carry() {
     std::vector<ValueId> oldest(graph_.values.size());  // not made by the loop
     for (const Node& node : graph_.nodes) {
-      for (size_t k = 0; k < node.outputs.size() && node.phase == Phase::each; ++k) {
+      for (size_t k = 0; k < node.outputs.size() && node.phase == Phase::per_microbatch; ++k) {
         const ValueId bound = node.op->view ? ValueId{} : bound_to(node, k);
         if (!bound.valid()) continue;
         const NodeId producer = graph_[bound].producer;
-        const bool inside = producer.valid() && graph_[producer].phase == Phase::each;
+        const bool inside = producer.valid() && graph_[producer].phase == Phase::per_microbatch;
         oldest[node.outputs[k].at()] = inside ? oldest[bound.at()] : bound;
       }
     }
@@ -396,7 +396,7 @@ class Replay {
     double seconds = 0, flops = 0, extra_flops = 0;
     for (const PlannedCall& call : plan_.calls) {
       const NodeCost& cost = costs_.nodes[call.node.at()];
-      const int times = graph_[call.node].phase == Phase::each ? plan_.microbatches : 1;
+      const int times = graph_[call.node].phase == Phase::per_microbatch ? plan_.microbatches : 1;
       seconds += times * cost.seconds;
       flops += times * cost.flops;
       if (call.recompute) extra_flops += times * cost.flops;

@@ -25,7 +25,7 @@ std::map<std::string, KeptValue> kept_values(const Graph& graph, const Plan& pla
   }
   for (const PlannedCall& call : plan.calls) {
     const Node& node = graph[call.node];
-    if (!with_sums || node.phase != Phase::begin) continue;
+    if (!with_sums || node.phase != Phase::prologue) continue;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const Value& value = graph[node.outputs[k]];
       values[value.name] = {call.outputs[k].count, value.type.bytes().count, false};
@@ -60,7 +60,7 @@ bool writes_into(const Graph& graph, const Plan& plan, const KeptValue& kept) {
 std::optional<std::string> find_disagreement(const Graph& graph, const Plan& plan,
                                              const Graph& other_graph, const Plan& other) {
   const bool one_step = std::any_of(other_graph.nodes.begin(), other_graph.nodes.end(),
-                                    [](const Node& node) { return node.phase == Phase::begin; });
+                                    [](const Node& node) { return node.phase == Phase::prologue; });
   const auto here = kept_values(graph, plan, one_step);
   const auto there = kept_values(other_graph, other, one_step);
   for (const auto& [name, kept] : here) {

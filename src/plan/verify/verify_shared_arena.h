@@ -12,7 +12,7 @@ namespace thimble {
 // it left it. Weights, state, statistics and constants that both have lie at the same bytes, by name;
 // what only the first has is not written to by the second; what only the second has are constants,
 // which are set before it runs. Where the second takes part in steps that the first begins and ends
-// (it has nodes of `begin`), the sums of a step lie at the same bytes, too, and neither carries
+// (it has nodes of `prologue`), the sums of a step lie at the same bytes, too, and neither carries
 // anything but constants that the other does not; else it runs between steps, and sums are nothing
 // to it.
 std::optional<std::string> find_disagreement(const Graph& graph, const Plan& plan,

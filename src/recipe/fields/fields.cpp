@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "recipe/fields/groups.h"
+#include "recipe/fields/field_groups.h"
 
 namespace thimble {
 
@@ -25,7 +25,7 @@ void list_fields(Recipe& recipe, Fields& fields, const ReadByModel& reads,
                 if (!recipe.model.build) find_model_family(recipe.model.name);
               },
               {.help = "A name from `thimble list models`, or a recipe file (.toml)",
-               .matters = kAll,
+               .affects = kAll,
                .flag = false}});
   list_memory(recipe, fields);
   list_device(recipe, fields);
@@ -58,7 +58,7 @@ std::vector<Field> fields_of(Recipe& recipe) {
 std::string timed_text(Recipe recipe) {
   std::string text;
   for_each_field(recipe, [&](const Field& field) {
-    if (!field.matters_for(matters::time)) return;
+    if (!field.has_effect_on(affects::step_time)) return;
     const std::string value = field.about().timed.empty() ? field.text() : field.about().timed;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", field.name(), value);
   });

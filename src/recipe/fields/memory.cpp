@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 #include "plan/policy.h"
-#include "recipe/fields/groups.h"
+#include "recipe/fields/field_groups.h"
 #include "transform/codec.h"
 
 namespace thimble {
@@ -55,7 +55,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                  .more = "whether `--memory` chooses techniques as far as `--allow` lets it, see "
                          "[fit](fit.md); `off`: recomputation alone, by `--planner`",
                  .usual = "on with --memory, unless --planner or --codec auto says how",
-                 .idle = recipe.memory ? "" : "without --memory",
+                 .unused_reason = recipe.memory ? "" : "without --memory",
                  .recorded = false});
   fields.texts("keep", recipe.marks.keep,
                {.help = "Results always kept, by node name (shell pattern)",
@@ -63,18 +63,18 @@ void list_memory(Recipe& recipe, Fields& fields) {
                         "repeated or joined by commas; a pattern that matches nothing, or two that "
                         "contradict, is refused",
                 .usual = "none",
-                .matters = matters::time,
+                .affects = affects::step_time,
                 .technique = "recomputation"});
   fields.texts("recompute", recipe.marks.recompute,
                {.help = "Results always computed again, by node name",
                 .usual = "none",
-                .matters = matters::time,
+                .affects = affects::step_time,
                 .technique = "recomputation"});
   fields.toggle("fold", recipe.optimizer.fold,
                 {.help = "sgd: add gradients straight into the momentum",
                  .more = "`--optimizer sgd` only: gradients are added straight into the momentum, "
                          "so that no gradient tensor exists",
-                 .matters = kAll,
+                 .affects = kAll,
                  .technique = "fold"});
   fields.choice("allow", "tier", 3, recipe.allow,
                 {.help = "What may become of the numbers: exact, equivalent or approximate",
@@ -97,16 +97,16 @@ void list_memory(Recipe& recipe, Fields& fields) {
        .more = fmt::format("how activations from 1,024 numbers on are kept for the backward pass: "
                            "{}; or `auto`, see [codecs](#codecs)",
                            codec_names()),
-       .matters = kAll,
+       .affects = kAll,
        .technique = "codec",
        .timed = codec.automatic ? "none" : ""});
   fields.texts("codec-only", codec.only,
                {.help = "Results that --codec applies to",
                 .more = "only results of these nodes; may be repeated or joined by commas",
                 .usual = "all large ones",
-                .matters = kAll,
+                .affects = kAll,
                 .technique = "codec",
-                .idle = codec.codec == nullptr ? "without --codec" : ""});
+                .unused_reason = codec.codec == nullptr ? "without --codec" : ""});
   fields.add({"codec-chosen",
               Field::Kind::record,
               "Memory",
@@ -128,7 +128,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 }
               },
               {.help = "What --codec auto chose",
-               .matters = matters::bits,
+               .affects = affects::numerics,
                .technique = "codec",
                .flag = false}});
   fields.text("costs", recipe.costs,

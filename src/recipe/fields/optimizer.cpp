@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "recipe/fields/groups.h"
+#include "recipe/fields/field_groups.h"
 
 namespace thimble {
 namespace {
@@ -38,13 +38,13 @@ void list_hyper_parameter(OptimizerSpec& spec, const HyperParameter& hyper, Fiel
       {"--weight-decay", "Weight decay"}};
   double& member = spec.*hyper.member;
   About about = {
-      .help = kHelp.at(hyper.flag), .usual = usual_values(hyper.usual), .matters = kNumbers};
+      .help = kHelp.at(hyper.flag), .usual = usual_values(hyper.usual), .affects = kNumbers};
   if (!hyper.usual(rule_of(spec))) {
-    about.idle = fmt::format("with --optimizer {}, which does not read it", spec.name);
+    about.unused_reason = fmt::format("with --optimizer {}, which does not read it", spec.name);
   }
   RealRange range = {.least = 0, .most = 1, .below = true};
   if (hyper.flag == "--momentum") {
-    about.matters = kAll;
+    about.affects = kAll;
     about.timed = member > 0 ? "some" : "none";
   } else if (hyper.flag == "--epsilon") {
     range = {.least = 0, .most = 1, .above = true};
@@ -67,7 +67,7 @@ void list_optimizer(Recipe& recipe, Fields& fields) {
       "optimizer", "optimizer", names, [&spec] { return spec.name; },
       [&recipe](const std::string& name) { choose_optimizer(recipe, name); },
       {.help = optimizer_names(),
-       .matters = kAll,
+       .affects = kAll,
        .technique = rule_of(spec).op.empty() ? "" : "factored"});
   for (const HyperParameter& hyper : hyper_parameters()) {
     list_hyper_parameter(spec, hyper, fields);
@@ -76,25 +76,25 @@ void list_optimizer(Recipe& recipe, Fields& fields) {
                 {.help = "Which weights decay: all, or matrices (no biases, no norms)",
                  .more = "which weights decay: `all`, or `matrices`, those with two axes or more: "
                          "no biases, no scales and shifts of normalisations",
-                 .matters = kNumbers,
-                 .idle = spec.weight_decay > 0 ? "" : "without --weight-decay"});
+                 .affects = kNumbers,
+                 .unused_reason = spec.weight_decay > 0 ? "" : "without --weight-decay"});
   fields.whole("state-bits", spec.state_bits, {.least = 8, .most = 32},
                {.help = "Bits a number of optimizer state: 32 or 8",
                 .more = "8: momentum and moments of weights from 256 numbers on take a byte each, "
                         "see [optimizer memory](#optimizer-memory)",
-                .matters = kAll,
+                .affects = kAll,
                 .technique = "state"});
   fields.real("clip-norm", spec.clip_norm, {.least = 1e-30, .most = kMostReal, .open = 0},
               {.help = "Most that the norm of all gradients may be",
                .more = "scales all gradients of a step so that their common norm is X at most",
                .usual = "any",
-               .matters = kAll,
+               .affects = kAll,
                .timed = spec.clip_norm > 0 ? "on" : "off"});
   fields.toggle("clip-two-pass", spec.clip_two_pass,
                 {.help = "Compute gradients twice for --clip-norm, in place of keeping them",
                  .more = "computes gradients twice for that, in place of keeping them until the "
                          "norm is known",
-                 .matters = kAll,
+                 .affects = kAll,
                  .technique = "clip"});
 }
 
@@ -108,18 +108,18 @@ void list_precision(Recipe& recipe, Fields& fields) {
       {.help = "Weights, gradients, momentum and activations: fp32, fp16 or bf16",
        .more = "`fp32`, `fp16` or `bf16`: weights, gradients, momentum and activations; see "
                "[precision](#precision)",
-       .matters = kAll,
+       .affects = kAll,
        .technique = "precision"});
   fields.toggle("master", recipe.model.master,
                 {.help = "Weights in fp32, cast where they are used",
                  .more = "16-bit precisions: weights stay in fp32 and are cast where they are used",
-                 .matters = kAll,
+                 .affects = kAll,
                  .technique = "precision"});
   fields.choice("rounding", "rounding", 3, recipe.optimizer.rounding,
                 {.help = "Updates of 16-bit weights: nearest, stochastic or kahan",
                  .more = "how updated 16-bit weights are rounded: `nearest`, `stochastic` or "
                          "`kahan`",
-                 .matters = kAll,
+                 .affects = kAll,
                  .technique = "precision"});
   fields.spelt(
       "loss-scale", [&scaling] { return name_of(scaling); },
@@ -132,13 +132,15 @@ void list_precision(Recipe& recipe, Fields& fields) {
        .more = "`dynamic`, `none`, or a number for good",
        .usual = "fp16: dynamic; else none",
        .placeholder = "X",
-       .matters = kAll,
+       .affects = kAll,
        .technique = "precision"});
-  const std::string idle =
+  const std::string unused_reason =
       scaling.kind == LossScaling::Kind::dynamic ? "" : "without a dynamic --loss-scale";
   const auto about = [&](std::string help) {
-    return About{
-        .help = std::move(help), .matters = matters::bits, .technique = "precision", .idle = idle};
+    return About{.help = std::move(help),
+                 .affects = affects::numerics,
+                 .technique = "precision",
+                 .unused_reason = unused_reason};
   };
   fields.real("loss-scale-start", scaling.start, {.least = 0, .most = kMostReal, .above = true},
               about("dynamic: the first scale"));
@@ -158,7 +160,7 @@ void list_sparsity(Recipe& recipe, Fields& fields) {
   SparsitySpec& spec = recipe.sparsity;
   const bool dense = !spec.enabled();
   const bool stays = spec.method == SparseMethod::fixed;
-  const std::string idle = dense ? kWithoutDensity : "";
+  const std::string unused_reason = dense ? kWithoutDensity : "";
   const std::string unmoved = dense   ? kWithoutDensity
                               : stays ? "with --sparsity static, where nothing moves"
                                       : "";
@@ -167,44 +169,45 @@ void list_sparsity(Recipe& recipe, Fields& fields) {
                .more = "share of nonzeros in sparse weights, above 0 and 1 at most; see [sparse "
                        "weights](#sparse-weights)",
                .usual = "all are dense",
-               .matters = kAll,
+               .affects = kAll,
                .technique = "sparsity"});
   fields.texts("sparse", spec.weights,
                {.help = "Which ones, by weight name",
                 .more = "which weights are sparse, by name (`'group3.*'`); may be repeated or "
                         "joined by commas",
                 .usual = "all but stem, shortcuts, norms and the last layer",
-                .matters = kAll,
+                .affects = kAll,
                 .technique = "sparsity",
-                .idle = idle});
+                .unused_reason = unused_reason});
   fields.choice("sparsity", "way to be sparse", 3, spec.method,
                 {.help = "How nonzeros move: dynamic, static (never) or magnitude",
                  .more = "how nonzeros move: `dynamic`, `static` (never) or `magnitude`",
-                 .matters = matters::bits,
+                 .affects = affects::numerics,
                  .technique = "sparsity",
-                 .idle = idle});
-  fields.real("prune-threshold", spec.threshold, {.least = 0, .above = true},
-              {.help = "dynamic: the first threshold",
-               .matters = matters::bits,
-               .technique = "sparsity",
-               .idle = !unmoved.empty()                         ? unmoved
-                       : spec.method == SparseMethod::magnitude ? "with --sparsity magnitude"
-                                                                : ""});
+                 .unused_reason = unused_reason});
+  fields.real(
+      "prune-threshold", spec.threshold, {.least = 0, .above = true},
+      {.help = "dynamic: the first threshold",
+       .affects = affects::numerics,
+       .technique = "sparsity",
+       .unused_reason = !unmoved.empty()                         ? unmoved
+                        : spec.method == SparseMethod::magnitude ? "with --sparsity magnitude"
+                                                                 : ""});
   fields.real("prune-target", spec.target, {.least = 0, .above = true},
               {.help = "Nonzeros to move at a time: a number, or a share below 1",
                .more = "how many move at a time: a number, or a share below 1 of all nonzeros",
                .placeholder = "N",
-               .matters = matters::bits,
+               .affects = affects::numerics,
                .technique = "sparsity",
-               .idle = unmoved});
+               .unused_reason = unmoved});
   fields.whole("reallocate-every", recipe.reallocate_every, {.least = 1, .open = 0},
                {.help = "Steps between moves of nonzeros",
                 .more = "steps between moves of nonzeros; none in the last twentieth of a run",
                 .usual = "100; from epochs 25, 80, 140 on 200, 400, 800",
-                .matters = matters::bits,
+                .affects = affects::numerics,
                 .technique = "sparsity",
-                .idle = unmoved,
-                .shrugged_at = !dense,
+                .unused_reason = unmoved,
+                .warn_if_unused = !dense,
                 .training = true});
 }
 

@@ -1,5 +1,5 @@
 // Processes that train together.
-#include "recipe/fields/groups.h"
+#include "recipe/fields/field_groups.h"
 
 namespace thimble {
 
@@ -10,15 +10,15 @@ void list_ranks(Recipe& recipe, Fields& fields) {
                {.help = "Processes that train together; mpirun says it to `train`",
                 .more = "processes that train together, a microbatch each at a time; `mpirun` says "
                         "it to `thimble train`, see [ranks](cluster.md)",
-                .matters = matters::graph | matters::time});
+                .affects = affects::graph | affects::step_time});
   fields.choice("shard", "sharding", 4, recipe.ranks.shard,
                 {.help = "What a rank keeps a part of: none, state, gradients or weights",
                  .more = "what each rank keeps a part of: `none`; optimizer `state`; `gradients`, "
                          "too; `weights`, too, gathered where they are used",
                  .placeholder = "WHAT",
-                 .matters = matters::graph | matters::time,
-                 .idle = alone,
-                 .shrugged_at = true});
+                 .affects = affects::graph | affects::step_time,
+                 .unused_reason = alone,
+                 .warn_if_unused = true});
   fields.text("interconnect", recipe.interconnect,
               {.help = "What joins them: nvlink, pcie, 25gbe, memory, or LATENCY,BANDWIDTH in "
                        "seconds and bytes a second",
@@ -26,8 +26,8 @@ void list_ranks(Recipe& recipe, Fields& fields) {
                        "(of one machine), or latency and bandwidth as numbers: `2e-6,2.5e10`",
                .usual = "what `calibrate` measured, else memory",
                .placeholder = "NAME",
-               .idle = alone,
-               .shrugged_at = true});
+               .unused_reason = alone,
+               .warn_if_unused = true});
 }
 
 }  // namespace thimble

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "recipe/fields/groups.h"
+#include "recipe/fields/field_groups.h"
 
 namespace thimble {
 namespace {
@@ -21,7 +21,7 @@ void list_own_of_sets(DataSpec& data, const ReadByModel& reads, Fields& fields) 
     for (const Field& field : std::move(own).take()) {
       About about = field.about();
       if (read != nullptr && read != set)
-        about.idle = fmt::format("with the data set '{}'", read->name);
+        about.unused_reason = fmt::format("with the data set '{}'", read->name);
       fields.add({field.name(), field.kind(), field.group(), [field] { return field.get(); },
                   [field](const json& value) { field.set(value); }, std::move(about)});
     }
@@ -42,7 +42,7 @@ void list_data(Recipe& recipe, Fields& fields, const ReadByModel& reads) {
               {.help = "A name from `thimble list data`",
                .more = "a name from `thimble list data`; see [data](data.md)",
                .usual = "digits; models made for images above 32x32: generated",
-               .matters = kNumbers});
+               .affects = kNumbers});
   fields.text("data-dir", data.folder,
               {.help = "Folder of the set's files",
                .more = "where the files of `cifar10`, `mnist`, `idx` are",
@@ -52,22 +52,22 @@ void list_data(Recipe& recipe, Fields& fields, const ReadByModel& reads) {
   fields.seed("seed", recipe.seed,
               {.help = "Seed of everything random",
                .more = "of weights, order, crops, dropout",
-               .matters = matters::bits});
+               .affects = affects::numerics});
   fields.toggle("augment", data.augment,
                 {.help = "Random crops and mirror images",
                  .more = "reflect-padded random crops and mirror images",
-                 .matters = matters::bits,
-                 .idle = no_images,
+                 .affects = affects::numerics,
+                 .unused_reason = no_images,
                  .training = true});
   fields.inverted("no-flip", data.flip,
                   {.help = "With --augment: crops only",
-                   .matters = matters::bits,
-                   .idle = no_crops,
+                   .affects = affects::numerics,
+                   .unused_reason = no_crops,
                    .training = true});
   fields.whole("crop-pad", data.crop_pad, {.least = 0, .most = 64},
                {.help = "With --augment: padding of the crops",
-                .matters = matters::bits,
-                .idle = no_crops,
+                .affects = affects::numerics,
+                .unused_reason = no_crops,
                 .training = true});
 }
 
@@ -89,24 +89,24 @@ void list_schedule(Recipe& recipe, Fields& fields) {
       "lr", schedule.rate, {.least = 0, .most = 3e38},
       {.help = "Learning rate",
        .usual = usual_values([](const UpdateRule& rule) { return std::optional(rule.rate); }),
-       .matters = matters::bits,
+       .affects = affects::numerics,
        .training = true});
   fields.choice("schedule", "schedule", kScheduleKinds, schedule.kind,
                 {.help = "constant, step, cosine or inverse-sqrt",
                  .more = "`constant`, `step`, `cosine` (to 0 at the end), `inverse-sqrt`: `--lr` "
                          "times sqrt((W + 1) / (s + 1)) at step s after W of warm-up",
-                 .matters = matters::bits,
+                 .affects = affects::numerics,
                  .training = true});
   fields.spans("milestones", schedule.milestones,
                {.help = "step: epochs, or 'N steps', at which the rate drops",
                 .usual = "none",
-                .matters = matters::bits,
-                .idle = no_steps,
+                .affects = affects::numerics,
+                .unused_reason = no_steps,
                 .training = true});
   fields.real("factor", schedule.factor, {.least = 0},
               {.help = "step: what the rate is multiplied by",
-               .matters = matters::bits,
-               .idle = no_steps,
+               .affects = affects::numerics,
+               .unused_reason = no_steps,
                .training = true});
   fields.span(
       "warmup", schedule.warmup,
@@ -114,7 +114,7 @@ void list_schedule(Recipe& recipe, Fields& fields) {
        .more = "epochs of linear warm-up, or `'N steps'`: over W steps, step s (from 0) has "
                "(s + 1) / (W + 1) of `--lr`, and step W, where the schedule begins, all of "
                "it",
-       .matters = matters::bits,
+       .affects = affects::numerics,
        .training = true});
   std::optional<double>& start = schedule.warmup_start;
   fields.add({"warmup-start",
@@ -130,8 +130,8 @@ void list_schedule(Recipe& recipe, Fields& fields) {
               {.help = "Learning rate of the first step of a warm-up",
                .usual = "--lr over one more than its steps",
                .placeholder = "X",
-               .matters = matters::bits,
-               .idle = schedule.warmup.count > 0 ? "" : "without --warmup",
+               .affects = affects::numerics,
+               .unused_reason = schedule.warmup.count > 0 ? "" : "without --warmup",
                .training = true}});
 }
 
@@ -146,7 +146,7 @@ void list_tests(Recipe& recipe, Fields& fields) {
                 .training = true});
   fields.span("eval-every", recipe.evaluate_every,
               {.help = "Epochs between tests, or 'N steps' (0: only at the end)",
-               .idle = recipe.evaluate ? "" : "with --no-eval",
+               .unused_reason = recipe.evaluate ? "" : "with --no-eval",
                .training = true});
   fields.inverted("no-eval", recipe.evaluate,
                   {.help = "No tests, not even at the end", .training = true});

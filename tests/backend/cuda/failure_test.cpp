@@ -1,7 +1,7 @@
 // What failures of a GPU say; no GPU is asked.
-#include "backend/cuda/failure.h"
-
 #include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_failure.h"
 
 namespace thimble {
 namespace {

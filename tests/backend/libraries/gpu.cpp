@@ -1,15 +1,15 @@
 // What crosses the seam to a loaded backend: errors by their types, and kernels that are more than
 // kernels. Compiled with everything hidden, as the CUDA backend is.
 #include "backend/backend.h"
+#include "backend/batchable_kernel.h"
 #include "backend/cuda_library.h"
-#include "backend/joinable_kernel.h"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 #include "base/build_id.h"
 
 namespace thimble {
 namespace {
 
-class ThreeWays final : public VariantKernel {
+class ThreeWays final : public TunableKernel {
  public:
   void run(const KernelArgs&) override { throw DeviceError("lost"); }
   int variants() const override { return 3; }

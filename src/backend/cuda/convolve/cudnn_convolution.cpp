@@ -6,7 +6,7 @@
 #include "backend/cuda/convolve/depthwise.h"
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.h"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 #include "base/error.h"
 
 namespace thimble {
@@ -163,7 +163,7 @@ Bytes scratch_limit(const ConvShape& shape) {
   return Bytes(elements * size_of(shape.dtype) / 4);
 }
 
-class ConvKernel final : public VariantKernel {
+class ConvKernel final : public TunableKernel {
  public:
   ConvKernel(CudaDevice& device, ConvPass pass, const ConvShape& shape, bool add)
       : pass_(pass), convolution_(device, pass, shape, add) {

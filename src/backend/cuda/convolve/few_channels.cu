@@ -4,7 +4,7 @@
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/multiply/cublas_product.h"
 #include "backend/cuda/numbers.cuh"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -39,7 +39,7 @@ __global__ void keep_channels(const T* __restrict__ from, T* __restrict__ to, in
 Shape widened(const Shape& shape) { return {shape[0], shape[1], shape[2], kWide}; }
 
 // Scratch: the wide images, the wide gradient, and that of the convolution.
-class FewChannels final : public VariantKernel {
+class FewChannels final : public TunableKernel {
  public:
   FewChannels(CudaDevice& device, const Signature& s)
       : device_(device), dtype_(s.outputs[0].dtype) {
@@ -48,7 +48,7 @@ class FewChannels final : public VariantKernel {
     wide.outputs[0].shape = widened(s.outputs[0].shape);
     wide.accumulate = 0;
     inner_ = make_convolution(device, ConvPass::weights, wide);
-    engines_ = dynamic_cast<VariantKernel*>(inner_.get());
+    engines_ = dynamic_cast<TunableKernel*>(inner_.get());
     images_ = wide.inputs[0];
     gradient_ = wide.outputs[0];
     use(0);
@@ -89,7 +89,7 @@ class FewChannels final : public VariantKernel {
   CudaDevice& device_;
   const DType dtype_;
   std::unique_ptr<Kernel> inner_;
-  VariantKernel* engines_ = nullptr;  // of the inner kernel
+  TunableKernel* engines_ = nullptr;  // of the inner kernel
   TensorType images_, gradient_;
 };
 

@@ -1,8 +1,8 @@
 // running_stats_update: both statistics, and those of many layers, in one launch.
 #include <algorithm>
 
+#include "backend/batchable_kernel.h"
 #include "backend/cuda/pointwise/elementwise.cuh"
-#include "backend/joinable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -41,7 +41,7 @@ __global__ void move_statistics(const __grid_constant__ JoinedStatistics all, fl
   static_cast<T*>(s.new_var)[c] = var;
 }
 
-class RunningStats final : public JoinableKernel {
+class RunningStats final : public BatchableKernel {
  public:
   RunningStats(const Signature& s, CudaDevice& device)
       : device_(device), dtype_(s.inputs[0].dtype), momentum_(s.attrs.real("momentum", 0.1)) {
@@ -52,7 +52,7 @@ class RunningStats final : public JoinableKernel {
     const KernelArgs* const call = &args;
     run_all({&call, 1});
   }
-  bool joins(const JoinableKernel& other) const override {
+  bool joins(const BatchableKernel& other) const override {
     const auto* const same = dynamic_cast<const RunningStats*>(&other);
     return same != nullptr && same->dtype_ == dtype_ && same->momentum_ == momentum_;
   }

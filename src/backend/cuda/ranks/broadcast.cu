@@ -6,7 +6,7 @@ namespace {
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   return ranks_kernel(s, s.inputs[0].elements(), {}, device,
-                      [&device](Communicator& ranks, const PartGeometry&, const KernelArgs& args) {
+                      [&device](Communicator& ranks, const ShardRanges&, const KernelArgs& args) {
                         const int64_t bytes = args.inputs[0].type.bytes().count;
                         std::byte* const to = args.outputs[0].as<std::byte>();
                         if (to != args.inputs[0].as<std::byte>()) {

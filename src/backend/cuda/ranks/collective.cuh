@@ -1,10 +1,10 @@
-// What the kernels between ranks share: sums in the order of the ranks, as ops/ranks/parts.h has
+// What the kernels between ranks share: sums in the order of the ranks, as ops/ranks/shard_ranges.h has
 // them, on the card.
 #pragma once
 
 #include "backend/cuda/pointwise/elementwise.cuh"
 #include "backend/cuda/ranks/device_ranks.h"
-#include "ops/ranks/parts.h"
+#include "ops/ranks/shard_ranges.h"
 
 namespace thimble {
 
@@ -29,7 +29,7 @@ template <class Body>
 class RanksKernel final : public Kernel {
  public:
   RanksKernel(const Signature& s, int64_t elements, Bytes scratch, CudaDevice& device, Body body)
-      : geometry_(part_geometry(elements, s.attrs)),
+      : geometry_(shard_ranges(elements, s.attrs)),
         self_(make_device_self(geometry_.ranks, device)),
         device_(device),
         body_(std::move(body)) {
@@ -43,7 +43,7 @@ class RanksKernel final : public Kernel {
   }
 
  private:
-  const PartGeometry geometry_;
+  const ShardRanges geometry_;
   const std::unique_ptr<Communicator> self_;
   CudaDevice& device_;
   Body body_;
@@ -76,7 +76,7 @@ inline void copy_on_device(const std::byte* from, std::byte* to, int64_t bytes,
 inline std::unique_ptr<Kernel> gather_kernel(const Signature& s, size_t part, CudaDevice& device) {
   return ranks_kernel(
       s, s.outputs[0].elements(), {}, device,
-      [part, &device](Communicator& ranks, const PartGeometry& g, const KernelArgs& args) {
+      [part, &device](Communicator& ranks, const ShardRanges& g, const KernelArgs& args) {
         gather_from(ranks, g, args.inputs[part], args.outputs[0],
                     [&](const std::byte* from, std::byte* to, int64_t bytes) {
                       copy_on_device(from, to, bytes, device);

@@ -5,7 +5,7 @@
 //   scratch  | from inputs f32 [K,B,4H], if not there | from the state [parts,B,4H] | products'
 #include "backend/cuda/pointwise/activation.cuh"
 #include "backend/cuda/recurrent/lstm_steps.cuh"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kStepThreads) activate(Step<T> s) {
   });
 }
 
-class LstmSteps final : public VariantKernel {
+class LstmSteps final : public TunableKernel {
  public:
   LstmSteps(const LstmRun& lstm, DType dtype, CudaDevice& device)
       : device_(device),

@@ -7,7 +7,7 @@
 //            | dh [parts,B,H] | the products'        the last three f32
 #include "backend/cuda/recurrent/lstm_steps.cuh"
 #include "backend/cuda/reduce/fold_columns.cuh"
-#include "backend/variant_kernel.h"
+#include "backend/tunable_kernel.h"
 
 namespace thimble {
 namespace {
@@ -93,7 +93,7 @@ struct WriteSum {
   }
 };
 
-class LstmStepsBackward final : public VariantKernel {
+class LstmStepsBackward final : public TunableKernel {
  public:
   LstmStepsBackward(const Signature& s, CudaDevice& device)
       : device_(device),

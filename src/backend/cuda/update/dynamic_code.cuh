@@ -1,8 +1,8 @@
-// base/dynamic_code.h on the device: the same codes for the same numbers.
+// base/dynamic_quantization.h on the device: the same codes for the same numbers.
 #pragma once
 
 #include "backend/cuda/pointwise/unfused.cuh"
-#include "base/dynamic_code.h"
+#include "base/dynamic_quantization.h"
 
 namespace thimble {
 

@@ -11,10 +11,10 @@
 
 #include <span>
 
+#include "backend/batchable_kernel.h"
 #include "backend/cuda/pointwise/elementwise.cuh"
 #include "backend/cuda/pointwise/unfused.cuh"
 #include "backend/cuda/update/update_extras.cuh"
-#include "backend/joinable_kernel.h"
 
 namespace thimble {
 
@@ -97,7 +97,7 @@ __global__ void update_elements(const __grid_constant__ JoinedUpdates<Step> all,
 }
 
 template <class Step>
-class UpdateKernel final : public JoinableKernel {
+class UpdateKernel final : public BatchableKernel {
  public:
   // `scalars` of the inputs (lr, the step's number) are between the tensors and the extras.
   UpdateKernel(const Signature& s, CudaDevice& device, int scalars, Step step)
@@ -117,7 +117,7 @@ class UpdateKernel final : public JoinableKernel {
   }
 
   // All but the random streams must be the same.
-  bool joins(const JoinableKernel& other) const override {
+  bool joins(const BatchableKernel& other) const override {
     const auto* const update = dynamic_cast<const UpdateKernel*>(&other);
     return update != nullptr && update->op_ == op_ && update->attrs_ == attrs_;
   }

@@ -1,0 +1,21 @@
+// Moves short-lived buffers of a plan apart, for devices that run several calls at a time.
+//
+// Packers put scratch and passing values at the same low bytes again and again:
+//
+//   call       0    1    2    3                 0    1    2    3
+//   arena |    .    .    .    .                 .   [s]   .   [s]
+//         |   [s]  [s]  [s]  [s]               [s]   .   [s]   .
+//
+// Calls that share bytes wait for each other, though nothing else ties them together.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace thimble {
+
+// The plan, with buffers that live for some calls only where nothing has been for longest. What is
+// done, when, and the arena are the same. Deterministic. Plans of more than some ten thousand
+// buffers, and of policies that share no bytes, stay as they are.
+Plan spread_reuse(const Graph& graph, const Costs& costs, Plan plan);
+
+}  // namespace thimble

@@ -1,0 +1,43 @@
+// Recursive halving of the forward pass, and of segments of it; or cutting it into more parts.
+#pragma once
+
+#include <vector>
+
+#include "plan/schedule/chain.h"
+
+namespace thimble {
+
+// Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Of a run only what
+// enters its middle is kept (and the middle of its second half, and so on); going backward, the
+// first half is run again in the same way. One segment: O(log n) memory, O(n log n) forward work.
+//
+// A fan-out of k makes k cuts in place of the middle one, and so k + 1 parts:
+//
+//   k = 1   [ . . . . . . . . | . . . . | . . | . . ]     g(n) = 1 + g(n / 2)
+//   k = 3   [ . . . . | . . . . | . . . . | . | . | . | . ]     g(n) = k + g(n / (k + 1))
+//
+// which holds k log n / log(k + 1) cuts at once, and runs every block about log n / log(k + 1) times.
+class RecursiveSegments final : public Retention {
+ public:
+  RecursiveSegments(const ForwardPass& pass, const std::vector<Block>& blocks, size_t segments,
+                    size_t fanout = 1);
+
+  bool stays_after_forward(ValueId value) override { return stays(value); }
+  bool stays_after_replay(ValueId value) override { return stays(value); }
+  void replayed(const std::vector<int>& positions, NodeId reader) override;
+
+ private:
+  void split(size_t begin, size_t end);
+  bool stays(ValueId value) const;
+
+  const std::vector<Block>& blocks_;
+  const size_t fanout_;
+  std::vector<size_t> block_of_;  // by position
+  std::vector<int> made_in_;      // by value: block, or -1
+  std::vector<int> stamp_;        // by value: the run in which it crossed a chosen cut
+  std::vector<bool> starts_;      // by value: enters a segment
+  int now_ = 0;
+  int leaf_ = 0;
+};
+
+}  // namespace thimble

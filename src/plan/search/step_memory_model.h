@@ -1,0 +1,48 @@
+// The memory of a step, stage by stage (see plan/schedule/recompute.h), as a search over what to drop sees it.
+//
+// An *evictable value* is a forward value that may be dropped, with the views on it. Everything else that is live
+// in a stage is there whatever is dropped: persistent values, forward values that must stay,
+// gradients. The figures are those of the buffers but for fine points of in-place chains and of
+// updates that wait for a replay; whoever searches with them asks the real layout in the end.
+#pragma once
+
+#include <vector>
+
+#include "plan/schedule/recompute.h"
+
+namespace thimble {
+
+// One node as the search sees it.
+struct EvictableUse {
+  struct
+      Overwrite {  // an output may take over the bytes of an evictable value that is read for the last time
+    int evictable = 0;
+    Bytes bytes;
+  };
+  std::vector<int> reads;             // evictable values, each once
+  std::vector<int> makes;             // evictable values
+  std::vector<Overwrite> overwrites;  // of those read
+  Bytes scratch;                      // workspace
+  Bytes passing;                      // results that live at this call alone when it is run again
+  double seconds = 0;
+};
+
+struct StepMemoryModel {
+  StepMemoryModel(const ForwardPass& pass, const Costs& costs);
+
+  std::vector<NodeId> stages;
+  std::vector<EvictableUse> calls;   // by stage; those of the forward pass come first
+  std::vector<Bytes> always;         // by stage: live when its node runs, whatever is dropped
+  std::vector<Bytes> always_before;  // by stage: the same while replays run in front of the node
+  size_t forward = 0;                // stages of the forward pass
+
+  std::vector<ValueId> evictables;  // by evictable value: the value
+  std::vector<Bytes> bytes;         // by evictable value
+  std::vector<int> maker;           // by evictable value: stage
+  std::vector<int>
+      last_use;  // by evictable value: the last stage that may want it, if only to compute others again
+  std::vector<std::vector<int>> uses;  // by evictable value: stages that read it, ascending
+  std::vector<bool> never_stays;       // by evictable value: marked to be computed again
+};
+
+}  // namespace thimble

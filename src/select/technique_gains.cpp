@@ -1,0 +1,44 @@
+// What each technique of a choice brings.
+#include <algorithm>
+
+#include "base/error.h"
+#include "select/technique_selector.h"
+
+namespace thimble {
+
+// What a candidate's changes and its recomputation come to, one upon the other.
+std::vector<TechniqueGain> TechniqueSelector::gains_of(StepOption& chosen, const PlanPoint& plan) {
+  std::vector<TechniqueGain> gains;
+  const std::vector<Change>& changes = chosen.candidate().changes;
+  PlanPoint before = requested().without_recompute();
+  const auto add = [&](TechniqueGain share, const PlanPoint& after) {
+    share.saved = before.arena - after.arena;
+    share.ms_paid = (after.seconds - before.seconds) * 1e3;
+    before = after;
+    gains.push_back(std::move(share));
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const Change& change = changes[i];
+    TechniqueGain share = {.what = change.what,
+                           .flags = flags_of(change.settings),
+                           .tier = std::string(name_of(change.tier))};
+    if (i + 1 == changes.size()) {
+      add(std::move(share), chosen.without_recompute());
+      break;
+    }
+    try {
+      const auto so_far = changes.begin() + static_cast<ptrdiff_t>(i) + 1;
+      StepOption option(changed(requested_, {changes.begin(), so_far}), *machine_);
+      add(std::move(share), option.without_recompute());
+    } catch (const UserError&) {  // goes only with what follows
+      add(std::move(share), before);
+    }
+  }
+  if (plan.arena != before.arena || plan.seconds != before.seconds) {
+    const std::string flags = "--planner " + chosen.candidate().recipe.planner;
+    add({.what = "recomputation", .flags = flags, .tier = "exact"}, plan);
+  }
+  return gains;
+}
+
+}  // namespace thimble

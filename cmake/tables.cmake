@@ -85,7 +85,7 @@ function(thimble_generate_update_rules folder)
 "// Generated from the file list by cmake/tables.cmake.
 #pragma once
 
-#include \"base/dtype.h\"
+#include \"base/number/dtype.h\"
 #include \"base/error.h\"
 ${includes}
 namespace thimble {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "plan/make_plan.h"
 #include "plan/verify/verify_plan.h"
 

@@ -103,7 +103,7 @@ _FUNCTIONS = {
     "run_write_state": (c_int, [_HANDLE, c_int32, c_char_p, c_void_p, c_int64]),
 }
 
-# How OpenMP's threads wait: as the command line has it (src/base/openmp_waiting.h). OpenMP reads it as it
+# How OpenMP's threads wait: as the command line has it (src/base/host/openmp_waiting.h). OpenMP reads it as it
 # is loaded, and never again.
 _WAITING = {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "300000"}
 

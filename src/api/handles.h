@@ -11,10 +11,10 @@
 #include "data/dataset.h"
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
-#include "train/batch_source.h"
-#include "train/outside_tensors.h"
-#include "train/run_folder.h"
+#include "runs/run_folder.h"
+#include "train/feed/batch_source.h"
 #include "train/trainer.h"
+#include "weights/outside_tensors.h"
 
 struct thimble_recipe {
   std::string model;  // empty: `overrides` names it

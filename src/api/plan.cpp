@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "api/handles.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "pipeline/check_plan_file.h"
 #include "report/step_report.h"
 #include "request/memory_limit.h"

@@ -3,13 +3,13 @@
 #include <cstring>
 
 #include "api/handles.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "data/fingerprint.h"
 #include "data/labelled_images.h"
 #include "report/run_report.h"
 #include "request/resume.h"
-#include "train/caller_batches.h"
-#include "train/feeder.h"
+#include "train/feed/caller_batches.h"
+#include "train/feed/feeder.h"
 
 namespace thimble::api {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "api/handles.h"
-#include "train/gather_shards.h"
 #include "transform/optimizer.h"
+#include "weights/gather_shards.h"
 
 namespace thimble::api {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/build_id.h"
-#include "base/library_place.h"
+#include "base/host/library_place.h"
 
 namespace thimble {
 namespace {

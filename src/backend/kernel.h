@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 #include "graph/op.h"
 
 namespace thimble {

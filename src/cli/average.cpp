@@ -1,12 +1,12 @@
 // thimble average: the mean of a run's last checkpoints.
-#include "train/average.h"
+#include "weights/average.h"
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "train/checkpoint.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 

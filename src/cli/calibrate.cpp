@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/field_words.h"
-#include "base/process.h"
+#include "base/host/process.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/version.h"

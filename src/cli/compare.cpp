@@ -1,7 +1,7 @@
 // thimble compare: runs beside each other, as a table and as a page.
 #include <fmt/format.h>
 
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "survey/run_comparison.h"

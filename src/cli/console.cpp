@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/file.h"
+#include "base/io/file.h"
 
 namespace thimble {
 

@@ -4,13 +4,13 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/version.h"
-#include "data/get/get.h"
 #include "data/pair_set.h"
+#include "data/prepare/get/get.h"
 #include "data/token_set.h"
 #include "text/bleu.h"
 #include "text/utf8.h"

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/options.h"
-#include "train/trained_model.h"
-#include "train/weights_file.h"
+#include "generate/trained_model.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/openmp_waiting.h"
+#include "base/host/openmp_waiting.h"
 #include "cli/abort_handler.h"
 
 namespace thimble {

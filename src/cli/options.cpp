@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/json.h"
+#include "base/io/json.h"
 #include "cli/console.h"
 #include "comm/world.h"
-#include "train/trained_model.h"
+#include "generate/trained_model.h"
 
 namespace thimble {
 namespace {

@@ -5,12 +5,12 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/fitting.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"
-#include "report/explain.h"
+#include "report/explain/explain.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 #include "select/max_batch.h"

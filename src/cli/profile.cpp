@@ -6,15 +6,15 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/process.h"
+#include "base/host/process.h"
 #include "cli/console.h"
 #include "cli/fitting.h"
 #include "cli/options.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
 #include "survey/techniques.h"
-#include "train/initialize.h"
 #include "train/trainer.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"

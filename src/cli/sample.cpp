@@ -8,8 +8,8 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "data/token_text.h"
-#include "train/sampler.h"
+#include "data/prepare/token_text.h"
+#include "generate/sampler.h"
 
 namespace thimble {
 namespace {

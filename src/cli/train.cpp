@@ -8,9 +8,9 @@
 
 #include "base/build_id.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/file_digest.h"
-#include "base/stop_signals.h"
+#include "base/host/stop_signals.h"
+#include "base/io/file.h"
+#include "base/io/file_digest.h"
 #include "cli/console.h"
 #include "cli/fitting.h"
 #include "cli/options.h"
@@ -21,10 +21,10 @@
 #include "report/plan_report.h"
 #include "report/run_report.h"
 #include "request/resume.h"
-#include "train/checkpoint.h"
-#include "train/run_folder.h"
-#include "train/safetensors.h"
+#include "runs/run_folder.h"
 #include "train/trainer.h"
+#include "weights/checkpoint.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

@@ -6,15 +6,15 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "data/pair_set.h"
+#include "generate/translator.h"
 #include "text/utf8.h"
-#include "train/average.h"
-#include "train/checkpoint.h"
-#include "train/translator.h"
+#include "weights/average.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {

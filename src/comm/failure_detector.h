@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/io/file.h"
 #include "comm/communicator.h"
 
 namespace thimble {

@@ -6,7 +6,7 @@
 
 #include "base/build_id.h"
 #include "base/error.h"
-#include "base/library_place.h"
+#include "base/host/library_place.h"
 
 namespace thimble {
 namespace {

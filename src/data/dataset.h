@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/record.h"
+#include "base/number/record.h"
 
 namespace thimble {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/io/json.h"
 #include "base/nearest_name.h"
 
 namespace thimble {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/philox.h"
-#include "data/record_stream.h"
+#include "base/number/philox.h"
+#include "data/order/record_stream.h"
 
 namespace thimble {
 namespace {

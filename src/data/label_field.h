@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/record.h"
+#include "base/number/record.h"
 
 namespace thimble {
 

@@ -1,7 +1,7 @@
 #include "data/labelled_images.h"
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 
 namespace thimble {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "data/pixel_sums.h"
+#include "data/order/pixel_sums.h"
 
 namespace thimble {
 

@@ -3,7 +3,7 @@
 //   source.dict, target.dict   the vocabularies (text/vocabulary.h)
 //   codes.bpe                  merges that cut words into pieces; there need not be any
 //   pairs.json                 what was done to a line before its pieces were numbered
-//   train.pairs, valid.pairs   (data/pair_file.h), and test.pairs where that was asked for
+//   train.pairs, valid.pairs   (data/format/pair_file.h), and test.pairs where that was asked for
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "text/preparation.h"
 #include "text/vocabulary.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/picture.h"
+#include "data/format/picture.h"
 
 namespace thimble {
 namespace {

@@ -1,6 +1,6 @@
 // A language model's data set in a folder, made of raw text: what data/sets/tokens.cpp reads.
 //
-//   train.bin, val.bin   (data/token_file.h)
+//   train.bin, val.bin   (data/format/token_file.h)
 //   tokens.json          how large the vocabulary is, and what its tokens are
 //   vocabulary.txt       of characters and of pieces
 //   codes.bpe            of pieces that are cut from words

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 
 namespace thimble {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/ids.h"
+#include "base/number/ids.h"
 #include "graph/op.h"
 
 namespace thimble {
@@ -42,7 +42,7 @@ enum class Mark : uint8_t { automatic, keep, recompute };
 
 // How a persistent value starts.
 struct Init {
-  // mask: a bitmap (base/bits.h) with ones at random places.
+  // mask: a bitmap (base/number/bits.h) with ones at random places.
   enum class Kind : uint8_t { zeros, constant, normal, uniform, mask } kind = Kind::zeros;
   // constant: the value; normal: the deviation; uniform: in [-scale, scale); mask: how many ones
   double scale = 0;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/ids.h"
+#include "base/number/ids.h"
 
 namespace thimble {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/ids.h"
-#include "base/shape.h"
+#include "base/number/ids.h"
+#include "base/number/shape.h"
 #include "graph/attrs.h"
 
 namespace thimble {

@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "import/loss_parts.h"
 #include "import/lowering.h"
 #include "import/net.h"
 #include "import/onnx/lower_onnx.h"
 #include "model/model.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/number/shape.h"
 #include "graph/attrs.h"
 
 namespace thimble {

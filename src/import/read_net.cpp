@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "import/net.h"
 
 namespace thimble {

@@ -2,7 +2,7 @@
 // have logits at a time.
 #pragma once
 
-#include "recipe/field.h"
+#include "base/field.h"
 
 namespace thimble {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "recipe/field.h"
+#include "base/field.h"
 
 namespace thimble {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/record.h"
+#include "base/number/record.h"
 #include "graph/graph.h"
 #include "graph/loss_factor.h"
 #include "graph/update_rule.h"

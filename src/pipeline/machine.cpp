@@ -8,8 +8,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/process.h"
+#include "base/host/process.h"
+#include "base/io/file.h"
 #include "execute/costs.h"
 #include "execute/costs_path.h"
 #include "pipeline/step.h"

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 #include "graph/graph.h"
 
 namespace thimble {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_object.h"
+#include "base/io/json_object.h"
 
 namespace thimble {
 namespace {

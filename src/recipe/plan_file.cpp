@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/json_object.h"
+#include "base/io/file.h"
+#include "base/io/json.h"
+#include "base/io/json_object.h"
 #include "plan/plan_json.h"
 #include "recipe/settings.h"
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/field.h"
 #include "data/dataset.h"
 #include "model/model.h"
 #include "plan/plan.h"
-#include "recipe/field.h"
 #include "recipe/schedule.h"
 #include "transform/encode_activations.h"
 #include "transform/marks.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/toml.h"
+#include "base/io/file.h"
+#include "base/io/json.h"
+#include "base/io/toml.h"
 #include "recipe/settings.h"
 
 namespace thimble {

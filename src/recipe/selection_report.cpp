@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_object.h"
+#include "base/io/json_object.h"
 
 namespace thimble {
 

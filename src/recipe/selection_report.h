@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 #include "transform/numerics_tier.h"
 
 namespace thimble {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "report/markup.h"
 
 namespace thimble {

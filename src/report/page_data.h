@@ -10,8 +10,8 @@
 
 #include "execute/trace.h"
 #include "recipe/selection_report.h"
+#include "report/explain/value_reasons.h"
 #include "report/frontier.h"
-#include "report/why.h"
 
 namespace thimble {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/process.h"
+#include "base/host/process.h"
 
 namespace thimble {
 

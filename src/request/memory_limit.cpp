@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/available_memory.h"
+#include "base/host/available_memory.h"
 #include "comm/small_collectives.h"
 #include "pipeline/training_graph.h"
 

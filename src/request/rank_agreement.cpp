@@ -7,9 +7,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "base/cores.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/host/cores.h"
+#include "base/io/json.h"
 #include "comm/small_collectives.h"
 #include "data/fingerprint.h"
 

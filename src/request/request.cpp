@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/buckets.h"
+#include "data/order/buckets.h"
 
 namespace thimble {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "recipe/settings.h"
 #include "select/technique_selector.h"
-#include "train/checkpoint.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 

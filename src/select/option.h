@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 #include "transform/numerics_tier.h"
 
 namespace thimble {

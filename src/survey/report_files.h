@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "recipe/plan_file.h"
-#include "train/run_record.h"
+#include "runs/run_record.h"
 
 namespace thimble {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "report/page_data.h"
-#include "train/run_record.h"
+#include "runs/run_record.h"
 #include "transform/numerics_tier.h"
 
 namespace thimble {

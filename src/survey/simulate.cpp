@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

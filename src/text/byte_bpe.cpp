@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "text/characters.h"
 #include "text/utf8.h"
 

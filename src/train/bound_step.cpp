@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "train/initialize.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/sha256.h"
+#include "base/io/json.h"
+#include "base/io/sha256.h"
 #include "comm/small_collectives.h"
 #include "plan/plan_json.h"
 

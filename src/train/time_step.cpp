@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/philox.h"
-#include "train/feeder.h"
-#include "train/initialize.h"
+#include "base/number/philox.h"
+#include "train/feed/feeder.h"
 #include "train/training_step.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

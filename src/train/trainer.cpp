@@ -7,15 +7,15 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/finite.h"
+#include "base/io/file.h"
+#include "base/number/finite.h"
 #include "comm/small_collectives.h"
 #include "recipe/settings.h"
 #include "train/check_plans.h"
-#include "train/checkpoint.h"
-#include "train/outside_tensors.h"
-#include "train/weights_file.h"
 #include "transform/sparse_weights.h"
+#include "weights/checkpoint.h"
+#include "weights/outside_tensors.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

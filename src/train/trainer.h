@@ -10,11 +10,11 @@
 #include "execute/program.h"
 #include "pipeline/pipeline.h"
 #include "recipe/schedule.h"
-#include "train/feeder.h"
+#include "runs/metric_accumulator.h"
+#include "runs/run_log.h"
+#include "sparse/reallocate_nonzeros.h"
+#include "train/feed/feeder.h"
 #include "train/loss_scaler.h"
-#include "train/metric_accumulator.h"
-#include "train/reallocate_nonzeros.h"
-#include "train/run_log.h"
 #include "train/training_step.h"
 
 namespace thimble {
@@ -111,7 +111,7 @@ class Trainer {
   int64_t steps() const { return steps_; }  // of the whole run
   int64_t done() const { return result_.steps; }
   double rate() const { return last_rate_; }  // of the last step
-  // What was done to the weights that the run starts from (train/weights_file.h); empty: nothing.
+  // What was done to the weights that the run starts from (weights/weights_file.h); empty: nothing.
   const std::string& weights_note() const { return weights_note_; }
   Program& program() { return step_->program(); }
   TrainingStep& training_step() { return *step_; }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "pipeline/pipeline.h"
-#include "train/batch_source.h"
 #include "train/bound_step.h"
+#include "train/feed/batch_source.h"
 
 namespace thimble {
 

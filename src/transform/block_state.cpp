@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 
 namespace thimble {
 namespace {

@@ -1,5 +1,5 @@
 // Optimizer state in one byte a number: u8 codes of the weight's shape, and one f32 scale for every
-// block of them (base/dynamic_quantization.h).
+// block of them (base/number/dynamic_quantization.h).
 #pragma once
 
 #include <string>

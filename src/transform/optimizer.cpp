@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/dynamic_quantization.h"
 #include "base/error.h"
+#include "base/number/dynamic_quantization.h"
 #include "graph/builder.h"
 #include "transform/accumulate.h"
 #include "transform/block_state.h"

@@ -1,9 +1,9 @@
 // The sparse weights of a graph, read off the graph itself.
 //
 //   values     pool of the nonzeros of all of them, one weight after another; its size never
-//   changes mask       per weight, one bit per element (base/bits.h) first      per weight, where
+//   changes mask       per weight, one bit per element (base/number/bits.h) first      per weight, where
 //   its nonzeros begin in the pool threshold  below which the next reallocation prunes
-//   (train/reallocate_nonzeros.h)
+//   (sparse/reallocate_nonzeros.h)
 //
 //   values [ conv1: 3 of 9 | conv2: 5 of 9 | conv3: 1 of 9 ]      nine nonzeros, wherever they are
 //            ^ first         ^ first         ^ first

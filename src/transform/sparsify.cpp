@@ -7,8 +7,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/bits.h"
 #include "base/error.h"
+#include "base/number/bits.h"
 #include "graph/builder.h"
 #include "graph/order.h"
 #include "transform/sparse_weights.h"

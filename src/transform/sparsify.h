@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// Where nonzeros go in the course of training (train/reallocate_nonzeros.h).
+// Where nonzeros go in the course of training (sparse/reallocate_nonzeros.h).
 enum class SparseMethod : uint8_t {
   dynamic,    // pruned below a global threshold, grown where the survivors are
   fixed,      // "static": never

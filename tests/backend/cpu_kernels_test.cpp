@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/sixteen_bit.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "support/op_harness.h"
 
 namespace thimble {

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/convolve/patch_product.h"
 #include "backend/cpu/multiply/product.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/thread_waiting.h"
-#include "base/cores.h"
+#include "base/host/cores.h"
 
 namespace thimble {
 namespace {

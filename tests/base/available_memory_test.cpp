@@ -1,10 +1,10 @@
-#include "base/available_memory.h"
+#include "base/host/available_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/io/file.h"
 #include "file_support.h"
 
 namespace thimble {

@@ -1,4 +1,4 @@
-#include "base/bits.h"
+#include "base/number/bits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 
 #include <gtest/gtest.h>
 

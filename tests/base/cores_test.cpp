@@ -1,4 +1,4 @@
-#include "base/cores.h"
+#include "base/host/cores.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/finite.h"
+#include "base/number/finite.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "base/group_quantization.h"
+#include "base/number/group_quantization.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 namespace {

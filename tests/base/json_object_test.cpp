@@ -1,4 +1,4 @@
-#include "base/json_object.h"
+#include "base/io/json_object.h"
 
 #include <gtest/gtest.h>
 

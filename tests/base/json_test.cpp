@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/io/json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "base/host/parallel.h"
 
 #include <gtest/gtest.h>
 

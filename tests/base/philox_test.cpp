@@ -1,4 +1,4 @@
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 #include <gtest/gtest.h>
 

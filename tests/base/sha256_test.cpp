@@ -1,4 +1,4 @@
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/philox.h"
-#include "base/sha256_compress.h"
+#include "base/io/sha256_compress.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/shape.h"
+#include "base/number/shape.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "base/stochastic_rounding.h"
+#include "base/number/stochastic_rounding.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/stop_signals.h"
+#include "base/host/stop_signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

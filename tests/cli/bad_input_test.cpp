@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "checkpoint_entries.h"
 #include "support/run_thimble.h"
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

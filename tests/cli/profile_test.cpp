@@ -1,5 +1,5 @@
 // thimble profile, through the program itself.
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 #include "support/run_thimble.h"
 
 namespace thimble {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "support/run_thimble.h"
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

@@ -6,7 +6,7 @@
 #include "comm/communicator.h"
 #include "execute/program.h"
 #include "select/choose.h"
-#include "train/initialize.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

@@ -8,7 +8,7 @@
 #include "support/runs.h"
 #include "support/sanitized.h"
 #include "support/simulated_ranks.h"
-#include "train/gather_shards.h"
+#include "weights/gather_shards.h"
 
 namespace thimble {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/bits.h"
+#include "base/number/bits.h"
 
 namespace thimble {
 namespace {

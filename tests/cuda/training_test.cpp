@@ -6,7 +6,7 @@
 
 #include "../file_support.h"
 #include "support/runs.h"
-#include "train/checkpoint.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/augment.h"
+#include "data/order/augment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Records of like length together, in an order that depends on the seed alone.
-#include "data/buckets.h"
+#include "data/order/buckets.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 
 namespace thimble {
 namespace {

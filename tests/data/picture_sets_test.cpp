@@ -2,9 +2,9 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "data/dataset.h"
-#include "data/picture.h"
+#include "data/format/picture.h"
+#include "data/format/tar.h"
 #include "data/picture_files.h"
-#include "data/tar.h"
 
 namespace thimble {
 namespace {

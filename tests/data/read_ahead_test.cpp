@@ -1,4 +1,4 @@
-#include "data/read_ahead.h"
+#include "data/order/read_ahead.h"
 
 #include <gtest/gtest.h>
 

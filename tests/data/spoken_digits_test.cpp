@@ -5,7 +5,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "data/dataset.h"
-#include "data/wav.h"
+#include "data/format/wav.h"
 #include "recipe/settings.h"
 #include "support/wav_file.h"
 

@@ -7,14 +7,14 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/field.h"
+#include "base/io/file.h"
 #include "data/dataset.h"
-#include "data/pair_file.h"
+#include "data/format/pair_file.h"
+#include "data/format/token_file.h"
 #include "data/pair_set.h"
-#include "data/token_file.h"
+#include "data/prepare/token_text.h"
 #include "data/token_set.h"
-#include "data/token_text.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

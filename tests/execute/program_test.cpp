@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "execute/costs.h"
 #include "execute/measure.h"
 #include "select/choose.h"
 #include "support/interpreter.h"
 #include "support/plan_cases.h"
-#include "train/initialize.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

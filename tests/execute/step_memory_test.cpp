@@ -4,15 +4,15 @@
 #include <fstream>
 
 #include "backend/cpu/library_heap.h"
-#include "base/process.h"
+#include "base/host/process.h"
 #include "data/dataset.h"
 #include "execute/program.h"
 #include "select/choose.h"
 #include "support/counting_heap.h"
-#include "train/feeder.h"
-#include "train/initialize.h"
+#include "train/feed/feeder.h"
 #include "train/token_model.h"
 #include "train/training_step.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

@@ -5,7 +5,7 @@
 #include "data/dataset.h"
 #include "select/choose.h"
 #include "train/trainer.h"
-#include "train/weights_file.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/io/json.h"
 #include "imported_runs.h"
 #include "select/choose.h"
 #include "support/simulated_ranks.h"
-#include "train/caller_batches.h"
+#include "train/feed/caller_batches.h"
 
 namespace thimble {
 namespace {

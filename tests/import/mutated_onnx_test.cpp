@@ -5,7 +5,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "import/onnx/wire.h"
 #include "model/model.h"
 

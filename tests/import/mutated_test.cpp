@@ -6,8 +6,8 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/io/file.h"
+#include "base/io/json.h"
 #include "import/net.h"
 #include "model/model.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/file.h"
+#include "base/io/file.h"
 #include "imported_runs.h"
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

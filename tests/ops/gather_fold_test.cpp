@@ -2,8 +2,8 @@
 #include <cmath>
 #include <random>
 
-#include "base/bits.h"
-#include "base/dynamic_quantization.h"
+#include "base/number/bits.h"
+#include "base/number/dynamic_quantization.h"
 #include "reference_call.h"
 
 namespace thimble {

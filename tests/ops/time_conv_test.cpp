@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "ops/pointwise/dropout_mask.h"
 #include "reference_call.h"
 

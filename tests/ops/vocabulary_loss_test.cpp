@@ -1,7 +1,7 @@
 // vocabulary_loss against the product, the cross-entropy and the count that it is made of.
 #include <cmath>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "reference_call.h"
 
 namespace thimble {

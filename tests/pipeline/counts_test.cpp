@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "cli/options.h"
 #include "execute/costs.h"
 #include "file_support.h"

@@ -8,8 +8,8 @@
 #include "data/dataset.h"
 #include "recipe/samples.h"
 #include "select/choose.h"
-#include "train/checkpoint.h"
 #include "train/trainer.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <functional>
 
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "execute/costs.h"
 #include "execute/program.h"
 #include "pipeline/pipeline.h"
@@ -18,7 +18,7 @@
 #include "plan/policy.h"
 #include "plan/verify/verify_plan.h"
 #include "support/random_steps.h"
-#include "train/initialize.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

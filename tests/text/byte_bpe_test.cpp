@@ -4,7 +4,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/io/json.h"
 
 namespace thimble {
 namespace {

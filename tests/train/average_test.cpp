@@ -1,4 +1,4 @@
-#include "train/average.h"
+#include "weights/average.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "../file_support.h"
 #include "base/error.h"
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

@@ -1,12 +1,12 @@
 // Beam search against every sentence that there is.
-#include "train/beam_search.h"
+#include "generate/beam_search.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "weights/checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include "data/fingerprint.h"
 #include "support/lost_device.h"
 #include "support/runs.h"
-#include "train/safetensors.h"
-#include "train/weights_file.h"
+#include "weights/safetensors.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

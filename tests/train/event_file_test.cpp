@@ -1,5 +1,5 @@
 // Event files, read back by a parser that shares no code with the writer.
-#include "train/event_file.h"
+#include "runs/event_file.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <map>
 
 #include "../file_support.h"
-#include "base/crc32c.h"
+#include "base/io/crc32c.h"
 
 namespace thimble {
 namespace {

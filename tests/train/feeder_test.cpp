@@ -1,4 +1,4 @@
-#include "train/feeder.h"
+#include "train/feed/feeder.h"
 
 #include <algorithm>
 

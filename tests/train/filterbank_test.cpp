@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "select/choose.h"
-#include "train/model_tensors.h"
-#include "train/weights_file.h"
+#include "weights/model_tensors.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

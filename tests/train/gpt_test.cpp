@@ -8,12 +8,12 @@
 
 #include "../file_support.h"
 #include "base/error.h"
+#include "generate/sampler.h"
 #include "select/choose.h"
-#include "train/safetensors.h"
-#include "train/sampler.h"
 #include "train/trainer.h"
-#include "train/weights_file.h"
 #include "transform/sparse_weights.h"
+#include "weights/safetensors.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

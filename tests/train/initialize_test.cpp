@@ -1,4 +1,4 @@
-#include "train/initialize.h"
+#include "weights/initialize.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numbers>
 
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "support/plan_cases.h"
 
 namespace thimble {

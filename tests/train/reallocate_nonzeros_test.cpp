@@ -1,5 +1,5 @@
 // Nonzeros that move: on pools filled by hand, against masks and values as they were before.
-#include "train/reallocate_nonzeros.h"
+#include "sparse/reallocate_nonzeros.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 #include <numeric>
 #include <random>
 
-#include "base/bits.h"
+#include "base/number/bits.h"
+#include "sparse/magnitude_threshold.h"
+#include "sparse/proportional_allocation.h"
 #include "support/counting_heap.h"
 #include "support/lost_device.h"
 #include "support/runs.h"
-#include "train/initialize.h"
-#include "train/magnitude_threshold.h"
-#include "train/proportional_allocation.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/run_folder.h"
+#include "runs/run_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // What a run leaves behind, and what is read of it.
-#include "train/run_record.h"
+#include "runs/run_record.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "support/runs.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
-#include "train/weights_file.h"
 #include "transform/sparse_weights.h"
+#include "weights/checkpoint.h"
+#include "weights/safetensors.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 namespace {

@@ -5,8 +5,8 @@
 #include "plan/verify/verify_shared_arena.h"
 #include "select/choose.h"
 #include "support/runs.h"
-#include "train/checkpoint.h"
 #include "train/token_model.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {

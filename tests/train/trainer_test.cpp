@@ -8,7 +8,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "support/runs.h"
-#include "train/checkpoint.h"
+#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {

@@ -6,8 +6,8 @@
 #include "plan/verify/verify_shared_arena.h"
 #include "recipe/settings.h"
 #include "support/runs.h"
-#include "train/initialize.h"
 #include "train/token_model.h"
+#include "weights/initialize.h"
 
 namespace thimble {
 namespace {

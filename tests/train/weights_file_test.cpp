@@ -1,5 +1,5 @@
 // Weights from files that other programs wrote: types that differ, tensors that nobody asked for.
-#include "train/weights_file.h"
+#include "weights/weights_file.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "../file_support.h"
 #include "base/error.h"
 #include "support/runs.h"
-#include "train/safetensors.h"
+#include "weights/safetensors.h"
 
 namespace thimble {
 namespace {

@@ -11,7 +11,7 @@
 #include "backend/cpu/team.h"
 #include "backend/roofline.h"
 #include "base/error.h"
-#include "base/process.h"
+#include "base/host/process.h"
 
 namespace thimble {
 namespace {

@@ -16,7 +16,7 @@ THIMBLE_FOR_EACH_ISA void widen_bf16(const uint16_t* __restrict x, float* __rest
   for (int64_t i = 0; i < count; ++i) y[i] = std::bit_cast<float>(uint32_t{x[i]} << 16);
 }
 
-// Branch-free form of base/dtype.h's conversion, same bits.
+// Branch-free form of base/number/dtype.h's conversion, same bits.
 THIMBLE_FOR_EACH_ISA void narrow_bf16_plain(const float* __restrict x, uint16_t* __restrict y,
                                             int64_t count) {
   for (int64_t i = 0; i < count; ++i) {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/cores.h"
 #include "base/error.h"
+#include "base/host/cores.h"
 
 namespace thimble {
 namespace {

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "backend/cpu/team.h"
-#include "base/openmp_waiting.h"
+#include "base/host/openmp_waiting.h"
 
 namespace thimble {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 
 namespace thimble {
 

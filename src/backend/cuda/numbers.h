@@ -1,7 +1,7 @@
 // Which numbers device kernels know: f32, f16 and bf16 in memory, float in registers.
 #pragma once
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 
 namespace thimble {
 

@@ -2,7 +2,7 @@
 // and a mark. Two of the numbers are marked, one in each half of the time steps, and their sum is to
 // be told at the end. Always answering 1 has a mean squared error of 1/6.
 #include "base/error.h"
-#include "data/record_stream.h"
+#include "data/order/record_stream.h"
 
 namespace thimble {
 namespace {

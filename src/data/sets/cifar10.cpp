@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "data/labelled_images.h"
 
 namespace thimble {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/record_stream.h"
+#include "data/order/record_stream.h"
 
 namespace thimble {
 namespace {

@@ -1,5 +1,5 @@
 // Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), four IDX files.
-#include "data/idx.h"
+#include "data/format/idx.h"
 
 namespace thimble {
 

@@ -1,5 +1,5 @@
 // Any set in MNIST's format, with as many classes as the model has.
-#include "data/idx.h"
+#include "data/format/idx.h"
 
 namespace thimble {
 namespace {

@@ -11,9 +11,9 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/sha256.h"
-#include "data/picture.h"
+#include "base/io/file.h"
+#include "base/io/sha256.h"
+#include "data/format/picture.h"
 #include "data/picture_set.h"
 
 namespace thimble {

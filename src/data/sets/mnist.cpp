@@ -1,5 +1,5 @@
 // MNIST, four IDX files.
-#include "data/idx.h"
+#include "data/format/idx.h"
 
 namespace thimble {
 

@@ -2,7 +2,7 @@
 // their limits. For plans, times and tests of nets that no other set knows.
 #include "base/error.h"
 #include "data/label_field.h"
-#include "data/record_stream.h"
+#include "data/order/record_stream.h"
 
 namespace thimble {
 namespace {

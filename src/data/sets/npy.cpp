@@ -4,12 +4,12 @@
 //   or FOLDER/train/pixels.npy, ...             or FOLDER/test/pixels.npy, ...
 //
 // Without test files, the last tenth of the rows is for testing. Rows are read where they lie.
-#include "data/npy.h"
+#include "data/format/npy.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "data/label_field.h"
 #include "data/labelled_images.h"
 

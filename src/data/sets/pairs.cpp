@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "data/dataset.h"
-#include "data/pair_file.h"
+#include "data/format/pair_file.h"
 #include "data/pair_set.h"
 #include "text/vocabulary.h"
 

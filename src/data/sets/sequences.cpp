@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "data/generated.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -15,11 +15,11 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/sha256.h"
+#include "base/field.h"
+#include "base/io/file.h"
+#include "base/io/sha256.h"
 #include "data/dataset.h"
-#include "data/wav.h"
-#include "recipe/field.h"
+#include "data/format/wav.h"
 
 namespace thimble {
 namespace {

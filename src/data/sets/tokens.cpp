@@ -7,13 +7,13 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/sha256.h"
+#include "base/field.h"
+#include "base/io/json.h"
+#include "base/io/sha256.h"
 #include "data/dataset.h"
-#include "data/record_stream.h"
-#include "data/token_file.h"
-#include "data/token_text.h"
-#include "recipe/field.h"
+#include "data/format/token_file.h"
+#include "data/order/record_stream.h"
+#include "data/prepare/token_text.h"
 
 namespace thimble {
 namespace {

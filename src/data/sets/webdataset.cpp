@@ -11,11 +11,11 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/sha256.h"
-#include "data/picture.h"
+#include "base/io/file.h"
+#include "base/io/sha256.h"
+#include "data/format/picture.h"
+#include "data/format/tar.h"
 #include "data/picture_set.h"
-#include "data/tar.h"
 
 namespace thimble {
 namespace {

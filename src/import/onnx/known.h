@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/shape.h"
+#include "base/number/shape.h"
 
 namespace thimble {
 

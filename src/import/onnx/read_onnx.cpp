@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/io/file.h"
 #include "import/onnx/onnx_model.h"
 #include "import/onnx/wire.h"
 

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "model/layers.h"
 #include "model/loss_rows.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

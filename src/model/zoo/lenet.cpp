@@ -1,8 +1,8 @@
 // lenet: two convolutions with max pooling and two dense layers (LeCun et al. 1998, with relu and max
 // pooling in place of tanh and subsampling): a net for boards.
 #include "base/error.h"
+#include "base/field.h"
 #include "model/layers.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "graph/limits.h"
 #include "model/filterbank.h"
 #include "model/layers.h"
 #include "model/loss_rows.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -1,6 +1,6 @@
 // mlp: `layers` hidden layers of `hidden` units with ReLU, optional dropout, on flattened images.
+#include "base/field.h"
 #include "model/layers.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

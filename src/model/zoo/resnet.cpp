@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "model/layers.h"
 #include "model/name.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -3,8 +3,8 @@
 // 2015), with the mean over the last feature map as a classifier's input. The skips span the net:
 // nowhere between the first and the last block does a single value cross.
 #include "base/error.h"
+#include "base/field.h"
 #include "model/layers.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "model/layers.h"
 #include "model/name.h"
-#include "recipe/field.h"
 
 namespace thimble {
 namespace {

@@ -7,7 +7,7 @@
 // and, when causal, none behind its own place; queries are the last of the keys' positions.
 #pragma once
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
 

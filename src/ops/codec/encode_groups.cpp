@@ -2,7 +2,7 @@
 // [groups, 2] = {low, step}); attrs bits (2 to 8), zeros (1: no number is below zero, and zeros
 // alone become zeros; default 0), stream (Builder::next_random_stream). x in a few bits a number,
 // for decode_groups. Rounding is a function of rng: again the same bits.
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 #include "ops/codec/group_codes.h"
 #include "ops/work.h"
 

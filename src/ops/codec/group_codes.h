@@ -1,9 +1,9 @@
-// What encode_groups and decode_groups share (base/group_quantization.h).
+// What encode_groups and decode_groups share (base/number/group_quantization.h).
 #pragma once
 
 #include <array>
 
-#include "base/group_quantization.h"
+#include "base/number/group_quantization.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
 

@@ -1,7 +1,7 @@
 // The random mask of dropout, computed again wherever it is needed.
 #pragma once
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 

@@ -1,5 +1,5 @@
 // random(rng i64 [3] = {seed, step, microbatch}) -> y: random numbers, the same whenever they are
-// drawn again (base/random_stream.h); attrs shape, dtype (f32), stream
+// drawn again (base/number/random_stream.h); attrs shape, dtype (f32), stream
 // (Builder::next_random_stream), kind: uniform in [0, 1), normal with mean 0 and deviation 1, or
 // exponential with mean 1.
 #include "ops/checks.h"

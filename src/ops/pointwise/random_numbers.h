@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 

@@ -2,10 +2,10 @@
 //
 //   pool  [ ....... | w00 w01 w02 ... | ....... ]   nonzeros of all sparse weights
 //                     ^ first                       this weight's, in the order of its elements
-//   mask  one bit per element: nonzero or not (base/bits.h)
+//   mask  one bit per element: nonzero or not (base/number/bits.h)
 #pragma once
 
-#include "base/bits.h"
+#include "base/number/bits.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
 

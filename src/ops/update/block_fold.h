@@ -3,7 +3,7 @@
 // what is added on average is the gradient. Inputs 0 and 1, and the outputs, are codes and scales.
 #pragma once
 
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 #include "ops/update/block_state.h"
 
 namespace thimble {

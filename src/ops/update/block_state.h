@@ -1,11 +1,11 @@
 // What updates with 8-bit state share. The state of a weight is two tensors: u8 codes of the
-// weight's shape, and f32 scales, one per block of them (base/dynamic_quantization.h). An update decodes a
+// weight's shape, and f32 scales, one per block of them (base/number/dynamic_quantization.h). An update decodes a
 // block, works on it in f32, and encodes it again.
 #pragma once
 
 #include <array>
 
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
 #include "ops/update/update.h"

@@ -1,7 +1,7 @@
 // Samples of every rule on every storage, for the conformance tests of update and update_8bit.
 #pragma once
 
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 #include "ops/update/update.h"
 
 namespace thimble {

@@ -3,8 +3,8 @@
 // Weight, gradient and state have one shape; each has a floating dtype of its own.
 #pragma once
 
-#include "base/philox.h"
-#include "base/stochastic_rounding.h"
+#include "base/number/philox.h"
+#include "base/number/stochastic_rounding.h"
 #include "ops/checks.h"
 #include "ops/reference.h"
 #include "ops/update/update_layout.h"

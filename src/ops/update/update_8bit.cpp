@@ -6,7 +6,7 @@
 // stream.
 //   update_8bit(w, codes of g, [c,] lr f32 [1], scales of g, ...) -> (w, [c])
 // for a rule that keeps nothing: the end of a step whose gradients are in the momentum already.
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 #include "generated/update_rules.h"
 #include "ops/update/block_state.h"
 #include "ops/update/rule_samples.h"

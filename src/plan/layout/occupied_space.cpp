@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/bytes.h"
+#include "base/number/bytes.h"
 
 namespace thimble {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/sha256.h"
+#include "base/io/sha256.h"
 #include "plan/make_plan.h"
 
 namespace thimble {

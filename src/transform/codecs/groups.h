@@ -1,4 +1,4 @@
-// Codecs of a few bits a number, rounded stochastically (base/group_quantization.h).
+// Codecs of a few bits a number, rounded stochastically (base/number/group_quantization.h).
 #pragma once
 
 #include "transform/codecs/decoded.h"

@@ -1,7 +1,7 @@
 // decode_groups: a group is a row; every thread a range of them.
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/rows.h"
-#include "base/group_quantization.h"
+#include "base/number/group_quantization.h"
 
 namespace thimble {
 namespace {

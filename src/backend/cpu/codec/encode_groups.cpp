@@ -2,7 +2,7 @@
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/pointwise/random_words.h"
 #include "backend/cpu/rows.h"
-#include "base/group_quantization.h"
+#include "base/number/group_quantization.h"
 
 namespace thimble {
 namespace {

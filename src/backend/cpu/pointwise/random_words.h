@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backend/cpu/parallel.h"
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 

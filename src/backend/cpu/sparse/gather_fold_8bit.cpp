@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backend/cpu/update/state_blocks.h"
-#include "base/bits.h"
+#include "base/number/bits.h"
 
 namespace thimble {
 namespace {

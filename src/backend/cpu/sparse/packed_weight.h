@@ -10,7 +10,7 @@
 
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/parallel.h"
-#include "base/bits.h"
+#include "base/number/bits.h"
 
 namespace thimble {
 

@@ -1,11 +1,11 @@
-// Kernels over 8-bit optimizer state: blocks do not depend on each other (base/dynamic_quantization.h), so
+// Kernels over 8-bit optimizer state: blocks do not depend on each other (base/number/dynamic_quantization.h), so
 // every thread takes a range of them. 16-bit weights and gradients are staged block by block.
 #pragma once
 
 #include "backend/cpu/pointwise/random_words.h"
 #include "backend/cpu/sixteen_bit.h"
 #include "backend/cpu/update/update.h"
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 
 namespace thimble {
 

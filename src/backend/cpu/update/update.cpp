@@ -3,8 +3,8 @@
 
 #include "backend/cpu/update/rule_kernels.h"
 #include "base/error.h"
-#include "base/philox.h"
-#include "base/stochastic_rounding.h"
+#include "base/number/philox.h"
+#include "base/number/stochastic_rounding.h"
 
 namespace thimble {
 namespace {

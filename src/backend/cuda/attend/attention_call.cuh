@@ -4,7 +4,7 @@
 
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.cuh"
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "ops/attend/attention_geometry.h"
 
 namespace thimble {

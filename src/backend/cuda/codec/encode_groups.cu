@@ -1,7 +1,7 @@
 // encode_groups: one pass, a warp for a group.
 #include "backend/cuda/codec/group_codes.cuh"
 #include "backend/cuda/pointwise/unfused.cuh"
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/numbers.cuh"
-#include "base/philox.h"
+#include "base/number/philox.h"
 #include "ops/convolve/time_conv_geometry.h"
 
 namespace thimble {

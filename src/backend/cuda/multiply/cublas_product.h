@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/cuda/device.h"
-#include "base/bytes.h"
-#include "base/dtype.h"
+#include "base/number/bytes.h"
+#include "base/number/dtype.h"
 
 namespace thimble {
 

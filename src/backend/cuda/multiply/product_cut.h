@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 
 namespace thimble {
 

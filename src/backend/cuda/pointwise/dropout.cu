@@ -1,7 +1,7 @@
-// dropout: four elements per draw of the generator, as base/random_stream.h lays them out.
+// dropout: four elements per draw of the generator, as base/number/random_stream.h lays them out.
 #include "backend/cuda/pointwise/elementwise.cuh"
 #include "backend/cuda/reduce/columns.cuh"
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 namespace {

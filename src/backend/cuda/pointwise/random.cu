@@ -1,4 +1,4 @@
-// random: four elements per draw of the generator, as base/random_stream.h lays them out.
+// random: four elements per draw of the generator, as base/number/random_stream.h lays them out.
 #include "backend/cuda/pointwise/elementwise.cuh"
 #include "ops/pointwise/random_numbers.h"
 

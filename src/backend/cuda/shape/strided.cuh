@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/shape.h"
+#include "base/number/shape.h"
 
 namespace thimble {
 

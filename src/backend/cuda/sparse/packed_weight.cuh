@@ -2,7 +2,7 @@
 //
 //   pool  [ ....... | w00 w01 w02 ... | ....... ]   nonzeros of all sparse weights
 //                     ^ first                       this weight's, in the order of its elements
-//   mask  one bit per element: nonzero or not (base/bits.h)
+//   mask  one bit per element: nonzero or not (base/number/bits.h)
 //
 // A block has a chunk of the mask to itself: it counts the ones before its chunk, and walks through
 // it by tiles. In a tile a warp takes a word of 32 elements at a time, a lane an element:

@@ -1,8 +1,8 @@
-// base/dynamic_quantization.h on the device: the same codes for the same numbers.
+// base/number/dynamic_quantization.h on the device: the same codes for the same numbers.
 #pragma once
 
 #include "backend/cuda/pointwise/unfused.cuh"
-#include "base/dynamic_quantization.h"
+#include "base/number/dynamic_quantization.h"
 
 namespace thimble {
 

@@ -5,7 +5,7 @@
 #include "backend/cuda/pointwise/elementwise.cuh"
 #include "backend/cuda/update/dynamic_code.cuh"
 #include "backend/cuda/update/update_extras.cuh"
-#include "base/random_stream.h"
+#include "base/number/random_stream.h"
 
 namespace thimble {
 

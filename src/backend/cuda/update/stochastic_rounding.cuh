@@ -1,9 +1,9 @@
-// base/stochastic_rounding.h on the device: the same bits for the same random words. What is
+// base/number/stochastic_rounding.h on the device: the same bits for the same random words. What is
 // rounded is exact in its dtype, and stays so when it is stored.
 #pragma once
 
 #include "backend/cuda/pointwise/quads.cuh"
-#include "base/philox.h"
+#include "base/number/philox.h"
 
 namespace thimble {
 

@@ -1,0 +1,456 @@
+#include "base/field.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/field_words.h"
+#include "base/io/json.h"
+
+namespace thimble {
+namespace {
+
+using nlohmann::json;
+
+// As a person writes it; JSON has no name for what is not finite.
+std::string written(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const double number = value.is_number_float() ? value.get<double>() : 0;
+  return std::isfinite(number) ? json_text(value) : fmt::format("{}", number);
+}
+
+template <class Number>
+bool parses_whole(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Digits as people write a number: no leading zero that could be taken for another base.
+bool is_plain(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return text.size() < 2 || text[0] != '0' || text[1] == '.' || text[1] == 'e' || text[1] == 'E';
+}
+
+bool is_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return is_plain(text) && error == std::errc() && end == text.data() + text.size();
+}
+
+// As a sentence quotes it: numbers as they are, however they came; text in quotes; nothing too long.
+std::string quoted(const json& value) {
+  constexpr size_t kMost = 60;
+  std::string text = written(value);
+  if (value.is_string() && !is_number(text)) text = fmt::format("'{}'", text);
+  if (text.size() <= kMost) return text;
+  const auto inside_character = [&](size_t at) { return (text[at] & 0xc0) == 0x80; };  // of UTF-8
+  size_t end = kMost;
+  while (end > 0 && inside_character(end)) --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string range_of(const WholeRange& range) {
+  std::string text = fmt::format("from {} on", range.least);
+  if (range.most < std::numeric_limits<int64_t>::max()) {
+    text += fmt::format(", {} at most", range.most);
+  }
+  return text;
+}
+
+std::string range_of(const RealRange& range) {
+  const bool lower = std::isfinite(range.least), upper = std::isfinite(range.most);
+  if (lower && upper && range.above && range.below) {
+    return fmt::format(" between {} and {}", range.least, range.most);
+  }
+  std::string text;
+  if (lower) {
+    text = range.above ? fmt::format(" above {}", range.least)
+                       : fmt::format(" from {} on", range.least);
+  }
+  if (upper) {
+    text += lower ? ", " : " ";
+    text +=
+        range.below ? fmt::format("below {}", range.most) : fmt::format("{} at most", range.most);
+  }
+  return text;
+}
+
+// Of a list, or of text as it is typed: entries with commas between them.
+json entries_of(const json& value) {
+  if (value.is_array()) return value;
+  if (!value.is_string()) return json::array({value});
+  json entries = json::array();
+  std::string_view rest = value.get_ref<const std::string&>();
+  for (size_t comma; (comma = rest.find(',')) != rest.npos; rest.remove_prefix(comma + 1)) {
+    entries.push_back(rest.substr(0, comma));
+  }
+  entries.push_back(rest);
+  return entries;
+}
+
+std::string who_of(std::string_view name) { return fmt::format("--{}", name); }
+
+}  // namespace
+
+int64_t read_whole(const json& value, const WholeRange& range, std::string_view who) {
+  int64_t number = 0;
+  bool good = false;
+  std::string out_of_range;  // a whole number, as it was written
+  if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    good = is_plain(text) && parses_whole(text, number);
+    if (good) out_of_range = text;
+  } else if (value.is_number_unsigned()) {
+    good = value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    number = good ? value.get<int64_t>() : 0;
+    out_of_range = value.dump();
+  } else if (value.is_number_integer()) {
+    good = true;
+    number = value.get<int64_t>();
+    out_of_range = value.dump();
+  }
+  user_check(good && number >= range.least && number <= range.most,
+             "{} wants a whole number {}, not {}", who, range_of(range),
+             out_of_range.empty() ? quoted(value) : out_of_range);
+  return number;
+}
+
+double read_real(const json& value, const RealRange& range, std::string_view who) {
+  double number = 0;
+  bool good = false;
+  std::string typed = quoted(value);
+  if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    good = is_plain(text) && error == std::errc() && end == text.data() + text.size();
+    if (good) typed = text;
+  } else if (value.is_number()) {
+    good = true;
+    number = value.get<double>();
+  }
+  good = good && std::isfinite(number) &&
+         (range.above ? number > range.least : number >= range.least) &&
+         (range.below ? number < range.most : number <= range.most);
+  user_check(good, "{} wants a number{}, not {}", who, range_of(range), typed);
+  return number;
+}
+
+bool read_bool(const json& value, std::string_view who) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_string()) {
+    const std::string& text = value.get_ref<const std::string&>();
+    if (text == "on" || text == "true") return true;
+    if (text == "off" || text == "false") return false;
+  }
+  user_error("{} is on or off (true or false), not {}", who, quoted(value));
+}
+
+std::string read_text(const json& value, std::string_view who) {
+  user_check(value.is_string(), "{} wants text, not {}", who, quoted(value));
+  return value.get<std::string>();
+}
+
+int64_t Span::steps(int64_t steps_per_epoch) const {
+  if (in_steps) return static_cast<int64_t>(count);
+  return std::max<int64_t>(
+      count > 0 ? 1 : 0, static_cast<int64_t>(count * static_cast<double>(steps_per_epoch) + 0.5));
+}
+
+Span read_span(const json& value, std::string_view who) {
+  constexpr double kMostEpochs = 1e6;
+  constexpr int64_t kMostSteps = 100'000'000;
+  if (value.is_string()) {
+    std::string text = value.get<std::string>();
+    const auto ends_in = [&](std::string_view unit) {
+      if (!text.ends_with(unit)) return false;
+      text.resize(text.size() - unit.size());
+      while (text.ends_with(' ')) text.pop_back();
+      return true;
+    };
+    if (ends_in("steps") || ends_in("step")) {
+      return steps_span(read_whole(text, {.least = 0, .most = kMostSteps}, who));
+    }
+    if (ends_in("epochs") || ends_in("epoch")) {
+      return {read_real(text, {.least = 0, .most = kMostEpochs}, who)};
+    }
+  }
+  try {
+    return {read_real(value, {.least = 0, .most = kMostEpochs}, who)};
+  } catch (const UserError&) {
+    user_error(
+        "{} wants a number of epochs from 0 on, {} at most, or of steps ('500 steps'), not {}", who,
+        kMostEpochs, quoted(value));
+  }
+}
+
+json to_json(const Span& span) {
+  if (span.in_steps) return fmt::format("{} steps", static_cast<int64_t>(span.count));
+  return span.count;
+}
+
+Field::Field(std::string name, Kind kind, std::string_view group, Get get, Set set, About about)
+    : name_(std::move(name)),
+      kind_(kind),
+      group_(group),
+      get_(std::move(get)),
+      set_(std::move(set)),
+      about_(std::move(about)) {}
+
+json Field::get() const { return get_(); }
+
+void Field::set(const json& value) const { set_(value); }
+
+std::string Field::text() const {
+  const auto spell = [](const json& value) {
+    if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  const json value = get();
+  if (value.is_null()) return "";
+  if (!value.is_array()) return spell(value);
+  std::string joined;
+  for (const json& entry : value) joined += (joined.empty() ? "" : ",") + spell(entry);
+  return joined;
+}
+
+void Fields::toggle(std::string_view name, bool& member, About about) {
+  add({std::string(name), Field::Kind::toggle, group_, [&member] { return json(member); },
+       [&member, who = who_of(name)](const json& value) { member = read_bool(value, who); },
+       std::move(about)});
+}
+
+void Fields::inverted(std::string_view name, bool& member, About about) {
+  add({std::string(name), Field::Kind::toggle, group_, [&member] { return json(!member); },
+       [&member, who = who_of(name)](const json& value) { member = !read_bool(value, who); },
+       std::move(about)});
+}
+
+void Fields::on_off(std::string_view name, bool& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "on|off";
+  add({std::string(name), Field::Kind::value, group_, [&member] { return member ? "on" : "off"; },
+       [&member, who = who_of(name)](const json& value) { member = read_bool(value, who); },
+       std::move(about)});
+}
+
+void Fields::whole(std::string_view name, int64_t& member, WholeRange range, About about) {
+  if (about.placeholder.empty()) about.placeholder = "N";
+  add({std::string(name), Field::Kind::value, group_,
+       [&member, range] { return member == range.open ? json() : json(member); },
+       [&member, range, who = who_of(name)](const json& value) {
+         member = value.is_null() ? range.open : read_whole(value, range, who);
+       },
+       std::move(about)});
+}
+
+void Fields::whole(std::string_view name, int& member, WholeRange range, About about) {
+  range.most = std::min<int64_t>(range.most, std::numeric_limits<int>::max());
+  if (about.placeholder.empty()) about.placeholder = "N";
+  add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
+       [&member, range, who = who_of(name)](const json& value) {
+         member = static_cast<int>(read_whole(value, range, who));
+       },
+       std::move(about)});
+}
+
+void Fields::wholes(std::string_view name, std::vector<int64_t>& member, WholeRange range,
+                    About about) {
+  if (about.placeholder.empty()) about.placeholder = "N,M,...";
+  add({std::string(name), Field::Kind::list, group_,
+       [&member] { return member.empty() ? json() : json(member); },
+       [&member, range, who = who_of(name)](const json& value) {
+         std::vector<int64_t> read;
+         for (const json& entry : entries_of(value)) {
+           if (!entry.is_null()) read.push_back(read_whole(entry, range, who));
+         }
+         member = std::move(read);
+       },
+       std::move(about)});
+}
+
+void Fields::seed(std::string_view name, uint64_t& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "N";
+  add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
+       [&member, who = who_of(name)](const json& value) {
+         uint64_t number = 0;
+         const bool good = value.is_string()
+                               ? is_plain(value.get_ref<const std::string&>()) &&
+                                     parses_whole(value.get_ref<const std::string&>(), number)
+                               : value.is_number_unsigned() ||
+                                     (value.is_number_integer() && value.get<int64_t>() >= 0);
+         user_check(good, "{} wants a whole number from 0 on, {} at most, not {}", who,
+                    std::numeric_limits<uint64_t>::max(), quoted(value));
+         member = value.is_string() ? number : value.get<uint64_t>();
+       },
+       std::move(about)});
+}
+
+void Fields::real(std::string_view name, double& member, RealRange range, About about) {
+  if (about.placeholder.empty()) about.placeholder = "X";
+  add({std::string(name), Field::Kind::value, group_,
+       [&member, range] { return range.open == member ? json() : json(member); },
+       [&member, range, who = who_of(name)](const json& value) {
+         member = value.is_null() && range.open ? *range.open : read_real(value, range, who);
+       },
+       std::move(about)});
+}
+
+void Fields::span(std::string_view name, Span& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "X";
+  add({std::string(name), Field::Kind::value, group_, [&member] { return to_json(member); },
+       [&member, who = who_of(name)](const json& value) { member = read_span(value, who); },
+       std::move(about)});
+}
+
+void Fields::spans(std::string_view name, std::vector<Span>& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "X,Y,...";
+  add({std::string(name), Field::Kind::list, group_,
+       [&member] {
+         json list = json::array();
+         for (const Span& span : member) list.push_back(to_json(span));
+         return list;
+       },
+       [&member, who = who_of(name)](const json& value) {
+         std::vector<Span> read;
+         for (const json& entry : entries_of(value)) {
+           read.push_back(read_span(entry, who));
+         }
+         member = std::move(read);
+       },
+       std::move(about)});
+}
+
+void Fields::text(std::string_view name, std::string& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "NAME";
+  add({std::string(name), Field::Kind::value, group_,
+       [&member] { return member.empty() ? json() : json(member); },
+       [&member, who = who_of(name)](const json& value) {
+         member = value.is_null() ? "" : read_text(value, who);
+         user_check(value.is_null() || !member.empty(), "{} wants a name, not ''", who);
+       },
+       std::move(about)});
+}
+
+void Fields::texts(std::string_view name, std::vector<std::string>& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "GLOB";
+  add({std::string(name), Field::Kind::list, group_, [&member] { return json(member); },
+       [&member, who = who_of(name)](const json& value) {
+         std::vector<std::string> read;
+         for (const json& entry : entries_of(value)) {
+           read.push_back(read_text(entry, who));
+           user_check(!read.back().empty(), "{} wants names or patterns, not ''", who);
+         }
+         member = std::move(read);
+       },
+       std::move(about)});
+}
+
+void Fields::image(std::string_view name, Shape& member, About about) {
+  if (about.placeholder.empty()) about.placeholder = "H,W,C";
+  add({std::string(name), Field::Kind::value, group_,
+       [&member] {
+         if (member.rank() == 0) return json();
+         return json(std::vector<int64_t>(member.dims().begin(), member.dims().end()));
+       },
+       [&member, who = who_of(name)](const json& value) {
+         constexpr WholeRange kSide = {.least = 1, .most = std::numeric_limits<int32_t>::max()};
+         if (value.is_null()) {
+           member = Shape();
+           return;
+         }
+         json parts = value;
+         if (value.is_string()) {  // "32,32,3"
+           parts = json::array();
+           std::string_view rest = value.get_ref<const std::string&>();
+           for (bool more = true; more;) {
+             const size_t comma = rest.find(',');
+             more = comma != std::string_view::npos;
+             parts.push_back(std::string(rest.substr(0, comma)));
+             if (more) rest.remove_prefix(comma + 1);
+           }
+         }
+         user_check(parts.is_array() && parts.size() == 3,
+                    "{} wants three whole numbers H,W,C, not {}", who, quoted(value));
+         std::vector<int64_t> sides;
+         for (const json& part : parts) sides.push_back(read_whole(part, kSide, who));
+         member = Shape(sides);
+       },
+       std::move(about)});
+}
+
+void Fields::budget(std::string_view name, std::optional<Bytes>& member, NamedSizes names,
+                    About about) {
+  if (about.placeholder.empty()) about.placeholder = "BYTES";
+  add({std::string(name), Field::Kind::value, group_,
+       [&member, names] {
+         if (!member) return json();
+         for (const auto& [word, size] : names) {
+           if (*member == size) return json(word);
+         }
+         return json(member->count);
+       },
+       [&member, names, who = who_of(name)](const json& value) {
+         member.reset();
+         if (value.is_null()) return;
+         for (const auto& [word, size] : names) {
+           if (value == word) member = size;
+         }
+         if (member) return;
+         try {
+           member = parse_bytes(written(value));
+         } catch (const UserError& error) {
+           user_error("{}: {}", who, error.what());
+         }
+       },
+       std::move(about)});
+}
+
+void Fields::choice(std::string_view name, std::string_view noun, std::vector<std::string> names,
+                    std::function<std::string()> get, std::function<void(const std::string&)> set,
+                    About about) {
+  if (about.placeholder.empty()) about.placeholder = "NAME";
+  add({std::string(name), Field::Kind::value, group_,
+       [get = std::move(get)] { return json(get()); },
+       [set = std::move(set), names = std::move(names), noun = std::string(noun),
+        who = who_of(name)](const json& value) {
+         const std::string chosen = written(value);
+         user_check(std::ranges::find(names, chosen) != names.end(),
+                    "{}: there is no {} '{}'; known: {}; the nearest is '{}'", who, noun, chosen,
+                    fmt::join(names, ", "), nearest_name(chosen, names));
+         set(chosen);
+       },
+       std::move(about)});
+}
+
+void Fields::spelt(std::string_view name, std::function<std::string()> get,
+                   std::function<void(const std::string&)> set, About about) {
+  if (about.placeholder.empty()) about.placeholder = "NAME";
+  add({std::string(name), Field::Kind::value, group_,
+       [get = std::move(get)] { return json(get()); },
+       [set = std::move(set), who = who_of(name)](const json& value) {
+         user_check(value.is_primitive() && !value.is_null(), "{} wants a name or a number, not {}",
+                    who, quoted(value));
+         set(written(value));
+       },
+       std::move(about)});
+}
+
+const Field* find_field(std::span<const Field> fields, std::string_view name) {
+  std::string wanted(name);
+  std::ranges::replace(wanted, '_', '-');
+  const auto at = std::ranges::find(fields, wanted, &Field::name);
+  return at == fields.end() ? nullptr : &*at;
+}
+
+std::string no_such_setting(std::string_view typed, std::span<const std::string> names) {
+  const std::string_view name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  if (const auto ours = in_our_words(name, names))
+    return fmt::format("there is no {}; {}", typed, *ours);
+  return fmt::format("there is no {}; the nearest is --{}", typed, nearest_name(name, names));
+}
+
+}  // namespace thimble

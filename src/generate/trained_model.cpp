@@ -1,0 +1,50 @@
+#include "generate/trained_model.h"
+
+#include "base/error.h"
+#include "base/io/file.h"
+#include "base/io/json.h"
+#include "recipe/settings.h"
+#include "weights/checkpoint.h"
+#include "weights/weights_file.h"
+
+namespace thimble {
+
+std::string checkpoint_in(const std::string& folder) {
+  if (exists(folder + "/state.json")) return folder;
+  const auto latest = latest_checkpoint(folder);
+  user_check(latest.has_value(),
+             "there is no checkpoint in '{}'; name the --out of a run, or a checkpoint in it",
+             folder);
+  return *latest;
+}
+
+Recipe recipe_in(const std::string& checkpoint) {
+  return recipe_from_json(recipe_of_checkpoint(checkpoint), "'" + checkpoint + "'");
+}
+
+void check_vocabulary(const std::string& checkpoint, const std::string& digest,
+                      const std::string& folder) {
+  const nlohmann::json data = data_of_checkpoint(checkpoint);
+  const std::string trained = data.is_object() ? data.value("vocabulary_sha256", "") : "";
+  user_check(trained.empty() || digest.empty() || trained == digest,
+             "the vocabularies in '{}' are not those that '{}' was trained with; name their folder "
+             "with --data-dir",
+             folder, checkpoint);
+}
+
+TrainedModel::TrainedModel(PlannedTraining& planned)
+    : planned_(planned), arena_(planned.backend().allocate(planned.plan().arena)) {
+  trained_ =
+      std::make_unique<BoundStep>(planned.full(), planned.full(), planned.backend(), *arena_);
+  set_first_values(program(), model(), planned.recipe.seed);
+}
+
+void TrainedModel::load_checkpoint(const std::string& checkpoint) {
+  load_checkpoint_weights(weights_of_checkpoint(checkpoint), program());
+}
+
+std::string TrainedModel::load_file(const std::string& path) {
+  return load_weights(path, program(), model().foreign);
+}
+
+}  // namespace thimble

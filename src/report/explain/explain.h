@@ -1,0 +1,12 @@
+// Why a plan is as it is: see report/explanation.h.
+#pragma once
+
+#include "pipeline/pipeline.h"
+#include "report/explain/explanation.h"
+
+namespace thimble {
+
+// Plans the step's frontier, which takes about as long as planning it.
+Explanation explain(const PlannedTraining& training);
+
+}  // namespace thimble

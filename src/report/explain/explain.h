@@ -1,4 +1,4 @@
-// Why a plan is as it is: see report/explanation.h.
+// Why a plan is as it is: see report/explain/explanation.h.
 #pragma once
 
 #include "pipeline/pipeline.h"

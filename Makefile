@@ -20,7 +20,7 @@ ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality card papers papers-quick parity \
-        format check-format tidy clean
+        format check-format tidy size clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -53,7 +53,7 @@ help:
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
 	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
-	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy"
+	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy; make size: lines by room"
 
 setup:
 	@tools/setup $(if $(filter-out run,$(MAKECMDGOALS)),,--program)
@@ -254,6 +254,9 @@ check-format:
 tidy: build
 	@command -v clang-tidy >/dev/null || tools/setup clang-tidy
 	@git ls-files 'src/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy -p $(BUILD) --quiet
+
+size:
+	@tools/size
 
 clean:
 	@rm -rf build

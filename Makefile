@@ -49,7 +49,7 @@ help:
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-fit     what one budget chooses, against everything typed by hand (MINUTES=9: stop cleanly; VIT=FILE: an exported net)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
-	@echo "make papers     the papers' figures and tables: fills what docs/results/papers lacks, writes docs/results/papers.md"
+	@echo "make papers     the papers' figures and tables: fills what results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
 	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
@@ -210,7 +210,7 @@ bench-techniques: build
 	        $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 bench-fit: build
-	@python3 bench/fit.py $(BUILD)/thimble --lines docs/results/fit.jsonl --out docs/results/fit.md \
+	@python3 bench/fit.py $(BUILD)/thimble --lines results/fit.jsonl --out docs/results/fit.md \
 	        $(if $(MINUTES),--minutes $(MINUTES)) $(if $(VIT),--vit $(VIT))
 
 bench-optimality:

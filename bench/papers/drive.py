@@ -57,7 +57,7 @@ def main(names, usage):
     parser.add_argument("--sweeps", action="store_true", help="then S2-b to S2-f")
     parser.add_argument("--quick", action="store_true", help="small nets, minutes on a CPU")
     parser.add_argument("--work", help="folder of unfinished runs; build/papers")
-    parser.add_argument("--records", help="folder of results; docs/results/papers")
+    parser.add_argument("--records", help="folder of results; results/papers")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a file of --to; may be "
                                                                       "absent")
     parser.add_argument("--to", metavar="FILE", help="what the next sitting needs, as one file")

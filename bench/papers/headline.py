@@ -238,7 +238,7 @@ def shas(book):
             for name in ROWS for r in book.seeds("S2-g", name) if "weights_sha256" in r["figures"]]
     if not rows:
         return ["Runs, with the sha256 of their weights: none yet."]
-    return ["Every run; logs are in [papers/logs](papers/logs).", "",
+    return ["Every run; logs are in [results/papers/logs](../../results/papers/logs).", "",
             *table(["", "seed", "accuracy", "time and sittings", "sha256 of the weights", "date",
                     "machine"], rows)]
 

@@ -9,7 +9,7 @@ import os
 
 from program import REPOSITORY
 
-FOLDER = os.path.join(REPOSITORY, "docs", "results", "papers")
+FOLDER = os.path.join(REPOSITORY, "results", "papers")
 
 
 def key(record):

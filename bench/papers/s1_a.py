@@ -61,7 +61,7 @@ def page(book, quick=False):
         "device; in brackets what is computed again, in FLOPs of the step. Commands: "
         "`thimble plan 'resnet:[3,4,6,3]' --batch 32 --device null --planner NAME`, `--memory "
         "BYTES` and "
-        "`--memory least`; each stands in full in [S1-a.jsonl](papers/S1-a.jsonl).", "",
+        "`--memory least`; each stands in full in [S1-a.jsonl](../../results/papers/S1-a.jsonl).", "",
         *table(["layers", *STRATEGIES.values()],
                [[depth, *(maps(depth, s) for s in STRATEGIES)] for depth in depths(quick)]), "",
         book.draw("S1-a", plot), ""]

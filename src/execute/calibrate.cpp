@@ -65,7 +65,7 @@ class Ring {
   Bytes next_;
 };
 
-// What one run takes from the rings.
+// The bytes that one run takes from each ring.
 struct Need {
   Bytes read;
   Bytes write;
@@ -105,8 +105,8 @@ class Bench {
   }
 
   // Seconds of one run. Where a device replays captured graphs, of one among many: a step is replayed,
-  // too, and a single launch would take longer than most kernels. Those that can join others run as
-  // they do in a step, several in a launch.
+  // too, and a single launch would take longer than most kernels. Batchable kernels run several in a
+  // launch, as they do in a step.
   double time(const KernelUse& use) {
     Kernel& kernel = kernel_of(use);
     if (backend_.has_device_memory()) {
@@ -278,8 +278,7 @@ Bytes room_for(const KernelUse& use, const Kernel& kernel) {
 
 namespace {
 
-// Those that all run within the same rings, the first ones first: each takes what it reads from one
-// and what it writes from the other.
+// The kernels, in order, that fit into the same two rings: one for inputs, the other for results.
 std::vector<KernelUse> with_room(const std::vector<KernelUse>& all, Backend& backend, Bytes room) {
   std::vector<KernelUse> kernels;
   Need most;

@@ -7,10 +7,9 @@
 //   read   ┌──────────┬───────────┬─────────────┬──────────────┐   never written: numbers stay sane
 //   write  └─ run 1 ──┴── run 2 ──┴──── ... ────┴──────────────┘   results, scratch, updated values
 //
-// Kernels run in turns, round after round, as they do in a step; a stretch in which the machine was
-// busy with something else spoils one round of many kernels and not all rounds of one. The fastest
-// run counts, and rounds go on until several in a row were hardly slower than the fastest runs
-// together.
+// Kernels run in turns, round after round, as they do in a step. So a stretch in which the machine was
+// busy with something else spoils one round of many kernels, not all rounds of one. The fastest run
+// counts. Rounds end when several in a row were hardly slower than the fastest runs together.
 #pragma once
 
 #include <functional>
@@ -35,7 +34,7 @@ struct KernelUse {
 // of a step first. Views run nothing and are left out.
 std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend);
 
-// What one run of it takes.
+// The bytes of the rings that one run uses.
 Bytes room_for(const KernelUse& use, const Kernel& kernel);
 
 struct CalibrateOptions {

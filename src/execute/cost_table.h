@@ -43,7 +43,7 @@ std::string_view task_of_key(std::string_view key);
 CostFile read_costs(const std::string& path);
 // Replaces the file whole, or leaves it as it was.
 void write_costs(const std::string& path, const CostFile& file);
-// What is there already stays: other machines, other kernels; but not what `forgotten` names.
+// Adds to the file's entries, which stay (other machines, other kernels), except those in `forgotten`.
 void add_costs(const std::string& path, const std::string& machine, const CostTable& table,
                const std::vector<std::string>& forgotten = {});
 // The date to note beside times.

@@ -1,5 +1,4 @@
-// What every node of a graph costs on a backend: measured where it was measured, modelled
-// elsewhere.
+// The cost of every node of a graph on a backend: measured time where there is one, else modelled time.
 #pragma once
 
 #include "backend/backend.h"

@@ -25,7 +25,7 @@ class HostMapping {
     bytes_ = copy_;
     if (use != Use::write) backend.copy_out(bytes_, at);
   }
-  // What a failure has interrupted does not go back.
+  // Unwinding after a failure copies nothing back.
   ~HostMapping() noexcept(false) {
     if (std::uncaught_exceptions() == failures_) give_back();
   }

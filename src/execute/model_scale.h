@@ -1,6 +1,6 @@
-// What a modelled time is worth beside measured ones: measured over modelled time of the kernel's nearest
-// relatives. So a plan never weighs seconds of the machine against seconds of the model, and a kernel
-// that nobody measured is not the faster for it.
+// The factor between modelled and measured time, taken from the nearest relatives of a kernel. So a plan
+// never weighs seconds of the machine against seconds of the model, and a kernel that nobody measured
+// does not look faster for it.
 #pragma once
 
 #include <map>
@@ -17,10 +17,9 @@ class ModelScale {
   // REQUIRES: the table outlives it.
   explicit ModelScale(const CostTable& measured);
 
-  // Of the relatives: what was measured of the same op with the same types of numbers, else of the same
-  // op; those of about the same modelled time count most, since what the model leaves out (caches, the
-  // way to a kernel) goes by size. Of everything, where the op was not measured at all; 1, where nothing
-  // was.
+  // Relatives are measured kernels of the same op and dtypes, else of the same op, else all. Kernels of
+  // about the same modelled time count most: errors of the model (caches, launches) go by size. 1 where
+  // nothing was measured.
   double of(std::string_view key, double modelled) const;
 
  private:

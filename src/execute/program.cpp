@@ -42,8 +42,8 @@ Signature cut_to_rank(const Graph& graph, const Node& node, Signature s,
   return s;
 }
 
-// What every collective writes, a byte outside of the arena: so ranks meet in the order of the plan, on
-// whatever streams.
+// A byte outside of the arena that every collective writes, so that ranks meet in the order of the plan,
+// on whatever streams.
 constexpr ByteRange kToken = {-1, 0};
 
 // In place of a call on nothing.

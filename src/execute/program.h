@@ -20,8 +20,8 @@ namespace thimble {
 
 class Program {
  public:
-  // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified;
-  // graph, backend and arena outlive the program; the arena is at least as large as the plan's.
+  // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified. Graph,
+  // backend and arena outlive the program. The arena is at least as large as the plan's.
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
   // Runs `prologue`, then `per_microbatch` for every microbatch, then `epilogue`. `fill`, when given, is called
@@ -60,7 +60,7 @@ class Program {
   // Runs only the first `count` calls of the plan, calling `after(call)` behind each: for finding
   // out where a number went wrong.
   void run_until(size_t count, const std::function<void(size_t call)>& after);
-  // What that call has just written.
+  // An output of the call that ran last.
   HostMapping output_of(size_t call, size_t output);
   // Called right after the call that first makes `value`, in the middle of run(); by throwing, it
   // leaves the step before anything later (updates) has happened. On a remote device, which has no

@@ -1,4 +1,4 @@
-// What really happened while a plan ran.
+// Measurements of a plan while it ran.
 #pragma once
 
 #include <vector>

@@ -35,8 +35,8 @@ std::string where_of(const PlanFile& file, size_t at) {
   return fmt::format("records of length {}: ", shape.length);
 }
 
-// What is wrong with the plans of these graphs, whatever device they are for: `costs_of_graph` says
-// what its kernels take.
+// The first fault of the plans of these graphs, whatever device they are for. `costs_of_graph` returns the
+// costs of its kernels.
 template <class CostsOf>
 std::optional<std::string> find_fault(const PlanFile& file,
                                       const std::vector<TrainingGraph>& graphs,

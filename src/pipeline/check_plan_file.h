@@ -10,7 +10,7 @@
 
 namespace thimble {
 
-// What is wrong with any of the plans, or with one and the first together; nothing: they are sound.
+// The first fault of any of the plans, or of one beside the first. Nothing: they are sound.
 std::optional<std::string> find_fault(const PlanFile& file);
 
 // The same where the plan's device may be missing: how much scratch its kernels want is taken on trust.

@@ -19,7 +19,7 @@ namespace thimble {
 
 struct Step;
 
-// What may be spent on timing kernels without a time.
+// A limit on timing kernels that nobody has timed.
 struct Profiling {
   // Times of the kernels that it gets to in the seconds, in no more memory than `room` a kernel.
   using Timer =
@@ -28,8 +28,8 @@ struct Profiling {
   double seconds = 0;
   Timer timer = {};
 };
-// What the recipe's machine may spend: nothing where costs are not automatic, where there is no folder to
-// keep times in, and where THIMBLE_CALIBRATE=off forbids it.
+// The limit for a recipe's machine. It is 0 where costs are not automatic, where no folder keeps times, and
+// with THIMBLE_CALIBRATE=off.
 Profiling usual_profiling(const Recipe& recipe);
 
 class Machine : public std::enable_shared_from_this<Machine> {
@@ -44,12 +44,13 @@ class Machine : public std::enable_shared_from_this<Machine> {
   // Grows whenever times changed, and prices with them.
   int generation() const { return generation_; }
 
-  // What each node of the graph, some form of the recipe's step, costs here (gather_costs). A step that was
-  // timed as a whole scales the times of its kernels, which overlap, and find in caches what those before
-  // them wrote; other steps are scaled by scale_untimed_steps(). Kernels with variants use the fastest.
+  // Costs of the nodes of `graph`, some form of the recipe's step (gather_costs). A whole step runs faster
+  // than its kernels one by one: they overlap, and find inputs in caches. So the time of a whole step scales
+  // those of its kernels. Steps without one are scaled by scale_untimed_steps(). Tunable kernels use their
+  // fastest variant.
   Costs price(const Recipe& recipe, const Graph& graph);
   void scale_untimed_steps(double share) { usual_share_ = share; }
-  // What joins the ranks: what the recipe says, else what was measured here, else one machine's memory.
+  // The link between ranks: the recipe's, else the measured one, else the memory of one machine.
   Interconnect interconnect_of(const Recipe& recipe);
 
   // No timed kernel takes more memory: on the host, where the arena is not there yet, not even the arena's.

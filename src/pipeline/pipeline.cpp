@@ -32,8 +32,8 @@ std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTrai
   return std::nullopt;
 }
 
-// Recomputing more changes no bit, so where the planner asked for does not fit, the one that goes by a
-// budget may; of batches by tokens only `at_last`, since another may go first. False: it does not fit.
+// Recomputing more changes no bit. So where the plan of the requested policy does not fit, the one for a
+// budget may. Of batches by tokens it may only `at_last`, since another shape may go first. False: no fit.
 bool plan_other(const StepShape& shape, PlannedTraining& all, Bytes room, bool at_last) {
   all.steps.push_back(std::make_unique<PlannedStep>(
       PlannedStep{build_step(all.full().recipe, shape, *all.machine), {}}));
@@ -68,8 +68,9 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
                          .microbatches = microbatches_of(recipe)};
   std::vector<StepShape> shapes = step_shapes(recipe), largest_first = shapes;
   Bytes largest;
-  Bytes room;  // for what others than the first keep, once it is known that they need it
-  // In as little memory as each can do with, one after another may take a little more than the last.
+  Bytes room;  // for values that only later shapes keep, once they are known to need it
+
+  // With the least memory for each, one shape after another may take a little more than the last.
   const int64_t last_try = recipe.tokens > 0 ? std::ssize(shapes) + 4 : 0;
   std::optional<Selection> first;
   for (int64_t tries = 0;; ++tries) {

@@ -44,7 +44,7 @@ struct Selection {
   Step step;
   std::optional<Schedule> schedule = {};
 };
-// What is selected for a shape: that which goes first. Of batches by tokens another may go first in turn.
+// Selects a plan for the shape that is planned first. Of batches by tokens, each shape may be in turn.
 using Select = std::function<Selection(const StepShape& shape)>;
 
 // REQUIRES: the recipe was checked; the machine is its own.

@@ -1,4 +1,4 @@
-// What a recipe's step costs: all of it, and what ranks add to it.
+// The cost of a recipe's step: its whole time, and the share of communication between ranks.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// What ranks have to do with each other in a step, in Machine::price() as well. Nothing overlaps it here.
+// Communication between ranks in a step, part of Machine::price(). Nothing overlaps with it here.
 struct Communication {
   Interconnect link;
   double seconds = 0;

@@ -11,8 +11,8 @@
 namespace thimble {
 namespace {
 
-// What a plan leaves for others in the same arena: where its values are, by name, and the first byte
-// above them.
+// Values of a plan that others in the same arena share: their addresses, by name, and the first byte above
+// them.
 struct Residents {
   std::unordered_map<std::string, Bytes> home;
   Bytes reserved;

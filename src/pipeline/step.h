@@ -7,8 +7,8 @@
 //   between    │ the same       │ its own                                              │
 //              0                                                                  arena
 //
-// The first is planned by itself and takes most; the others are planned into its arena. What is
-// kept from step to step, or added up within one, lies at the same bytes in all of them, by name.
+// The first is planned by itself and takes most. The others are planned into its arena. Values that
+// are kept from step to step, or added up within one, lie at the same bytes in all of them, by name.
 #pragma once
 
 #include <span>
@@ -42,10 +42,10 @@ struct PlannedStep : Step {
 // The recipe's step of that shape, priced. REQUIRES: the recipe was checked.
 Step build_step(const Recipe& recipe, const StepShape& shape, Machine& machine);
 
-// Plans `step`, all but whose plan is there, into the arena of `first`, by the first of the policies
-// that fits. False: none does. Checks what they have in common as well as the plan. What only the
-// step keeps (an LSTM's first state of so many rows) is lost while others run. It lies in the first
-// `room` bytes, where the first plan left them free (PlanRequest::reserved); else beside everything.
+// Plans `step`, complete but for its plan, into the arena of `first`, by the first of the policies that
+// fits. False: none does. Checks the plan, and that both agree on shared values. Constants of this step
+// alone (an LSTM's first state of so many rows) are lost while others run. They lie in the first `room`
+// bytes where the first plan left those free (PlanRequest::reserved), else beside everything.
 bool plan_into_arena_of(const PlannedStep& first, PlannedStep& step,
                         std::span<const std::string> policies, int microbatches, Bytes room = {});
 

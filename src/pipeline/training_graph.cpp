@@ -19,10 +19,10 @@
 namespace thimble {
 namespace {
 
-// What an order of the nodes holds.
+// The memory that an order of the nodes takes.
 struct OrderCost {
   Bytes kept;         // at its fullest, everything computed once
-  Bytes in_segments;  // likewise, with about sqrt(n) segments computed again
+  Bytes in_segments;  // likewise, with about sqrt(n) segments recomputed
   int64_t crossing =
       0;  // from node to node of the forward pass, added up: what segments have to keep
 
@@ -41,9 +41,9 @@ struct OrderCost {
   }
 };
 
-// Keeps the order of the nodes unless another holds less at its fullest, no more on the way through
-// the forward pass, and not much more in segments, for which gradients had better come in the order
-// of what they belong to.
+// Replaces the order of the nodes by one with a lower live peak, if that does not carry more through the
+// forward pass, and not much more with recomputed segments. For segments, gradients had better come in the
+// order of their forward nodes.
 void order_for_memory(Graph& graph) {
   Graph other = graph;
   put_in_order(other, peak_reducing_order(graph));

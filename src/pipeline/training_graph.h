@@ -23,10 +23,9 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
 // The recipe's step, of microbatches of that shape.
 TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape);
 
-// The shapes that microbatches of the recipe's step have, the one that takes most memory first:
-// longer before shorter ones, and of each length full ones before a smaller last one; of batches by
-// tokens, full ones of the length whose whole batch has most tokens, then those of more tokens before
-// others.
+// The shapes of the step's micro-batches, the one that takes most memory first. Longer ones come before
+// shorter ones, and of each length full ones before a smaller last one. Of batches by tokens, the length
+// whose whole batch has most tokens comes first, then lengths by their tokens.
 std::vector<StepShape> step_shapes(const Recipe& recipe);
 
 // The first of them.

@@ -75,8 +75,8 @@ Bounds bounds_of(const Step& step, double last_saves) {
     most = std::max(most, needs);
   }
   bounds.largest_call = bounds.persistent + bounds.carried + most;
-  // Between the passes, what the backward pass reads is there, or will be computed again: its node,
-  // once a microbatch at least.
+  // Between the passes, a value that the backward pass reads is there, or is recomputed, once a micro-batch at
+  // least.
   const int alike = request.microbatches - (last_saves > 0 ? 1 : 0);
   for (const NodeId id : pass.nodes) {
     const Node& node = graph[id];

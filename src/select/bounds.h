@@ -1,4 +1,4 @@
-// What no plan of a step can be below, found without planning it.
+// Lower bounds on every plan of a step, found without planning it.
 #pragma once
 
 #include <limits>

@@ -21,11 +21,13 @@ struct Change {
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
 
-// How faithful a candidate is: what is exact comes first, then what is equivalent; of what is
-// approximate, what harms less. Harms add up: most for what stands last in this order, and more than for
-// all before it together for sparse weights. 16 bits (with master weights, or rounded stochastically),
-// 8-bit state, lossy codecs (fp16 and int8, int4, int2), statistics of microbatches (an eighth of the
-// batch at least, fewer rows), sparse weights (half of them, 0.3, 0.1; and when they cannot move).
+// A recipe to choose from. Exact candidates are the most faithful, then equivalent ones, then approximate ones
+// by their accuracy risk. Risks of changes add up. From least to most:
+// - mixed precision (with fp32 master weights, or rounded stochastically)
+// - 8-bit optimizer state
+// - activation compression (fp16 and int8, int4, int2)
+// - statistics of micro-batches (an eighth of the batch at least, fewer rows)
+// - sparse weights (half of them, 0.3, 0.1, and where they cannot move): more than all others together
 struct Candidate {
   std::vector<Change> changes;  // less harm first
   Recipe recipe;
@@ -34,7 +36,7 @@ struct Candidate {
   bool recomputes = true;  // false: only the plan that computes everything once is looked at
 };
 
-// What is there to choose from of each technique, beside leaving it alone.
+// The changes that each technique offers, beside none.
 using Choices = std::vector<std::vector<Change>>;
 // `graph` is the step of `requested`. Techniques with a field in `explicit_settings` are left as they are.
 Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
@@ -50,7 +52,7 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
 // Rows between, most first: the fewest for so many microbatches, not too near to each other. The last
 // microbatch is smaller, but no smaller than `least`.
 std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
-// Those of two choices of a batch's rows; none between choices of its tokens.
+// Changes between two choices of a batch's rows. There are none between choices of its tokens.
 std::vector<Change> microbatches_between(const Recipe& requested, const Change& more,
                                          const Change& fewer);
 

@@ -74,7 +74,7 @@ class Search {
     }
     return at->second;
   }
-  // What was asked did not always fit.
+  // Whether some value that was tried did not fit.
   bool met_the_budget() const {
     return std::ranges::any_of(known_, [](const auto& entry) { return !entry.second; });
   }

@@ -14,9 +14,9 @@ struct MaxBatch {
   bool by_memory = true;
 };
 
-// `what` is batch, length, layers or width (of models that call it hidden: that). What fits, at the
-// recipe's tier, is asked of TechniqueSelector; of a batch, that all of it is computed at once. UserError where the
-// model has no such field or not even 1 fits.
+// `what` is batch, length, layers or width (of models that call it hidden: that). TechniqueSelector says, at
+// the recipe's tier, whether a value fits. A batch must fit without micro-batches. UserError where the model
+// has no such field or not even 1 fits.
 MaxBatch find_max_batch(const Recipe& requested, const Settings& explicit_settings,
                         const std::string& what, Bytes budget,
                         const std::shared_ptr<Machine>& machine);

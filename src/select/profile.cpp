@@ -16,7 +16,7 @@ namespace {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-constexpr size_t kAtOnce = 4;  // options that are profiled before a choice is made again
+constexpr size_t kAtOnce = 4;  // options that are profiled between two selections
 
 // The kernels of the step; of a tight budget, those of microbatches that leave room for most of them.
 std::vector<KernelUse> kernels_within(const Step& requested) {
@@ -49,7 +49,7 @@ void leave_out_known(std::vector<KernelUse>& kernels, const CostTable& table) {
   });
 }
 
-// What could be fastest, by what it cannot be below; no more than `limit`.
+// The options with the best lower bounds, up to `limit`.
 std::vector<StepOption*> most_promising(TechniqueSelector& selector, Bytes budget, double limit) {
   std::vector<std::pair<double, StepOption*>> sorted;
   for (const auto& option : selector.options(selector.allow())) {
@@ -155,7 +155,7 @@ void refine_with_profile(TechniqueSelector& selector, Bytes budget, Machine& mac
   constexpr double kSearching = 8;  // processor seconds: none begins that would end later
   constexpr double kAnyTime = std::numeric_limits<double>::max();
   double searching = 0, longest = 0;
-  // What looks best takes no planner to find; the choice does.
+  // The best bounds take no planner to find, and the selection does.
   for (const bool planned : {false, true}) {
     while (machine.may_profile() && searching + longest <= kSearching) {
       const double began = processor_seconds();

@@ -1,7 +1,7 @@
-// A choice by measured times. A kernel that nobody timed is modelled, and of many candidates the one whose
-// models flatter it most would win. So what looks best is profiled, and looked for again; then what
-// is about to be chosen, with what is close behind it, and the choice is made again: until nearly all that
-// it takes was measured, or the time for it is spent.
+// A choice by measured times. The time of a kernel that nobody has timed is modelled, and of many candidates
+// the one with the most flattering models would win. So first the kernels of the candidates with the best
+// lower bounds are profiled. Then the selection is repeated, and the winner and its close rivals are
+// profiled, until nearly all of the winner's time is measured or the time limit is reached.
 #pragma once
 
 #include "select/technique_selector.h"

@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// What a step costs, in parts that techniques change by factors of their own.
+// The cost of a step, in parts that techniques change by factors of their own.
 struct Parts {
   double seconds = 0;
   double persistent = 0, carried = 0;
@@ -200,9 +200,8 @@ class Shortlist {
     return *entry.valid;
   }
 
-  // Builds those that are fastest for some budget, of no more harm than each technique, and the
-  // smallest. An estimate that makes one the fastest is put right by building it, and the choice made
-  // again.
+  // Builds the combinations that are fastest for some budget, of no more risk than each technique, and the
+  // smallest. Building one corrects its estimate, and then the choice is repeated.
   void build_promising(const std::vector<Combination>& all) {
     std::vector<Entry> entries;
     double least = kNever;
@@ -257,7 +256,7 @@ class Shortlist {
     return fastest;
   }
 
-  // What looks smallest of all, and with each choice of the last resort, and without it.
+  // The combinations that look smallest: of all, with each choice of the last resort, and without it.
   void build_smallest(std::vector<Entry>& entries) {
     std::vector<Entry*> smallest_first;
     for (Entry& entry : entries) smallest_first.push_back(&entry);

@@ -1,6 +1,6 @@
-// Which combinations of techniques are worth building. Of each technique alone the step is built; what a
-// combination would cost is put together from those, roughly, and for every budget of a fixed row of
-// them those that look fastest are taken.
+// The combinations of techniques that are worth building. The step of each technique alone is built, and the
+// cost of a combination is estimated from those. For every budget of a fixed row, the combinations that look
+// fastest are taken.
 #pragma once
 
 #include <memory>

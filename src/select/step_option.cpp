@@ -9,8 +9,8 @@
 namespace thimble {
 namespace {
 
-// What records of all lengths take in one arena, everything computed once; 0 where the step's own are known
-// to take most. Of batches by tokens any may.
+// The arena for records of all lengths without recomputation. 0 where the step's own shape is known to take
+// most. Of batches by tokens any may.
 Bytes arena_of_lengths(Recipe recipe, Machine& machine) {
   if (recipe.tokens == 0 || token_batches(recipe).size() == 1) return {};
   recipe.planner = keep_all_policy();

@@ -1,4 +1,4 @@
-// What each technique of a choice brings.
+// The gain of each technique in a selected plan.
 #include <algorithm>
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace thimble {
 
-// What a candidate's changes and its recomputation come to, one upon the other.
+// The gains of a candidate's changes and of its recomputation, one after the other.
 std::vector<TechniqueGain> TechniqueSelector::gains_of(StepOption& chosen, const PlanPoint& plan) {
   std::vector<TechniqueGain> gains;
   const std::vector<Change>& changes = chosen.candidate().changes;

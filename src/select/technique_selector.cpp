@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// The recipe with its budget, as it would be typed: where nothing is computed again, it says so.
+// The recipe with its budget, as it would be typed, and with keep_all where nothing is recomputed.
 Recipe recipe_of(StepOption& option, const PlanPoint& plan, Bytes budget) {
   Recipe recipe = option.candidate().recipe;
   recipe.memory = budget;
@@ -30,7 +30,7 @@ Settings all_changes(const Candidate& candidate) {
   return settings;
 }
 
-// What was chosen, as it would be typed.
+// The selected changes, as they would be typed.
 std::string flags_of_choice(const Recipe& recipe, const Candidate& candidate) {
   Settings settings = all_changes(candidate);
   settings["memory"] = recipe.memory->count;

@@ -1,8 +1,8 @@
-// One budget. Of all recipes that differ from what was asked for in techniques of which nothing was said
-// (microbatches, precision, state bits, folding, codecs, sparsity), as far as the tier lets them, the one
-// whose fastest plan within the budget is predicted to be the fastest; where it is close (kNearTie), the
-// more faithful. What comes of it is a completed recipe and its verified plan: everything after it is as
-// if the recipe had been typed with --fit off.
+// One budget. The candidates are recipes that differ from the requested one in techniques that the user left
+// open: micro-batches, precision, state bits, folding, codecs, sparsity, as far as the tier allows. The
+// selector takes the candidate with the fastest plan within the budget, and of near ties (kNearTie) the more
+// faithful. Its result is a completed recipe and a verified plan, as if the user had typed that recipe with
+// --fit off.
 #pragma once
 
 #include <array>

@@ -19,9 +19,9 @@ struct Growth {
   ValueId value;
 };
 
-// Turns the first node of each sum into one that adds into `start`, so that nothing holds the
-// microbatch's own share; where its op cannot, or someone else reads the share, one more node adds
-// it. Returns the sums, in order. Nodes of the phase `per_microbatch`.
+// Turns the first node of each sum into one that adds into `start`, so that nothing holds the gradient of
+// the micro-batch alone. Where its op cannot, or another node reads that gradient, one more node adds it.
+// Returns the sums, in order. Nodes of the phase `per_microbatch`.
 std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums);
 
 // A zero of the phase `prologue`, with the type and role of `value`, for accumulate_into. It is named

@@ -16,9 +16,9 @@ namespace thimble {
 ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double max_norm,
                         ValueId unscaling = {}, const RanksSpec& in_parts = {});
 
-// What arrives at the loss, `loss_scale`, times what brings the gradients down to `max_norm`; right
-// behind the gradients, none of which is then needed any longer. Not a number where they
-// overflowed, so that the gradients of the second pass do, too.
+// The gradient of the loss for a second backward pass: `loss_scale` times the factor that brings the
+// gradients down to `max_norm`. Its node stands right behind the gradients, none of which is needed after
+// it. Not a number where they overflowed, so that the gradients of the second pass do, too.
 ValueId add_early_clip_factor(Graph& graph, std::vector<ValueId> gradients, double max_norm,
                               ValueId loss_scale, const LossScaling& scaling);
 

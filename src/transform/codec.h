@@ -1,6 +1,6 @@
-// A way of keeping an activation between the forward and the backward pass: one record in one file
-// of transform/codecs, whose name is its registration. What uses codecs knows them by this record
-// alone.
+// Activation compression: a codec encodes an activation between the forward and the backward pass. A codec
+// is one record in one file of transform/codecs, and the file's name is its registration. Users of codecs
+// see this record alone.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// What a codec writes its nodes with.
+// The builder that a codec adds its nodes with.
 struct CodecBuilder {
   Builder& build;
   ValueId& rng;  // the step's random numbers; invalid where it has none yet
@@ -49,13 +49,12 @@ Codec parse_codec(std::string_view name);
 // "mask, fp16, ...": all of them, what loses least first.
 std::string codec_names();
 
-// Those of the table, what loses least first.
+// All codecs, the smallest error first.
 std::vector<Codec> codecs_by_error();
 // The one that keeps signs alone.
 Codec sign_codec();
-// What a wanted codec becomes where results are not linear in the value, so that errors that are
-// nought on average leave one of about their square: of the codecs whose error's square is small,
-// the one of the fewest bits.
+// The codec in place of `wanted` where results are not linear in the value. There an error that is zero on
+// average leaves one of about its square. Of the codecs with a small squared error, the one of fewest bits.
 Codec gentle_codec(Codec wanted);
 
 inline bool is_lossy(Codec codec) { return codec != nullptr && codec->error > 0; }

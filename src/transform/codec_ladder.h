@@ -15,11 +15,11 @@ struct Encoding {
   double risk = 0;
 };
 
-// Some `most` ways (a few at least), of less harm first; the first encodes nothing. `graph` is the
-// step with nothing encoded, `encodable` what find_encodable() says of it, and `groups` holds every
-// value of it once, in groups that are encoded together, what is most worth it first. Codecs are
-// those up to the strongest of `spec`, and masks alone where the tier does not allow more. They
-// depend on nothing else, so that equal requests get equal answers.
+// About `most` encodings (a few at least), lower risk first. The first encodes nothing. `graph` is the step
+// with nothing encoded, and `encodable` the result of find_encodable(). `groups` holds every value of that
+// once, in groups that are encoded together, the most rewarding first. Codecs go up to the strongest of
+// `spec`, and are masks alone where the tier does not allow more. The result depends on nothing else, so
+// equal requests get equal answers.
 std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec,
                                        NumericsTier allowed, std::span<const Encodable> encodable,
                                        const std::vector<std::vector<ValueId>>& groups,

@@ -1,4 +1,4 @@
-// What a user asks of codecs: one for all large activations, or those that suit a budget.
+// A user's choice of codecs: one for all large activations, or automatic ones for a budget.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct CodecSpec {
 std::string to_string(const CodecSpec& spec);
 CodecSpec parse_codec_spec(std::string_view spelling);
 
-// What it does to the numbers; and a UserError, saying what to choose instead, above `allowed`.
+// The tier of its effect on results. Above `allowed`: UserError with an alternative.
 NumericsTier tier_of(const CodecSpec& spec);
 void check_allowed(const CodecSpec& spec, NumericsTier allowed);
 

@@ -47,8 +47,8 @@ class Finder {
   }
 
  private:
-  // Weights that are cast or expanded for their readers are none: what follows from them alone is
-  // made again from them.
+  // Weights that are cast or expanded for their readers are none: values that follow from weights alone
+  // are recomputed from them.
   void find_activations() {
     is_activation_.assign(graph_.values.size(), false);
     for (size_t v = 0; v < graph_.values.size(); ++v) {
@@ -210,7 +210,7 @@ class Encoder {
     return code;
   }
 
-  // What is read of a value in front of a node.
+  // The value that a node reads in place of an encoded one.
   ValueId decode(ValueId value, Reading how, size_t node) {
     const Kept& kept = kept_[value.at()];
     if (kept.codec == nullptr) return value;

@@ -1,7 +1,7 @@
 // Keeps large activations encoded between the forward and the backward pass: an encoder right
 // behind the node that makes one, a decoder right in front of each backward node that reads it.
-// What is kept in between is the code, a value of the forward pass like any other: planners may
-// drop it, too, and compute it again to the same bits.
+// The code in between is a value of the forward pass like any other: planners may drop and recompute
+// it, to the same bits.
 //
 //   forward    x = conv(...)    c = encode(x)   y = relu(x)   ...        x is dropped, c is kept
 //   backward                                        ...   x' = decode(c)   dx = backward(x', dy)
@@ -30,7 +30,7 @@ struct Encodable {
 };
 // In order of values; none that the patterns leave out. `graph` is a step with nothing encoded yet.
 std::vector<Encodable> find_encodable(const Graph& graph, const CodecSpec& spec);
-// What keeping it that way comes to; null: it stays whole.
+// The codec that is in fact used for the value. Null: it stays uncompressed.
 Codec kept_as(const Encodable& value, DType dtype, Codec wanted);
 
 // An encoded value of a step.
@@ -41,9 +41,9 @@ struct Encoded {
 };
 std::vector<Encoded> find_encoded(const Graph& graph);
 
-// REQUIRES: gradients are there, updates are not. `rng` is the model's, where it has one; returns
-// what was read. UserError when a pattern matches no node whose result would be encoded, or a choice
-// names a value that is not there; one that is too small by now stays whole.
+// REQUIRES: the graph has gradients and no updates. `rng` is the model's, where it has one. Returns the one
+// that was read. UserError when a pattern matches no node with an encodable result, or a choice names a
+// value that is not there. A value that has become too small stays uncompressed.
 ValueId encode_activations(Graph& graph, const CodecSpec& spec, ValueId rng);
 
 }  // namespace thimble

@@ -34,7 +34,7 @@ void check_loss_scaling(const LossScaling& scaling);
 // The gradient that arrives at the loss, f32 [1]: an input `loss_scale` when it is dynamic.
 ValueId add_loss_scale(Graph& graph, const LossScaling& scaling);
 
-// What an update multiplies its gradient by, and how it is told that something overflowed.
+// The inputs of an update that undo the loss scale: a factor on its gradient, and a flag of overflow.
 struct Unscaling {
   ValueId factor;    // f32 [1]; invalid: the loss is not scaled
   ValueId overflow;  // f32 [1]: elements of gradients that are not finite; invalid: not counted

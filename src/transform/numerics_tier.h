@@ -1,4 +1,4 @@
-// What a plan may do to the numbers, from nothing to something.
+// How far the results of a plan may differ from those of the plan that keeps everything.
 #pragma once
 
 #include <string_view>

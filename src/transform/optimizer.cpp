@@ -179,8 +179,8 @@ class UpdateNodes {
   ValueId rate_ = scalars_.learning_rate;  // of the weight at hand
 };
 
-// What the gradient of w is added into: the momentum, as far as it outlives the step before. Where
-// the loss is scaled, so is all of the momentum.
+// The start of the sum that the gradient of w is added into: the decayed momentum. Where the loss is scaled,
+// so is all of the momentum.
 ValueId fold_start(Builder& b, ValueId w, ValueId g, const OptimizerSpec& spec,
                    const std::string& name) {
   const bool scaled = spec.scaling.kind == LossScaling::Kind::fixed;
@@ -260,9 +260,8 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   user_check(otherwise.empty() || !spec.fold,
              "gradients that are folded into the momentum go by one rate and one decay; leave "
              "--fold out, or the groups of parameters");
-  // A whole sum over the microbatches first is one collective a step; where there is no such sum,
-  // or only a part of it is kept, every microbatch's gradient is summed over the ranks as it is
-  // made.
+  // A whole sum over the micro-batches first takes one collective a step. Where there is no such sum, or only
+  // a shard of it is kept, the gradient of every micro-batch is summed over the ranks as it is made.
   const bool at_end =
       ranks.several() && several_microbatches && !ranks.sums_at_once() && !spec.fold;
   std::vector<ValueId> gradients(of_rank.begin(), of_rank.end());

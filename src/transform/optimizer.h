@@ -32,7 +32,7 @@ std::string_view name_of(DecayOn on);
 
 struct OptimizerSpec {
   std::string name = "sgd";  // of a rule (graph/update_rule.h)
-  // Hyper-parameters. Those that the rule does not read are as here.
+  // Hyper-parameters. A rule ignores the ones it does not read.
   double momentum = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -64,7 +64,7 @@ struct HyperParameter {
   std::optional<double> (*usual)(const UpdateRule& rule);  // none: the rule does not read it
 };
 std::span<const HyperParameter> hyper_parameters();
-// What is usual, for a flag's help: "0.9; lion: 0.99". `usual` as in HyperParameter.
+// The usual values, for a flag's help: "0.9; lion: 0.99". `usual` as in HyperParameter.
 std::string usual_values(std::optional<double> (*usual)(const UpdateRule& rule));
 // The rate that goes with the optimizer where nobody gives one.
 double usual_rate(const OptimizerSpec& spec);
@@ -72,7 +72,7 @@ double usual_rate(const OptimizerSpec& spec);
 // The rule whose name the spec has. REQUIRES: there is one.
 const UpdateRule& rule_of(const OptimizerSpec& spec);
 
-// What an update of that weight keeps from step to step ("momentum"), by its name in the graph.
+// The name, in the graph, of state that the weight's update keeps from step to step ("momentum").
 std::string state_name(std::string_view weight, std::string_view state);
 
 // The decay of one weight.
@@ -93,8 +93,8 @@ struct OptimizerInputs {
   ValueId overflow;       // a result, f32 [1]: above 0, the step was skipped; invalid likewise
 };
 
-// What each weight's gradient is taken of: the weight, or the 16-bit copy that everyone reads in
-// place of an f32 one (ModelOptions::master), so that the gradient is 16-bit too.
+// By weight, the value that its gradient is taken of: the weight itself, or the 16-bit copy that all nodes
+// read in place of an fp32 master weight (ModelOptions::master). Then the gradient is 16-bit, too.
 std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId> weights);
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.

@@ -1,4 +1,4 @@
-// What an optimizer is asked for: names, usual settings, and what does not go together.
+// Settings of an optimizer: names, usual values, and combinations that are refused.
 #include <fmt/ranges.h>
 
 #include <algorithm>

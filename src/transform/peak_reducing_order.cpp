@@ -87,7 +87,7 @@ class Greedy {
     return values;
   }
 
-  // Whose bytes a value has, and whether those end with their last reader.
+  // By value, the value at whose bytes it lies, and whether those end with their last reader.
   void find_bytes() {
     for (size_t v = 0; v < bytes_of_.size(); ++v) bytes_of_[v] = make_id<ValueId>(v);
     for (const Node& node : graph_.nodes) {

@@ -39,9 +39,9 @@ struct RanksSpec {
 // Attrs that every op on parts has. Parts of `elements` over that many ranks are multiples of `unit`.
 Attrs part_attrs(const RanksSpec& ranks, int64_t elements, int64_t unit = 1);
 
-// Before gradients are added: weights of which a rank keeps a part (all of them where weights are
-// sharded; where state is, those in f32 that are used as 16-bit copies) become that part, and whoever
-// uses them reads what the ranks gather. The gradient of such a part comes summed.
+// Before gradients are added: weights that are sharded become this rank's shard, and their readers read an
+// all-gather. With --shard weights (ZeRO-3, FSDP) all weights are sharded, and with --shard state the fp32
+// master weights. The gradient of a shard comes summed over the ranks.
 void shard_weights(Graph& graph, const RanksSpec& ranks, int64_t unit);
 
 // The sum of a gradient over the ranks: all of it, or this rank's part.
@@ -51,8 +51,8 @@ std::vector<ValueId> reduce_gradients(Graph& graph, std::span<const ValueId> wei
                                       std::vector<ValueId> gradients, const RanksSpec& ranks,
                                       int64_t unit);
 
-// What a node sends from each rank: messages, one after the other, and bytes. Nothing, unless ranks take
-// part in it.
+// Messages that a node sends from each rank, one after the other, and their bytes. None, unless the node is
+// a collective.
 struct Traffic {
   double messages = 0;
   double bytes = 0;

@@ -37,11 +37,10 @@ struct SparsitySpec {
 void check_sparsity(const SparsitySpec& spec);
 
 // Rewrites a forward graph; nothing when the spec is not enabled. A chosen weight keeps
-// round(density n), at least one, of its n elements. Chosen without patterns: every weight with two
-// axes or more that is the matrix of a linear map (never embeddings, positions, norms), but for the
-// stem (the first convolution), shortcuts and the last layer. UserError
-// when a pattern matches no such weight. Every graph of a net, for whatever rows, is rewritten
-// alike.
+// round(density n), at least one, of its n elements. Without patterns, every weight with two axes or more
+// that is the matrix of a linear map is chosen, never embeddings, positions or norms. The stem (the first
+// convolution), shortcuts and the last layer stay dense. UserError when a pattern matches no such weight.
+// Every graph of a net, for whatever rows, is rewritten alike.
 void sparsify(Graph& graph, const SparsitySpec& spec);
 
 // Behind autodiff: moves every `gather` right behind what completes its gradient, so that the dense

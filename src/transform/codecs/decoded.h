@@ -1,4 +1,4 @@
-// What decoders are told of their result.
+// The attributes of a decoder's result.
 #pragma once
 
 #include "transform/codec.h"

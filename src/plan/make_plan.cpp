@@ -117,8 +117,8 @@ PhaseCost cost_of_all(const PlanRequest& request, const Calls& calls) {
   return sum;
 }
 
-// What fills the arena when it is fullest: the largest roles, and the largest tensors among what is
-// not persistent.
+// The contents of the arena at the peak: the largest roles, and the largest tensors that are not
+// persistent.
 std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& plan) {
   std::vector<std::pair<Bytes, Role>> parts;
   for (int r = 0; r < kRoles; ++r) {

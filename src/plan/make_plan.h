@@ -9,7 +9,7 @@ namespace thimble {
 // below what the policy needs. The plan is not verified here: see verify_plan.
 PlanResult make_plan(const PlanRequest& asked);
 
-// What to say when not even the smallest plan fits.
+// The answer where not even the smallest plan fits.
 Infeasible infeasible(const PlanRequest& request, const Plan& smallest);
 
 // Buffers, layout and cost of a given schedule.

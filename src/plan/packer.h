@@ -30,8 +30,8 @@ struct LivePeak {
 };
 LivePeak live_peak(std::span<const BufferUse> buffers);
 
-// Runs the packers, least effort first, until one reaches the live peak, or comes within a
-// thousandth of it if the next would search; the smallest result wins, ties go to the earlier one.
+// Runs the packers, least effort first, until one reaches the live peak, or comes within a thousandth
+// of it and the next would search. The smallest result wins, and of equal ones the earlier.
 struct Packed {
   Layout layout;
   std::string_view packer;

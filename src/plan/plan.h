@@ -27,9 +27,9 @@ struct Costs {
   double share = 1;             // what nodes take in a step, of what they take alone; in `nodes`
 };
 
-// When: node numbers in order, `prologue` nodes first, then `per_microbatch`, then `epilogue`. A node that stands
-// here a second time is computed again; its readers see the latest copy. A value is dropped after
-// the last reader of its latest copy.
+// When: node numbers in order, `prologue` nodes first, then `per_microbatch`, then `epilogue`. A node that
+// stands here a second time is recomputed, and its readers see the latest copy. A value is dropped after the
+// last reader of its latest copy.
 struct Call {
   NodeId node;
   bool recompute = false;  // not the first time
@@ -91,8 +91,8 @@ struct Infeasible {
 
 using PlanResult = std::variant<Plan, Infeasible>;
 
-// How much the allocator may share. `none` gives every value bytes of its own, as the literature's
-// baseline does; `in_place` lets an output overwrite its input; `sharing` reuses dead bytes too.
+// How much values may share bytes. `none` gives every value bytes of its own, as the literature's
+// baseline does. `in_place` lets an output overwrite its input. `sharing` reuses dead bytes, too.
 enum class Sharing : uint8_t { none, in_place, sharing };
 
 // The budget of whoever wants the smallest arena that the policy can do with.

@@ -1,5 +1,6 @@
-// Policies decide when every value is computed, dropped and computed again. A policy is one file of
-// plan/remat; the file name is the registration (see cmake/tables.cmake).
+// Recomputation policies (activation checkpointing, rematerialization) decide when every value is computed,
+// dropped and recomputed. A policy is one file of plan/remat, and the file's name is its registration (see
+// cmake/tables.cmake).
 #pragma once
 
 #include <span>

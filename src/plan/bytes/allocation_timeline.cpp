@@ -59,8 +59,8 @@ class Copies {
     }
   }
 
-  // What is kept between steps stays; what the loop over microbatches reads outlives the loop; rows
-  // arrive when `prologue` is through.
+  // Persistent values live all along. Inputs of the loop over micro-batches outlive the loop. Rows arrive
+  // when `prologue` is through.
   void lengthen(Copy& copy, bool source) const {
     if (!copy.value.valid()) return;
     const Role role = graph_[copy.value].role;

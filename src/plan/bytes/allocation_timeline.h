@@ -33,8 +33,8 @@ struct Allocation {
   const Occupant& at_call(int call) const;
 };
 
-// In order of their first calls. What lives at a call adds up to what verify_plan counts there:
-// at plan.peak_call to plan.peak_live, role by role to plan.peak_by_role.
+// In order of their first calls. Allocations that are live at a call add up to the sum of verify_plan
+// there: at plan.peak_call to plan.peak_live, role by role to plan.peak_by_role.
 std::vector<Allocation> allocations_of(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

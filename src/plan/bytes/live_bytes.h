@@ -11,7 +11,7 @@ namespace thimble {
 // By call, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
 // REQUIRES: calls count from 0.
 std::vector<Bytes> live_by_call(std::span<const BufferUse> buffers);
-// The most of that. What live_peak() says, in time that is linear in buffers and calls.
+// The largest of these sums, as live_peak() finds it, in time that is linear in buffers and calls.
 Bytes most_live(std::span<const BufferUse> buffers);
 
 // A binary tree over the calls. Both functions take ranges that are inclusive and not empty, and time

@@ -116,7 +116,7 @@ class Assigner {
         // Filled anew before every microbatch, and between its last reader and that nobody's.
         copy.end = std::max(copy.end, each_.begin);
       } else if (copy.made < each_.begin && copy.end >= each_.begin) {
-        // What the loop over microbatches reads must outlive the loop.
+        // Inputs of the loop over micro-batches must outlive the loop.
         copy.end = std::max(copy.end, each_.end - 1);
       }
     }

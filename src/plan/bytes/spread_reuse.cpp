@@ -113,7 +113,7 @@ class Mover {
     for (size_t i = 0; i < order.size(); ++i) {
       const size_t b = order[i];
       if (size(b) == 0) continue;
-      // What touches the top stays, so that the arena does.
+      // Buffers at the top stay, and so does the arena.
       const bool moves = uses_[b].last - uses_[b].first < kShort && end(b) < arena_;
       if (moves) move(b, std::span(order).subspan(i + 1));
       past_.put(begin(b), end(b), uses_[b].last);

@@ -13,9 +13,9 @@
 
 namespace thimble {
 
-// The plan, with buffers that live for some calls only where nothing has been for longest. What is
-// done, when, and the arena are the same. Deterministic. Plans of more than some ten thousand
-// buffers, and of policies that share no bytes, stay as they are.
+// The plan, with short-lived buffers moved to the bytes that were free for longest. The calls, their
+// order and the arena are the same. Deterministic. Plans of more than some ten thousand buffers, and of
+// policies that share no bytes, stay as they are.
 Plan spread_reuse(const Graph& graph, const Costs& costs, Plan plan);
 
 }  // namespace thimble

@@ -91,7 +91,7 @@ class Search {
     });
     if (!fits(candidates, floor, first_slot, last_slot)) return false;
 
-    // Whoever is placed now has to start below the lowest end that any waiting buffer could have.
+    // The next buffer has to start below the lowest end that any waiting buffer could have.
     int64_t lowest_end = std::numeric_limits<int64_t>::max();
     for (const int i : waiting) lowest_end = std::min(lowest_end, lowest_[i] + items_[i].size);
 

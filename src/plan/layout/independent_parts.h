@@ -1,8 +1,8 @@
 // Cuts a packing problem into pieces that can be packed on their own without loss.
 //
 // A buffer that lives as long as everything around it is a full-width slab: it can sink to the
-// bottom of the arena without disturbing anyone. Once slabs are set aside, stretches of time that
-// share no buffer are independent. Both cuts repeat inside each stretch:
+// bottom of the arena without disturbing anyone. Without slabs, stretches of time that share no
+// buffer are independent. Both cuts repeat inside each stretch:
 //
 //   bytes |      +--+   +----+          |      +--+ | +----+
 //         |  +---+--+   |    +--+       |  +---+--+ | |    +--+

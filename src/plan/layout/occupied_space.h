@@ -18,10 +18,9 @@ class OccupiedSpace {
   // All free again; what its sets had room for stays with them.
   void clear();
 
-  // The lowest offset at which `size` bytes are free during all of [first, last]. Where space is
-  // so fragmented that `probes` looks have not found it, the search skips half of what lies
-  // below the highest byte taken and goes on from there, so that a query stays affordable; the
-  // offset is then free but perhaps not the lowest.
+  // The lowest offset at which `size` bytes are free during all of [first, last]. Where `probes` looks
+  // have not found it, the search skips half of the space below the highest byte taken, so that a query
+  // stays affordable. The offset is then free, but perhaps not the lowest.
   int64_t low_fit(int first, int last, int64_t size, int64_t probes);
 
   // REQUIRES: offset and size are multiples of kArenaAlignment.

@@ -1,5 +1,5 @@
-// sqrt_segments: k segments of about equal bytes, only segment inputs kept; each segment is
-// computed again when its backward pass comes. O(sqrt n) memory for one more forward pass.
+// sqrt_segments: k segments of about equal bytes, of which only the inputs are kept. Each segment is
+// recomputed when its backward pass comes. O(sqrt n) memory for one more forward pass.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -32,9 +32,9 @@ bool is_narrow(const std::vector<Bytes>& crossing, size_t p) {
   return before == 0 || crossing[before - 1] > here;
 }
 
-// Positions to cut behind: where the crossing is narrow; and in plain chains, where it may be as wide
-// everywhere or only shrink, behind each value that crosses alone and that the backward pass reads,
-// if a costly op lies between it and the cut before.
+// Positions to cut behind, where few bytes cross. In a plain chain the crossing may be as wide everywhere,
+// or only shrink. There a cut lies behind each value that crosses alone, is read by the backward pass and
+// has a costly op between it and the cut before.
 std::vector<int> candidate_cuts(const ForwardPass& pass, const std::vector<Bytes>& crossing) {
   const std::vector<int> last = last_readers(pass);
   std::vector<int> cuts;

@@ -47,7 +47,7 @@ class Mirror {
   }
 
  private:
-  // What copy `copy` of the node reads. Copies are equal to the bit: a later one will do as well.
+  // The inputs of copy `copy` of the node. Copies are equal to the bit, so a later one will do as well.
   void want_inputs(NodeId node, int copy) {
     for (const ValueId input : pass_.graph[node].inputs) {
       if (!pass_.is_forward[input.at()]) continue;

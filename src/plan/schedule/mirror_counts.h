@@ -26,8 +26,8 @@ namespace thimble {
 
 using MirrorCounts = std::vector<int>;  // by value
 
-// Carries the counts out. They are made possible first: 0 for what cannot or by its mark must not
-// be computed again, at least 1 for what by its mark must be; a view counts as what it shows.
+// The schedule with these counts, corrected first: 0 for values that cannot be recomputed or are marked
+// `keep`, at least 1 for those marked `recompute`, and for a view the count of its base.
 Schedule schedule_mirrored(const ForwardPass& pass, MirrorCounts counts);
 
 // Counts of nested segments: what enters the blocks `kept[i]` has count i, everything else

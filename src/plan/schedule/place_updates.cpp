@@ -47,7 +47,7 @@ Schedule place_updates(const Graph& graph, const std::vector<Call>& calls) {
     int at = node.phase == Phase::epilogue         ? phase_start[2]
              : node.phase == Phase::per_microbatch ? phase_start[1]
                                                    : 0;
-    // What it overwrites must have been read for the last time; what it only reads must be made.
+    // An input that it overwrites must have had its last reader, and any other must be made.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool overwritten = std::ranges::any_of(
           updates_of(node), [&](const Alias& u) { return u.input == static_cast<int>(i); });

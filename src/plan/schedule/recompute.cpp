@@ -69,9 +69,9 @@ Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay)
 
 namespace {
 
-// Calls of a schedule, at most. Policies that leave something to begin from need far less; where
-// marks drop everything, each backward node repeats the forward pass from its start, and a deep net
-// would fill the memory with the square of its nodes.
+// Calls of a schedule, at most. Policies that keep some values need far less. Where marks drop everything,
+// each backward node repeats the forward pass from its start, and a deep net would fill the memory with
+// the square of its nodes.
 size_t most_calls(const Graph& graph) { return std::max(size_t{1} << 20, 16 * graph.nodes.size()); }
 
 // Emits calls and knows which values are there.
@@ -84,7 +84,7 @@ class Replayer {
         wanted_(pass.size(), false),
         views_of_(pass.graph.values.size()) {
     for (size_t v = 0; v < available_.size(); ++v) {
-      // What updates make lies where it always lay, and place_updates sees to it that it is there.
+      // Results of updates lie where they always lay, and place_updates sees to it that they are there.
       const NodeId producer = pass.graph.values[v].producer;
       available_[v] = !producer.valid() || is_update(pass.graph[producer]);
       const ValueId bytes = pass.bytes_of[v];
@@ -95,9 +95,8 @@ class Replayer {
 
   void emit(NodeId node, bool again = false) {
     user_check(calls_.size() < most_,
-               "computing so much again would make a step of more than {} calls, since everything "
-               "is repeated from what is left of the forward pass; mark less with --recompute, or "
-               "--keep something on the way",
+               "recomputation would take more than {} calls a step, since so little of the forward "
+               "pass is kept; mark less with --recompute, or --keep some values on the way",
                most_);
     calls_.push_back({node, again});
     for (const ValueId output : pass_.graph[node].outputs) available_[output.at()] = true;

@@ -30,8 +30,8 @@ struct ForwardPass {
   int made_at(ValueId value) const { return position[graph[value].producer.at()]; }
 };
 
-// A value that may be dropped and computed again: forward, not a view of something kept for its own
-// sake, made by an op that may run twice.
+// Whether a value may be dropped and recomputed: a forward value, not a view of one that is always kept,
+// made by an op that may run twice.
 bool can_recompute(const ForwardPass& pass, ValueId value);
 
 // The whole schedule, updates placed: the forward pass once, then every backward node, and just
@@ -40,7 +40,7 @@ bool can_recompute(const ForwardPass& pass, ValueId value);
 using ReplayBefore = std::function<std::vector<int>(NodeId backward_node)>;
 Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay);
 
-// What a policy decides: which values stay. Asked about values that can_recompute() only.
+// The decision of a policy: which values stay. Asked about values that can_recompute() only.
 class Retention {
  public:
   virtual ~Retention() = default;
@@ -65,18 +65,18 @@ Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 // Keeps what is marked true (by value), computes everything else again at most once.
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
 
-// A schedule seen as stages: every node of the `per_microbatch` phase but updates is one stage, forward nodes
-// first; whatever it reads that is not there is computed again in front of it. Then all that is left
-// to decide is what to drop behind each stage.
+// A schedule seen as stages: every node of the `per_microbatch` phase, updates excepted, is one stage, forward
+// nodes first. Its missing inputs are recomputed in front of it. So a schedule is a choice of the values that
+// are dropped behind each stage.
 std::vector<NodeId> stages_of(const ForwardPass& pass);
 using Drops = std::vector<std::vector<ValueId>>;  // by stage: values that can_recompute()
 
-// Marks apart (they are the caller's to have heeded), any schedule of the other functions can be
-// written this way, and a schedule that drops and computes again in the forward pass, too.
+// Any schedule of the other functions can be written this way, as can one that drops and recomputes in the
+// forward pass. Marks are the caller's to honour.
 Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops);
 Drops drops_of(const ForwardPass& pass, const Schedule& schedule);
-// Keeps everything, but for what is marked to be computed again: the policy of all that differ in
-// their layouts only.
+// Keeps every value that is not marked `recompute`: the schedule of all policies that differ in their
+// layouts only.
 Schedule schedule_without_recompute(const PlanRequest& request);
 
 }  // namespace thimble

@@ -7,9 +7,9 @@
 
 namespace thimble {
 
-// Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Of a run only what
-// enters its middle is kept (and the middle of its second half, and so on); going backward, the
-// first half is run again in the same way. One segment: O(log n) memory, O(n log n) forward work.
+// Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Inside a run only the input
+// of its middle is kept, then of the middle of its second half, and so on. On the way back the first half
+// is recomputed in the same way. One segment: O(log n) memory, O(n log n) forward work.
 //
 // A fan-out of k makes k cuts in place of the middle one, and so k + 1 parts:
 //

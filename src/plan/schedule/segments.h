@@ -11,8 +11,8 @@ namespace thimble {
 // The first blocks, but for block 0, of `segments` runs of about equal bytes.
 std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segments);
 
-// Keeps what enters the blocks in `starts`; everything else is computed again, segment by segment;
-// but for the last segment, whose values are still there when its backward pass begins.
+// Keeps the inputs of the blocks in `starts` and recomputes everything else, segment by segment. The last
+// segment's values are still there when its backward pass begins.
 Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
                            const std::vector<size_t>& starts);
 

@@ -126,8 +126,8 @@ class Replay {
     }
   }
 
-  // What one turn of the loop made as the next version of something older is, to the next turn,
-  // that older value: a sum goes on growing where `prologue` zeroed it.
+  // A turn of the loop that makes the next version of an older value makes the next turn's older value: a
+  // sum keeps growing where `prologue` zeroed it.
   void carry() {
     std::vector<ValueId> oldest(graph_.values.size());  // not made by the loop
     for (const Node& node : graph_.nodes) {
@@ -225,7 +225,7 @@ class Replay {
     }
     check_overlaps(s, planned, node);
 
-    // What the outputs must continue, read before anything is written.
+    // The versions that the outputs must continue, read before anything is written.
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId bound = bound_to(node, k);
       if (bound.valid()) find(bound, planned.outputs[k].count, s).last_read = now_;
@@ -253,8 +253,8 @@ class Replay {
     call_at_.push_back(s);
   }
 
-  // An output may lie over an input only exactly, and only where the op says so; scratch over
-  // nothing; outputs not over each other.
+  // An output may lie over an input only exactly, and only where the op allows it. Scratch lies over nothing,
+  // and outputs do not overlap.
   void check_overlaps(int s, const PlannedCall& planned, const Node& node) const {
     const int64_t scratch = planned.workspace_size.count;
     for (size_t k = 0; k < node.outputs.size(); ++k) {
@@ -391,7 +391,7 @@ class Replay {
     }
   }
 
-  // What the calls cost. Seconds are compared only if they were predicted from these costs.
+  // The costs of the calls. Seconds are compared only if they were predicted from these costs.
   void check_costs() const {
     double seconds = 0, flops = 0, extra_flops = 0;
     for (const PlannedCall& call : plan_.calls) {

@@ -9,12 +9,14 @@
 
 namespace thimble {
 
-// Empty when the plan is sound; else the first thing wrong with it. Sound means: every read finds
-// the right version of the right value, whole, at bytes nobody overwrote; a call overwrites what it
-// reads only where its op allows; every side effect happens exactly once; results and the final
-// versions of persistent values are in place at the end; what is marked to be kept is made once;
-// scratch is as large as the kernels ask; and what the plan claims is so: its arena, its live peak,
-// where that is and what fills it, its FLOPs, and its seconds if it was made with the same costs.
+// Empty when the plan is sound, else its first fault. A sound plan keeps these promises:
+// - Every read finds the right version of the right value, whole, at bytes nobody overwrote.
+// - A call overwrites its inputs only where its op allows.
+// - Every side effect happens exactly once, and values marked `keep` are made once.
+// - Results and the final versions of persistent values are in place at the end.
+// - Scratch is as large as the kernels ask.
+// - Its claims are true: its arena, its live peak, where that is and by which roles, its FLOPs, and its
+//   seconds if it was made with the same costs.
 std::optional<std::string> find_fault(const Graph& graph, const Costs& costs, const Plan& plan);
 
 // Throws InternalError with the fault.

@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-// What a plan keeps from one run of its loop to the next.
+// A value that a plan keeps from one run of its loop to the next.
 struct KeptValue {
   int64_t at = 0;
   int64_t size = 0;

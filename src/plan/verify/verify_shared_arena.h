@@ -8,13 +8,14 @@
 
 namespace thimble {
 
-// Of two sound plans in one arena, whose graphs run in turn: empty when each finds what it kept where
-// it left it. Weights, state, statistics and constants that both have lie at the same bytes, by name;
-// what only the first has is not written to by the second; what only the second has are constants,
-// which are set before it runs. Where the second takes part in steps that the first begins and ends
-// (it has nodes of `prologue`), the sums of a step lie at the same bytes, too, and neither carries
-// anything but constants that the other does not; else it runs between steps, and sums are nothing
-// to it.
+// Of two sound plans in one arena, whose graphs run in turn: empty when each finds its kept values where it
+// left them.
+// - Weights, state, statistics and constants that both have lie at the same bytes, by name.
+// - The second writes no kept value that only the first has.
+// - Kept values that only the second has are constants, which are set before it runs.
+// - A second plan with nodes of `prologue` takes part in steps that the first begins and ends. Then the sums
+//   of a step lie at the same bytes, too, and neither carries anything but constants that the other does not.
+// - Any other runs between steps, where there are no sums.
 std::optional<std::string> find_disagreement(const Graph& graph, const Plan& plan,
                                              const Graph& other_graph, const Plan& other);
 

@@ -34,9 +34,9 @@ constexpr int64_t kPiece = 512;  // 16-bit numbers that are widened at once
 
 using Four = float __attribute__((vector_size(16), aligned(4), may_alias));
 
-// Four columns, `pitch` apart, become columns of a panel.
-THIMBLE_INLINE void turn_four(const float* from, int64_t pitch, int64_t count, int64_t wide,
-                              float* to) {
+}  // namespace
+
+void turn_four(const float* from, int64_t pitch, int64_t count, int64_t wide, float* to) {
   int64_t p = 0;
   for (; p + 4 <= count; p += 4) {
     const auto column = [&](int64_t j) {
@@ -59,8 +59,6 @@ THIMBLE_INLINE void turn_four(const float* from, int64_t pitch, int64_t count, i
     for (int64_t j = 0; j < 4; ++j) to[p * wide + j] = from[j * pitch + p];
   }
 }
-
-}  // namespace
 
 PackedProduct::PackedProduct(const ProductSize& size, bool copies_left, const MicroKernel& kernel)
     : size_(size), kernel_(&kernel) {
@@ -195,26 +193,11 @@ void NarrowRowsOfB::panels(int64_t p, int64_t count, int64_t column, int64_t col
 
 void NarrowColumnsOfB::panels(int64_t p, int64_t count, int64_t column, int64_t columns,
                               int64_t wide, float* to) const {
-  float numbers[4 * PackedProduct::kDeep];
-  for (int64_t j = 0; j < columns; j += wide, to += count * wide) {
+  panels_of_columns(count, columns, wide, to, [&](int64_t j, float* numbers) {
     const uint16_t* const from = data + (column + j) * pitch + p;
-    const int64_t some = std::min(wide, columns - j);
-    int64_t e = 0;
-    for (; e < some; e += 4) {
-      const int64_t four = std::min<int64_t>(4, some - e);
-      for (int64_t i = 0; i < four; ++i) {
-        const uint16_t* const turned = from + (e + i) * pitch;
-        ask_for(turned + kAheadOfTurning * pitch, count);
-        widen(dtype, turned, count, numbers + i * count);
-      }
-      // The others are zeros.
-      std::fill(numbers + four * count, numbers + 4 * count, 0.0f);
-      turn_four(numbers, count, count, wide, to + e);
-    }
-    for (; e < wide; e += 4) {
-      for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * wide + e, 4, 0.0f);
-    }
-  }
+    ask_for(from + kAheadOfTurning * pitch, count);
+    widen(dtype, from, count, numbers);
+  });
 }
 
 }  // namespace thimble

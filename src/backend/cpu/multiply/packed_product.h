@@ -219,6 +219,30 @@ struct NarrowColumnsOfB : NarrowMatrix {
               float* to) const;
 };
 
+// Four columns of `count` numbers, `pitch` apart, become columns of a panel.
+void turn_four(const float* from, int64_t pitch, int64_t count, int64_t wide, float* to);
+
+// Panels of a right factor whose columns are made one by one: make(column, to) writes `count`
+// numbers. REQUIRES: count is kDeep at most.
+template <class Make>
+void panels_of_columns(int64_t count, int64_t columns, int64_t wide, float* to, const Make& make) {
+  float numbers[4 * PackedProduct::kDeep];
+  for (int64_t j = 0; j < columns; j += wide, to += count * wide) {
+    const int64_t some = std::min(wide, columns - j);
+    int64_t e = 0;
+    for (; e < some; e += 4) {
+      const int64_t four = std::min<int64_t>(4, some - e);
+      for (int64_t i = 0; i < four; ++i) make(j + e + i, numbers + i * count);
+      // The others are zeros.
+      std::fill(numbers + four * count, numbers + 4 * count, 0.0f);
+      turn_four(numbers, count, count, wide, to + e);
+    }
+    for (; e < wide; e += 4) {
+      for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * wide + e, 4, 0.0f);
+    }
+  }
+}
+
 // Writes row i of panels [count, wide]: copy(column, columns, to) for each of them.
 template <class Copy>
 THIMBLE_INLINE void fill_row_of_panels(int64_t i, int64_t count, int64_t columns, int64_t wide,

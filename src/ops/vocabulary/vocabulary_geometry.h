@@ -41,7 +41,8 @@ struct Vocabulary {
 // The outputs that hold loss, correct and nll.
 inline constexpr std::array<size_t, 3> kLossSums = {0, 2, 3};      // of vocabulary_loss
 inline constexpr std::array<size_t, 3> kBackwardSums = {2, 4, 5};  // of its gradient
+inline constexpr std::array<size_t, 3> kDataSums = {1, 3, 4};      // of that without the weight's
 // And lse.
-inline constexpr size_t kLossLse = 1, kBackwardLse = 3;
+inline constexpr size_t kLossLse = 1, kBackwardLse = 3, kDataLse = 2;
 
 }  // namespace thimble

@@ -6,6 +6,7 @@
 //   loss     normalizer * sum of (1 - smoothing) * -log p_target + smoothing / V * sum of -log p
 //   correct  how many have their largest logit at their target (of equal ones the first)
 //   nll      sum of -log p_target
+// A weight of 16 bits goes with an h of more where it is frozen: it has no gradient then.
 // lse is the log-sum-exp of each row. All but h, weight and targets have the statistics dtype. The
 // gradient makes the logits again, so that it can give all of these itself, to the same bits.
 #include "graph/builder.h"
@@ -17,12 +18,18 @@ namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("vocabulary_loss", inputs, 4);
-  const Vocabulary v = check_vocabulary("vocabulary_loss", inputs, attrs);
+  const Vocabulary v = check_vocabulary("vocabulary_loss", inputs, attrs, true);
   return v.results(statistics_dtype(inputs[0].dtype));
 }
 
 void gradient(GradientBuilder& g) {
   if (!g.upstream().valid()) return;
+  if (!g.wants(1)) {  // frozen
+    g.give(0,
+           g.build().op("vocabulary_loss_backward_data",
+                        {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()}, g.attrs()));
+    return;
+  }
   g.give_each(g.build().apply("vocabulary_loss_backward",
                               {g.input(0), g.input(1), g.input(2), g.input(3), g.upstream()},
                               g.attrs()));
@@ -39,12 +46,14 @@ void reference(const KernelArgs& args) {
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     VocabularySums sums;
-    for (int64_t r = 0; r < v.rows; ++r) {
-      const double lse = vocabulary_row(v, settings, args.inputs[0].as<T>() + r * v.width,
-                                        args.inputs[1].as<T>(), args.inputs[2].as<int32_t>()[r],
-                                        reinterpret_cast<Real*>(args.workspace), sums);
-      store(args.outputs[kLossLse].as<Real>(), r, static_cast<Real>(lse));
-    }
+    with_float_type(args.inputs[1].type.dtype, [&]<class W>(TypeTag<W>) {
+      for (int64_t r = 0; r < v.rows; ++r) {
+        const double lse = vocabulary_row(v, settings, args.inputs[0].as<T>() + r * v.width,
+                                          args.inputs[1].as<W>(), args.inputs[2].as<int32_t>()[r],
+                                          reinterpret_cast<Real*>(args.workspace), sums);
+        store(args.outputs[kLossLse].as<Real>(), r, static_cast<Real>(lse));
+      }
+    });
     store_sums<Real>(sums, args, kLossSums);
   });
 }
@@ -67,6 +76,9 @@ std::vector<Sample> samples() {
     result.back().differentiate = {0, 1};
     result.back().build = builds[i];
   }
+  result.push_back(result[1]);  // a frozen head
+  result.back().inputs[1].dtype = DType::bf16;
+  result.back().differentiate = {0};
   return and_added(std::move(result), 0b1101, 1);
 }
 

@@ -53,11 +53,7 @@ void reference(const KernelArgs& args) {
         d[c] = row_scale * static_cast<Real>(p - settings.target(c, targets[r]));
         for (int64_t k = 0; k < v.width; ++k) d_weight[c * v.width + k] += d[c] * widen(h[k]);
       }
-      for (int64_t k = 0; k < v.width; ++k) {
-        Real sum = 0;
-        for (int64_t c = 0; c < v.classes; ++c) sum += d[c] * widen(weight[c * v.width + k]);
-        store(args.outputs[0].as<T>(), r * v.width + k, sum, args.adds_into(0));
-      }
+      vocabulary_row_gradient(v, d, weight, args.outputs[0].as<T>(), r, args.adds_into(0));
     }
     for (int64_t i = 0; i < v.classes * v.width; ++i) {
       store(args.outputs[1].as<T>(), i, d_weight[i], args.adds_into(1));

@@ -11,12 +11,15 @@
 namespace thimble {
 
 // Checks (h [R,C], weight [V,C], targets i32 [R], normalizer [1]), with which both ops begin.
+// `keeps_weight_narrow`: the weight may have 16 bits though h has more.
 inline Vocabulary check_vocabulary(std::string_view op, std::span<const TensorType> inputs,
-                                   const Attrs& attrs) {
+                                   const Attrs& attrs, bool keeps_weight_narrow = false) {
   check_floating_rank(op, "h [R,C]", inputs[0], 2);
   check_floating_rank(op, "weight [V,C]", inputs[1], 2);
   const DType dtype = inputs[0].dtype;
-  check_type(op, "weight", inputs[1], {{inputs[1].shape[0], inputs[0].shape[1]}, dtype});
+  const bool narrower = keeps_weight_narrow && size_of(dtype) > 2 && size_of(inputs[1].dtype) == 2;
+  check_type(op, "weight", inputs[1],
+             {{inputs[1].shape[0], inputs[0].shape[1]}, narrower ? inputs[1].dtype : dtype});
   check_type(op, "targets", inputs[2], {{inputs[0].shape[0]}, DType::i32});
   check_type(op, "normalizer", inputs[3], {{1}, statistics_dtype(dtype)});
   const double smoothing = attrs.real("label_smoothing", 0);
@@ -37,14 +40,17 @@ struct VocabularySums {
 
 // The plain kernels' part of one row: its logits, in `logits` [V], and what it adds to the sums.
 // Returns the row's log-sum-exp.
-template <class T>
+template <class T, class W>
 double vocabulary_row(const Vocabulary& v, const CrossEntropy& settings, const T* h,
-                      const T* weight, int32_t target, Accumulator<T>* logits,
+                      const W* weight, int32_t target, Accumulator<T>* logits,
                       VocabularySums& sums) {
+  using Real = Accumulator<T>;
   int64_t best = 0;
   for (int64_t c = 0; c < v.classes; ++c) {
     logits[c] = 0;
-    for (int64_t k = 0; k < v.width; ++k) logits[c] += widen(h[k]) * widen(weight[c * v.width + k]);
+    for (int64_t k = 0; k < v.width; ++k) {
+      logits[c] += widen(h[k]) * static_cast<Real>(widen(weight[c * v.width + k]));
+    }
     if (logits[c] > logits[best]) best = c;
   }
   const auto logit = [&](int64_t c) { return static_cast<double>(logits[c]); };
@@ -74,6 +80,21 @@ void store_sums(const VocabularySums& sums, const KernelArgs& args,
           args.adds_into(outputs[k]));
   }
 }
+
+// The plain kernels' part of a row of dh, of gradients of its logits.
+template <class T, class W>
+void vocabulary_row_gradient(const Vocabulary& v, const Accumulator<T>* d, const W* weight, T* dh,
+                             int64_t row, bool add) {
+  using Real = Accumulator<T>;
+  for (int64_t k = 0; k < v.width; ++k) {
+    Real sum = 0;
+    for (int64_t c = 0; c < v.classes; ++c) {
+      sum += d[c] * static_cast<Real>(widen(weight[c * v.width + k]));
+    }
+    store(dh, row * v.width + k, sum, add);
+  }
+}
+
 // The cases both ops are checked on: one chunk, several with a shorter last one, a row at a time.
 struct VocabularyCase {
   int64_t rows, width, classes;

@@ -46,7 +46,7 @@ VocabularyChunks::VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bo
                                            .k = v_.width,
                                            .transpose_b = true,
                                            .a = s.inputs[0].dtype,
-                                           .b = s.inputs[0].dtype};
+                                           .b = s.inputs[1].dtype};
                  }),
       logits_at_(take(rooms, (keeps_logits ? v_.rows : v_.at_once) * v_.classes)),
       sums_at_(rooms.take(static_cast<size_t>(v_.at_once) * sizeof(RowSums))),

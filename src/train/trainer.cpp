@@ -383,75 +383,84 @@ TrainResult Trainer::run(const std::function<void(const Progress&)>& show) {
 }
 
 TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show) {
-  const int64_t per_epoch = steps_per_epoch_;
-  const int64_t save_every = recipe().save_every.steps(per_epoch);
-  const int64_t evaluate_every = recipe().evaluate_every.steps(per_epoch);
+  const int64_t save_every = recipe().save_every.steps(steps_per_epoch_);
+  const int64_t evaluate_every = recipe().evaluate_every.steps(steps_per_epoch_);
   const bool kept_on_disk = !options_.out.empty();
-  const int64_t first = result_.steps;
+  Pace pace = {.first = result_.steps};
   step_->end_before(steps_);
-  const auto todo = static_cast<size_t>(std::max<int64_t>(0, steps_ - first));
+  const auto todo = static_cast<size_t>(std::max<int64_t>(0, steps_ - pace.first));
   result_.seconds.reserve(todo);
   result_.losses.reserve(todo);
   const Clock::time_point started = Clock::now();
-  int64_t rows = 0;
 
-  for (int64_t step = first; step < steps_; ++step) {
-    const Clock::time_point before = Clock::now();
-    const double talked = ranks() == nullptr ? 0 : ranks()->seconds();
-    this->step(step);
-    result_.seconds.push_back(seconds_since(before));
-    if (ranks() != nullptr) result_.communication += ranks()->seconds() - talked;
-    result_.steps = step + 1;
-    const Bucket* const bucket = source_.bucket(step);
-    rows += bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
+  for (int64_t step = pace.first; step < steps_; ++step) {
+    pace.rows += timed_step(step);
     const bool last = step + 1 == steps_;
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
-
-    Progress progress;
     const bool tested = recipe().evaluate && (last || due(evaluate_every));
-    progress.evaluated = tested && test();
+    const bool evaluated = tested && test();
     // Asked to stop in the last step, a run that is complete ends as always.
-    result_.stopped = last ? tested && !progress.evaluated : asked_to_stop();
-    progress.stopped = result_.stopped;
-    const double elapsed = seconds_since(started);
+    result_.stopped = last ? tested && !evaluated : asked_to_stop();
+    pace.seconds = seconds_since(started);
     const bool saving = last || result_.stopped || due(save_every);
     record({.step = step + 1,
-            .epoch = static_cast<double>(step + 1) / static_cast<double>(per_epoch),
+            .epoch = static_cast<double>(step + 1) / static_cast<double>(steps_per_epoch_),
             .loss = result_.losses.back(),
             .rate = last_rate_,
             .step_seconds = result_.seconds.back(),
-            .run_seconds = elapsed,
+            .run_seconds = pace.seconds,
             .loss_scale = scaler_.dynamic() ? scaler_.scale() : 0},
-           progress.evaluated, saving);
+           evaluated, saving);
     if (saving && kept_on_disk) save();
-
-    const double done = static_cast<double>(step + 1 - first);
-    progress.step = step + 1;
-    progress.steps = steps_;
-    progress.steps_per_epoch = per_epoch;
-    progress.train = accumulated_.figures();
-    progress.rate = last_rate_;
-    progress.rows_per_second = static_cast<double>(rows) / elapsed;
-    progress.seconds_left = elapsed / done * static_cast<double>(steps_ - step - 1);
-    if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
-    progress.skipped = scaler_.skipped();
-    progress.arena = planned_.plan().arena;
-    progress.budget = recipe().memory.value_or(Bytes());
-    progress.microbatch = planned_.microbatches.count() > 1 ? planned_.microbatches.rows : 0;
-    progress.tier = planned_.tier;
-    progress.test = result_.test;
-    if (show) show(progress);
+    if (show) show(progress_at(pace, evaluated));
     if (show && !last && !result_.stopped && asked_to_stop()) {  // by whoever was shown it
       result_.stopped = true;
       if (!saving && kept_on_disk) save();
     }
     if (result_.stopped) break;
   }
-  if (first >= steps_) result_.stopped = !test();
+  if (pace.first >= steps_) result_.stopped = !test();
+  summarize();
+  return result_;
+}
 
-  result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(per_epoch);
+int64_t Trainer::timed_step(int64_t step) {
+  const Clock::time_point before = Clock::now();
+  const double communicated = ranks() == nullptr ? 0 : ranks()->seconds();
+  this->step(step);
+  result_.seconds.push_back(seconds_since(before));
+  if (ranks() != nullptr) result_.communication += ranks()->seconds() - communicated;
+  result_.steps = step + 1;
+  const Bucket* const bucket = source_.bucket(step);
+  return bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
+}
+
+Progress Trainer::progress_at(const Pace& pace, bool evaluated) const {
+  const auto done = static_cast<double>(result_.steps - pace.first);
+  Progress progress;
+  progress.evaluated = evaluated;
+  progress.stopped = result_.stopped;
+  progress.step = result_.steps;
+  progress.steps = steps_;
+  progress.steps_per_epoch = steps_per_epoch_;
+  progress.train = accumulated_.figures();
+  progress.rate = last_rate_;
+  progress.rows_per_second = static_cast<double>(pace.rows) / pace.seconds;
+  progress.seconds_left = pace.seconds / done * static_cast<double>(steps_ - result_.steps);
+  if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
+  progress.skipped = scaler_.skipped();
+  progress.arena = planned_.plan().arena;
+  progress.budget = recipe().memory.value_or(Bytes());
+  progress.microbatch = planned_.microbatches.count() > 1 ? planned_.microbatches.rows : 0;
+  progress.tier = planned_.tier;
+  progress.test = result_.test;
+  return progress;
+}
+
+void Trainer::summarize() {
+  result_.epochs = static_cast<double>(result_.steps) / static_cast<double>(steps_per_epoch_);
   result_.train = accumulated_.figures();
-  // Where no step was left to run, nothing was touched: then it is what was allocated.
+  // Where no step was left to run, nothing was touched: then it is the allocated size.
   result_.measured_arena = result_.seconds.empty() ? arena_->size() : step_->touched();
   for (const BoundStep& evaluator : evaluators_) {
     result_.measured_arena = std::max(result_.measured_arena, evaluator.program().touched());
@@ -459,20 +468,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   }
   if (!result_.seconds.empty()) result_.not_met = step_->not_met();
   result_.arena_of_ranks = {result_.measured_arena};
-  if (ranks() != nullptr) {
-    result_.ranks_over = ranks()->name();
-    result_.arena_of_ranks.clear();
-    for (const double bytes :
-         gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
-      result_.arena_of_ranks.emplace_back(static_cast<int64_t>(bytes));
-    }
-    const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
-    result_.communication = all > 0 ? result_.communication / all : 0;
-    // What ranks do on the card, the host does not see: then as it was in the steps that were traced.
-    if (result_.communication == 0 && traced_ > 0) {
-      result_.communication = traced_with_ranks_ / traced_;
-    }
-  }
+  if (ranks() != nullptr) summarize_ranks();
   result_.beside_arena = planned_.backend().in_use_beside(arena_->size());
   result_.step_ms = 1000 * median(result_.seconds);
   if (scaler_.dynamic()) result_.loss_scale = scaler_.scale();
@@ -482,7 +478,20 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     const ValueId threshold = program().graph().find(kSparseThreshold);
     result_.threshold = program().map_to_host(threshold, HostMapping::Use::read).as<double>()[0];
   }
-  return result_;
+}
+
+void Trainer::summarize_ranks() {
+  result_.ranks_over = ranks()->name();
+  result_.arena_of_ranks.clear();
+  for (const double bytes : gathered(*ranks(), static_cast<double>(result_.measured_arena.count))) {
+    result_.arena_of_ranks.emplace_back(static_cast<int64_t>(bytes));
+  }
+  const double all = std::reduce(result_.seconds.begin(), result_.seconds.end());
+  result_.communication = all > 0 ? result_.communication / all : 0;
+  // The host does not see communication on the card: then as it was in the steps that were traced.
+  if (result_.communication == 0 && traced_ > 0) {
+    result_.communication = traced_with_ranks_ / traced_;
+  }
 }
 
 void Trainer::export_weights(const std::string& path) {

@@ -118,7 +118,19 @@ class Trainer {
 
  private:
   void start();
+  // A run's speed in this process.
+  struct Pace {
+    int64_t first = 0;  // step
+    int64_t rows = 0;   // since then
+    double seconds = 0;
+  };
+
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
+  int64_t timed_step(int64_t step);  // its rows
+  Progress progress_at(const Pace& pace, bool evaluated) const;
+  // Fills the result of the run as far as it went.
+  void summarize();
+  void summarize_ranks();
   void step(int64_t step);
   // Whether the step's calls are timed one by one, for trace.json.
   bool is_traced(int64_t step) const;

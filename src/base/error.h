@@ -1,5 +1,5 @@
-// Two families of failure. UserError: the caller's mistake; one clear sentence saying what, where
-// and what to try; the program exits 2. InternalError: our own bug; carries file:line; exits 1.
+// Two families of failure. UserError is the caller's mistake: one clear sentence says what, where and
+// what to try, and the program exits 2. InternalError is our own bug, with file:line, and exits 1.
 // "No plan fits" is neither: it is a value (plan/plan.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What an exception means for whoever called, at the border where it ends: the program's, or that of
+// The meaning of an exception for the caller, at the border where it ends: the program's, or that of
 // the C functions.
 #pragma once
 

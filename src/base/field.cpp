@@ -42,7 +42,7 @@ bool is_number(std::string_view text) {
   return is_plain(text) && error == std::errc() && end == text.data() + text.size();
 }
 
-// As a sentence quotes it: numbers as they are, however they came; text in quotes; nothing too long.
+// As a sentence quotes it: numbers as they are, however they came, text in quotes, and nothing too long.
 std::string quoted(const json& value) {
   constexpr size_t kMost = 60;
   std::string text = written(value);

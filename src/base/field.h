@@ -1,12 +1,12 @@
-// What a setting is. A setting has one name, one way to be read and one sentence for each fault,
-// whether it comes from a flag, a TOML or JSON file, or a caller; whoever owns the member lists it
+// A setting of a user has one name, one way to be read and one sentence for each fault, whether it
+// comes from a flag, a TOML or JSON file, or a caller. The owner of the member lists it
 // once:
 //
 //   fields.whole("layers", options.layers, {.least = 1, .most = 10'000},
 //                {.help = "layers", .matters = matters::all});
 //
-// A list is made for one object and refers to its members: what a field says of itself (whether it
-// has an effect here, for one) may depend on the others.
+// A list is made for one object and refers to its members, so that the description of a field (whether
+// it has an effect here, for one) may depend on the others.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace thimble {
 
-// What changes when a field does.
+// The effects of a change of a field.
 namespace affects {
 inline constexpr unsigned nothing = 0;
 inline constexpr unsigned graph = 1;     // another step: other nodes, or other shapes
@@ -35,7 +35,7 @@ inline constexpr unsigned step_time =
 inline constexpr unsigned all = graph | numerics | step_time;
 }  // namespace affects
 
-// What a list says of a field besides its name, its member and its range.
+// The description of a field beside its name, its member and its range.
 struct About {
   std::string help;              // a line, in `--help`
   std::string more = {};         // what the reference says in its place, where that is more

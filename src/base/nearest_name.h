@@ -1,4 +1,4 @@
-// What was probably meant.
+// The name that was probably meant.
 #pragma once
 
 #include <span>

@@ -27,7 +27,7 @@ size_t character_at(std::string_view text, uint32_t& code) {
   return code < kLeast[size] || code > 0x10ffff || surrogate ? 0 : size;
 }
 
-// What stands for a control character; empty: it is none.
+// The replacement of a control character. Empty: it is none.
 std::string escaped(uint32_t code) {
   switch (code) {
     case '\n':

@@ -40,7 +40,7 @@ struct Version {
   std::string cache;  // of memory.stat: files that go when memory is short
 };
 
-// What a group and those above it leave. None: they have no limit.
+// The memory that a group and those above it leave. None: they have no limit.
 std::optional<Bytes> left_in_groups(const Version& version, std::string group, Bytes machine) {
   std::optional<Bytes> least;
   for (;;) {

@@ -14,7 +14,7 @@ class AppendFile {
   AppendFile(FileDescriptor file, std::string path);
   AppendFile(AppendFile&&) = default;
   AppendFile& operator=(AppendFile&&) = delete;
-  // Flushes. What the system refuses now is dropped.
+  // Flushes. Bytes that the system refuses now are dropped.
   ~AppendFile();
 
   // Takes the text; it waits in memory for flush().

@@ -1,6 +1,6 @@
 // JSON that anyone may have written, and JSON that anyone may read.
 //
-// What is read from a file is as large and as deep as whoever wrote it liked. Both are bounded before
+// A file may be as large and as deep as its author liked. Both are bounded before
 // a value is made of it, since copying, comparing and printing walk down a value by recursion.
 #pragma once
 
@@ -24,7 +24,7 @@ nlohmann::json parse_json(std::string_view text);
 nlohmann::json read_json(const std::string& path, std::string_view what,
                          Bytes most = kLargestJsonFile);
 
-// What a value lacks or has of another kind, in words: without the name that the library gives the fault.
+// The fault of a value (a missing key, another kind) in words, without the name that the library gives it.
 std::string why_refused(const nlohmann::json::exception& error);
 
 // `json` as text, on one line or indented. Never throws for what it holds: bytes that are no UTF-8 (a

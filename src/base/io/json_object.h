@@ -1,5 +1,5 @@
-// An object of a file that anyone may have edited, read key by key. What is missing, of another kind or
-// beyond its range is refused by name; so is a key that nobody asked for, with the nearest that is one.
+// An object of a file that anyone may have edited, read key by key. A value that is missing, of another kind
+// or beyond its range is refused by name, as is an unknown key, with the nearest known one.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace thimble {
 namespace {
 
-// Where the text or comment that begins at `at` ends: the place of its last character. What is not
-// closed goes on to the end of its line or file; the parser refuses it.
+// Where the text or comment that begins at `at` ends: the place of its last character. An unclosed one
+// extends to the end of its line or file, and the parser refuses it.
 size_t end_of_opaque(std::string_view text, size_t at) {
   const char quote = text[at];
   if (quote == '#') return std::min(text.find('\n', at), text.size() - 1);

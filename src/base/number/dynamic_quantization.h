@@ -1,6 +1,6 @@
-// Numbers in one byte each: blocks of them share a scale, the largest magnitude, and the byte says
-// where in [0, 1] of it a number lies, finely near 1 and ever more coarsely towards 0 (dynamic
-// quantisation, Dettmers 2016). The levels, for a map whose largest decade has K cells:
+// Numbers in one byte each (dynamic quantization, Dettmers 2016). A block of numbers shares a scale, its
+// largest magnitude. The byte is a level in [0, 1] of that scale, finely spaced near 1 and ever more
+// coarsely towards 0. The levels, for a map whose largest decade has K cells:
 //
 //   level       0    1 2    3 4 5 6    ...    K-1 ... 2K-2       2K-1
 //   stands for  0    centres of 2, 4, ... K equal cells of the     1
@@ -87,8 +87,8 @@ struct SignedCode {
   }
 };
 
-// Codes of numbers that are not negative. What is above zero stays above zero: a second moment is
-// divided by, so that it may be too large, but never nothing.
+// Codes of numbers that are not negative. A number above zero stays above zero: a second
+// moment is a divisor, so that it may become too large, but never zero.
 struct UnsignedCode {
   using Levels = DynamicLevels<128>;
   [[gnu::always_inline]] static uint8_t encode(float x, float scale, float threshold) {

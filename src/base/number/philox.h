@@ -1,5 +1,5 @@
 // Philox 4x32-10 (Salmon et al. 2011): a counter-based generator. The same key and counter always
-// give the same four words, so anything random can be computed again, anywhere, to the same bits.
+// give the same four words, so anything random can be recomputed, anywhere, to the same bits.
 #pragma once
 
 #include <array>

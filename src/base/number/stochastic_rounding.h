@@ -1,5 +1,5 @@
 // Rounding to one of the two neighbours in a 16-bit float, at random: up with the probability that
-// makes the mean of many roundings the number itself. What is exact stays as it is.
+// makes the mean of many roundings the number itself. Exact numbers stay as they are.
 #pragma once
 
 #include <bit>

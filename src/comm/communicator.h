@@ -39,12 +39,12 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // out.of(k) goes to rank k, and what rank k has for this one comes to in.of(k). What it has for itself
-  // stays where it is.
+  // out.of(k) goes to rank k, and rank k's message for this rank comes to in.of(k). A rank's message for
+  // itself stays where it is.
   virtual void exchange(const Pieces& out, const Pieces& in) = 0;
   // all.of(k) is what rank k has; in the end every rank has all of them.
   virtual void all_gather(const Pieces& all) = 0;
-  // What `root` has goes to all.
+  // The bytes of `root` go to all.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
   // Spent in calls so far, waiting for others included.

@@ -1,8 +1,8 @@
-// Lines between ranks that carry nothing but that a rank is there, and its last words.
+// Connections between ranks that detect the end of one, and carry its reason.
 //
 // MPI may wait forever for a rank that is gone. So every rank holds a connection to rank 0, watched by a
 // thread: the system closes a connection however a process ends (and, where a machine is lost, within
-// seconds). Whoever learns that a rank is gone says so and ends the process; rank 0 passes it on.
+// seconds). A process that learns of a lost rank says so and ends. Rank 0 passes it on.
 //
 //   rank 0 ──┬── rank 1        'E' sentence: a rank ends, and why      'B': it is done, all is well
 //            └── rank 2        closed without a word: it was killed
@@ -32,7 +32,7 @@ class FailureDetector {
 
   bool connected() const { return connected_; }
 
-  // What can be done when a rank is lost, for the sentence that is said then.
+  // The remedy for a lost rank, for the sentence that is printed then.
   void set_remedy(std::string sentence);
 
   // Tells the others why this rank ends. False: rank 0 ends for the same reason and says so.

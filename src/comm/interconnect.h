@@ -1,4 +1,4 @@
-// What joins ranks, as a latency and a bandwidth: what a collective should take, for plans.
+// The link between ranks, as a latency and a bandwidth: predicts the time of a collective, for plans.
 #pragma once
 
 #include <string>

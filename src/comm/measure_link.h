@@ -1,4 +1,4 @@
-// What joins these ranks, measured.
+// Measures the link between these ranks.
 #pragma once
 
 #include "comm/communicator.h"

@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// What every rank has, by rank.
+// Every rank's number, by rank.
 std::vector<double> gathered(Communicator& ranks, double own);
 // Whether any rank says so.
 bool any_rank(Communicator& ranks, bool own);

@@ -117,7 +117,7 @@ std::string Builder::scoped(std::string_view name) const {
   return scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
 }
 
-// Whoever asks makes a value next, and transforms may replace nodes, but values stay.
+// The caller makes a value next. Transforms may replace nodes, but values stay.
 int64_t Builder::next_random_stream() { return static_cast<int64_t>(graph_.values.size()) + 1; }
 
 }  // namespace thimble

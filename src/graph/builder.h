@@ -48,7 +48,7 @@ class Builder {
   std::string scoped(std::string_view name) const;
 
   // Nodes made while it is open carry a mark to the planners: their results are always kept, or
-  // always computed again. The innermost counts.
+  // always recomputed. The innermost counts.
   class Marked {
    public:
     Marked(Builder& builder, Mark mark) : builder_(builder), before_(builder.mark_) {
@@ -87,8 +87,8 @@ class Builder {
   Mark mark_ = Mark::automatic;
 };
 
-// What an op's gradient function sees: the node, the gradients of its outputs, and where to put
-// the gradients of its inputs.
+// The argument of an op's gradient function: the node, the gradients of its outputs, and where to
+// put the gradients of its inputs.
 class GradientBuilder {
  public:
   virtual ~GradientBuilder() = default;

@@ -105,8 +105,8 @@ std::vector<ValueId> previous_versions(const Graph& graph);
 std::vector<std::vector<NodeId>> readers_of(const Graph& graph);
 
 // Throws InternalError unless the graph is well formed: indices in range, single assignment,
-// producers before readers, types as inferred, no value given a next version twice, no reader of a
-// value after the node that overwrites it, phases in order.
+// producers before readers, types as inferred, phases in order. No value gets a next version twice.
+// No reader of a value follows the node that overwrites it.
 void verify_graph(const Graph& graph);
 
 // One line per node: "conv1 = conv2d(x, w){pad=1} -> f32[...]". For people and for tests.

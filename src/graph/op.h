@@ -1,6 +1,6 @@
-// What an op is: one record in one file of src/ops. Planner, autodiff and backends know ops only
-// through this record, so adding an op touches one file (and a fast kernel one more, of the same
-// name, in a backend's folder). Everything here is plain data and free functions.
+// An op is one record in one file of src/ops. Planner, autodiff and backends know ops only through
+// this record, so adding an op touches one file. A fast kernel is one more, of the same name, in a
+// backend's folder. Everything here is plain data and free functions.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct TensorRef {
 };
 
 // One call of a kernel. REQUIRES of every kernel: it allocates nothing, writes only its outputs and
-// workspace, gives the same bits for the same input bits, and reads every input it shares bytes
-// with (in_place, updates) before overwriting it.
+// workspace, and gives the same bits for the same input bits. An input that it shares bytes with
+// (in_place, updates) it reads before overwriting it.
 struct KernelArgs {
   const Attrs* attrs = nullptr;
   std::span<const TensorRef> inputs;

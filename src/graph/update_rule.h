@@ -1,4 +1,4 @@
-// What an optimizer's rule is: one record in one file of src/ops/update/rules, which also has the
+// An optimizer's rule is one record in one file of src/ops/update/rules, which also has the
 // arithmetic of one element (ops/update/rule.h). The transform that adds updates, flags and error
 // sentences know rules only through this record, so a new optimizer is one new file. How weights
 // and state are stored is no part of a rule: the ops `update` and `update_8bit` run every rule on
@@ -70,8 +70,8 @@ std::span<const UpdateRule* const> all_update_rules();
 // Null when there is no such rule.
 const UpdateRule* find_update_rule(std::string_view name);
 
-// What updates of some weights, by name, do otherwise: a rate times that of the run, a decay in
-// place of the optimizer's.
+// Exceptions for updates of some weights, by name: a factor on the learning rate, a decay in place
+// of the optimizer's.
 struct WeightSetting {
   double rate = 1;
   std::optional<double> decay = {};

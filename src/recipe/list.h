@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// What the model's family reads, where there is one.
+// The inputs of the model's family, where there is one.
 struct ReadByModel {
   bool images = true;
   std::string_view usual_data = {};  // the data set that it is trained on where none is named

@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// What some families say of a field alike.
+// The description that several families give of a field alike.
 struct Clause {
   std::string help;
   std::vector<std::string> models = {};

@@ -48,7 +48,7 @@ Recipe recipe_from(const nlohmann::json& record) {
   return recipe;
 }
 
-// What `read` makes of `record`; a fault begins with `where`.
+// The result of `read` for `record`. A fault begins with `where`.
 template <class Read>
 auto told_of(const std::string& where, Read&& read, const nlohmann::json& record) {
   try {

@@ -1,5 +1,5 @@
-// A plan on disk: the recipe it was made for, and the plans of all variants of its step, each with its
-// shape; the first is the one whose arena the others share; and what its budget chose.
+// A plan on disk: the recipe it was made for, the plans of all shapes of its step, and the techniques that
+// its budget selected. The others share the arena of the first plan.
 #pragma once
 
 #include <optional>

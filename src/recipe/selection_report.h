@@ -1,5 +1,5 @@
-// What a budget chose, for whoever looks at a plan later: technique by technique, from the step
-// with everything plain and kept to the plan.
+// The techniques that a budget selected, for later readers of a plan: one by one, from the plain step
+// that keeps everything to the plan.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -14,9 +14,9 @@ namespace thimble {
 // By name, '-' between words. A value is text, a number, true or false, or a list of them.
 using Settings = std::map<std::string, nlohmann::json, std::less<>>;
 
-// Sets what is said, in the order of the list, so that a choice brings along its usual settings and
-// what else is said wins over them. UserError for a name that no field has, naming the nearest; for
-// one that the model does not have, naming the models that do; and for a value that is none.
+// Applies the overrides in the order of the list, so that a choice brings along its usual settings, and
+// other overrides win over them. UserError for an unknown name (with the nearest known one), for one
+// that this model does not have (with the models that do), and for an invalid value.
 void configure(Recipe& recipe, const Settings& overrides);
 
 // A sentence for everything said that has no effect in this recipe.
@@ -45,7 +45,7 @@ Recipe recipe_from_json(const nlohmann::json& json, std::string_view where);
 // version that had no such field. One of another model is let pass: whoever compares them says so.
 void check_record(const nlohmann::json& json, const Recipe& recipe, std::string_view where);
 
-// What a run that goes on must have in common with how it began: the fields that matter for bits.
+// The fields that a resumed run must have in common with its beginning: those that affect numerics.
 nlohmann::json bits_of(const nlohmann::json& recipe);
 // The same of a recipe, less what is as usual and what the record of how the run began does not know:
 // it was made by a version that had no such field, and did what is usual now.

@@ -1,4 +1,4 @@
-// What is computed, and where.
+// The model, and the device that computes it.
 #include <fmt/format.h>
 
 #include "recipe/fields/field_groups.h"

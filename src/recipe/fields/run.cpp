@@ -1,4 +1,4 @@
-// What a run trains on, for how long and how fast, and when it is saved and tested.
+// A run's data, length and learning rate, and when it is saved and tested.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// What data sets list of themselves; without effect, but for the one that is read.
+// Settings that data sets list of themselves. Only those of the one that is read have an effect.
 void list_own_of_sets(DataSpec& data, const ReadByModel& reads, Fields& fields) {
   const DatasetDef* const read = find_dataset(data.name, reads.usual_data);
   for (const DatasetDef* set : all_datasets()) {

@@ -18,8 +18,8 @@ struct FrontierPoint {
   double extra_flops_ratio = 0;
 };
 
-// What a MiB more of budget would save in a plan of that arena, in milliseconds: by the line of
-// the policy that goes by a budget, from there to its next faster plan. 0: nothing.
+// Milliseconds that a MiB more of budget would save in a plan of that arena: along the frontier of
+// the policy that plans for a budget, to its next faster plan. 0: none.
 double price_of_memory(const std::vector<FrontierPoint>& points, const FrontierPoint& chosen);
 
 // One line a point, as given.

@@ -23,7 +23,7 @@ bool is_left_by_forward(const Graph& graph, ValueId value) {
   return graph[v.producer].phase == Phase::per_microbatch && !graph[v.producer].backward;
 }
 
-// What is read of the forward pass by calls in order, none of it made again by one of them before.
+// Forward values that calls read, in order, without those that an earlier one of them recomputed.
 class Saved {
  public:
   explicit Saved(const Graph& graph) : graph_(graph), known_(graph.values.size(), false) {}

@@ -15,16 +15,16 @@ struct MemoryTerms {
   bool operator==(const MemoryTerms&) const = default;
 };
 
-// What the literature's ratios refer to, added up on paper: all weights, a gradient for each, all
+// The sums that the literature's ratios refer to, on paper: all weights, a gradient for each, all
 // state, and every result of the forward pass that the backward pass reads, once, however the step
 // is planned. Relus count as computed in place: their gradients read their results, and so those
 // count, even of a kernel that does without. Neither scratch, nor gradients of activations, nor
 // pixels and labels as they are fed count.
 MemoryTerms terms_on_paper(const Graph& graph);
 
-// The same of a plan, as it is: gradients of weights at the peak, and what is really kept from the
-// forward pass to the backward pass (of one microbatch), codes in place of what they encode and
-// without what is computed again. The bitmaps of sparse weights belong to the model.
+// The same sums of a plan: gradients of weights at the peak, and values that are really kept from the
+// forward pass to the backward pass (of one micro-batch). Codes stand for the values that they encode,
+// and recomputed values do not count. The bitmaps of sparse weights belong to the model.
 MemoryTerms terms_of(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// What the page of a report shows, as the JSON that is written into it. Long lists of numbers are
+// The contents of the page of a report, as the JSON that is written into it. Long lists of numbers are
 // typed arrays in base64: a step of 10,000 calls stays a few megabytes, and opens at once.
 #pragma once
 
@@ -38,7 +38,7 @@ struct RecipeLine {
   bool chosen = false;  // other than the usual
 };
 
-// Of one variant of the step. What is empty is not known, and not shown.
+// Of one variant of the step. Empty members are not known, and not shown.
 struct ReportData {
   std::string title;
   std::string subtitle;

@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// What a plan does not say of its step.
+// Facts of a step that its plan does not hold.
 struct StepFacts {
   std::string_view device;
   int64_t batch = 0;       // rows of the whole step

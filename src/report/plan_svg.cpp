@@ -16,7 +16,7 @@ constexpr SvgChart::Box kBox = {.left = 92, .top = 48, .width = 850, .height = 3
 constexpr double kRight = 24, kBottom = 78;
 constexpr double kSmallest = 0.25;  // of a pixel: anything thinner would only blur
 
-// What stays longest lies lowest.
+// The longest-lived roles lie lowest.
 constexpr std::array<Role, kRoles> kStack = {
     Role::frozen,   Role::weight, Role::optimizer_state, Role::statistic, Role::constant,
     Role::gradient, Role::input,  Role::activation,      Role::workspace};

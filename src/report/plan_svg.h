@@ -9,7 +9,7 @@ namespace thimble {
 
 // Complete SVG documents. One rectangle per stay of a tensor in the arena, at its addresses.
 std::string plan_svg(const Graph& graph, const Plan& plan);
-// What is live at every call, one role upon the other; the budget as a line (0: none).
+// Live bytes at every call, one role upon the other, and the budget as a line (0: none).
 std::string memory_svg(const Graph& graph, const Plan& plan, Bytes budget = {});
 
 }  // namespace thimble

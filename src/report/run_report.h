@@ -1,4 +1,4 @@
-// What a run has come to, for programs.
+// The result of a run, for programs.
 #pragma once
 
 #include "report/step_report.h"
@@ -6,7 +6,7 @@
 
 namespace thimble {
 
-// What the process took at most that is not the arena.
+// The peak memory of the process outside the arena.
 Bytes process_beside(Bytes arena);
 
 // The facts of the planned step, and those of the run (docs/cli.md).

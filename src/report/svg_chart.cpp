@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kInk = "#2d3748", kFaint = "#718096", kRule = "#e2e8f0";
 
-// By Role. Those of the page (report/page/theme.css), in the light.
+// By Role: colours of the page (report/page/theme.css), in its light theme.
 constexpr std::array<std::string_view, kRoles> kColours = {"#9aa5b1", "#3b5bdb", "#e8a33d",
                                                            "#8a63d2", "#2a9d8f", "#6b7b8c",
                                                            "#d9644a", "#c3cad2", "#5aa9d6"};

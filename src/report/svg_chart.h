@@ -1,4 +1,4 @@
-// What the pictures of reports share: a frame, axes with ticks at round numbers, a legend, text.
+// Common parts of the pictures of reports: a frame, axes with ticks at round numbers, a legend, text.
 #pragma once
 
 #include <string>

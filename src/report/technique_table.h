@@ -1,4 +1,4 @@
-// What each technique saves, alone and together with the others, for people and for programs.
+// The memory that each technique saves, alone and with the others, for people and for programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

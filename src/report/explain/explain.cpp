@@ -79,7 +79,7 @@ void add_frontier(const PlannedTraining& training, Explanation& why) {
   }
 }
 
-// What the price of a MiB says of a tensor whose own is `own`.
+// The price of a MiB beside that of a tensor, `own`, in words.
 std::string reason(const PlannedTraining& training, const ForwardPass& pass, ValueId value,
                    bool recomputed, int readers_again, double own, double next) {
   const Node& maker = training.graph()[pass.maker(value)];

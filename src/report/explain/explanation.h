@@ -1,6 +1,6 @@
-// Why a plan is as it is, as plain values: what fills it, what a megabyte more or less would cost, what
-// each technique brought, and why each large tensor is kept, encoded or computed again. Made by
-// report/explain/explain.h; printed, drawn or written as JSON by whoever likes.
+// Why a plan is as it is, as plain values: the tensors that fill it, the price of a megabyte more or less,
+// the gain of each technique, and why each large tensor is kept, compressed or recomputed. Made by
+// report/explain/explain.h, and printed or written as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

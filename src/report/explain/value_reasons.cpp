@@ -134,7 +134,7 @@ class Explainer {
     return text;
   }
 
-  // From what is kept or made again anyway: its maker, and the makers of what only passes by.
+  // From values that are kept or recomputed anyway: its maker, and the makers of transient values.
   double seconds_to_remake(ValueId id) const {
     constexpr size_t kFar = 64;
     std::vector<NodeId> makers = {graph_[id].producer};

@@ -22,7 +22,7 @@ struct WhyRequest {
   const Costs& costs;
   const Plan& plan;
   std::vector<KeptAs> encoded = {};
-  // What a MiB more of budget would save, in seconds (report/frontier.h); 0: not known, or nothing.
+  // The seconds that a MiB more of budget would save (report/frontier.h). 0: not known, or none.
   double price = 0;
 };
 

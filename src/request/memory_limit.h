@@ -1,4 +1,4 @@
-// What `--memory auto` stands for: what the device has left, less a margin.
+// The budget of `--memory auto`: the free memory of the device, less a margin.
 #pragma once
 
 #include <optional>

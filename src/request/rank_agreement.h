@@ -1,4 +1,4 @@
-// What ranks must have in common before they train together.
+// The settings that ranks must have in common before they train together.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -37,7 +37,7 @@ Settings settings_in_file(const std::string& path, Settings& run) {
   return settings;
 }
 
-// What the data fix, nobody else can say.
+// Settings that the data fix cannot be overridden.
 void check_said_of_data(const Request& request, const ModelOptions& before, std::string_view data) {
   const ModelOptions& adopted = request.recipe.model;
   const auto same = [&](const char* field, bool equal, const std::string& is) {

@@ -29,7 +29,7 @@ struct Request {
 // UserError for a setting that cannot have an effect; of what a file says without effect, a note.
 Request read_request(const std::string& model, const Settings& overrides);
 
-// What was typed, and, where nothing was, what the recipe file says. UserError for a value that is none.
+// The overrides, and, where there are none, the settings of the recipe file. UserError for an invalid value.
 RunSettings run_settings(RunSettings overrides, const Settings& in_file);
 
 // The data set where one was named (or is needed); the recipe adopts what it fixes. Null: neither.

@@ -1,4 +1,4 @@
-// Whether and how a run goes on with what its folder holds.
+// Whether and how a run resumes from its folder.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ enum class Resume : uint8_t {
   or_start,  // likewise, if there is one
 };
 
-// Whether the run goes on with what is in the folder. UserError where a new run would write over an
+// Whether the run resumes from the folder. UserError where a new run would write over an
 // old one that nobody allowed it to.
 bool goes_on(Resume resume, bool overwrite, const std::string& out);
 

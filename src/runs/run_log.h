@@ -1,5 +1,5 @@
-// What a run says while it goes on, to whoever keeps it: lines of metrics in its folder
-// (runs/run_record.h), and event files where TensorBoard looks for them.
+// The log of a run in progress: lines of metrics in its folder (runs/run_record.h), and event files
+// where TensorBoard looks for them.
 #pragma once
 
 #include <chrono>

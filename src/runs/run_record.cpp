@@ -25,7 +25,7 @@ constexpr std::string_view kTraceFormat = "thimble-trace-1";
 constexpr Bytes kLargestMetrics = Bytes(256 << 20);
 
 // Calls body(line, number) for every line of the file that ends; the last may be half written, of a run
-// that was killed: then false. What is no object with a step is null.
+// that was killed: then false. Any line but an object with a step becomes null.
 template <class Body>
 bool for_each_line(const std::string& path, const Body& body) {
   if (!exists(path)) return true;
@@ -114,7 +114,7 @@ std::string recipe_text(const PlannedTraining& planned) {
   return text + to_toml(settings_of(planned.recipe));
 }
 
-// Whoever names a checkpoint of a run means the run.
+// A path of a run's checkpoint stands for the run.
 void check_is_no_checkpoint(const std::string& folder) {
   std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();

@@ -1,4 +1,4 @@
-// What a run leaves beside its checkpoints, for people and for other programs:
+// Files that a run leaves beside its checkpoints, for people and for other programs:
 //
 //   OUT/recipe.toml     what was asked for: `thimble train OUT/recipe.toml` does it again
 //   OUT/plan.json       the plan, as `thimble plan --save` writes it
@@ -6,7 +6,7 @@
 //   OUT/metrics.jsonl   a line a step (of long runs, of one in so many) and a line a test
 //
 // The first three are whole or not there. Lines of metrics are on disk before a checkpoint is, so that
-// a run that goes on finds all those before it; later ones are dropped then, as they are made again.
+// a resumed run finds all lines before it. Later lines are dropped then, since the run repeats them.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -72,7 +72,7 @@ class Reallocator {
     size_t size;                // of an element
     std::byte* data = nullptr;  // while run() has it, as below
   };
-  // What is decided about one weight.
+  // The decision about one weight.
   struct Weight {
     int64_t elements;
     SparseWeight values;

@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// What a rank keeps from step to step of that role, to the byte.
+// Bytes of that role that a rank keeps from step to step.
 Bytes kept_bytes(const Graph& graph, Role role);
 
 struct RanksPoint {

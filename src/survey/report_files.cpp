@@ -40,7 +40,7 @@ std::shared_ptr<Machine> machine_of(const Recipe& recipe, std::vector<std::strin
   }
 }
 
-// What each node takes: as the run predicted it, else as this machine would.
+// The time of each node: as the run predicted it, else as this machine would.
 Costs node_costs(const ReportRequest& request, const Graph& graph, Machine* machine) {
   const Plan& plan = request.plan.plans.front().plan;
   if (request.run != nullptr && request.run->trace) {

@@ -101,7 +101,7 @@ double play(const Steps& steps, const ClusterModel& cluster, bool overlapped) {
     }
     for (size_t rank = 0; rank < clocks.size(); ++rank) {
       const auto words = philox({static_cast<uint32_t>(rank), static_cast<uint32_t>(c), 0, 0}, key);
-      // What disturbs a kernel only makes it slower, mostly by little.
+      // Disturbances only make a kernel slower, mostly by little.
       const double late = -std::log((static_cast<double>(words[0]) + 0.5) * 0x1p-32);
       const double slow = rank == 0 ? cluster.slowest : 1;
       clocks[rank] += call.seconds * slow * (1 + cluster.jitter * late);

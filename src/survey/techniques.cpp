@@ -73,7 +73,7 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
                                 {"clip", "clipping in two passes"},
                                 {"codec", "codec " + to_string(asked.codec)},
                                 {"recomputation", recomputation_name(asked)}};
-  // Those that change something.
+  // Techniques that change something.
   const nlohmann::json base = to_json(plain(asked));
   std::erase_if(all, [&](const Technique& technique) {
     Recipe with = plain(asked);

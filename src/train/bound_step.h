@@ -24,7 +24,7 @@ class BoundStep {
   // Constants that only it has (an LSTM's first state of so many rows): others reuse their bytes, so
   // they are set before it runs. Allocates nothing.
   void set_own_constants(uint64_t seed);
-  // What random numbers are drawn by, where there are any.
+  // The seed and position of random numbers, where there are any.
   void feed_rng(uint64_t seed, int64_t step, int64_t microbatch);
   // That the first `records` rows are records, and the others count for nothing.
   void feed_row_counts(int64_t records);

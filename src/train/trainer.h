@@ -40,7 +40,7 @@ struct TrainOptions {
   std::function<void(const std::string& folder)> saved = {};
 };
 
-// What the caller shows while training runs.
+// The state of training in progress, for display.
 struct Progress {
   int64_t step = 0;  // done
   int64_t steps = 0;

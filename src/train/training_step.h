@@ -61,7 +61,7 @@ class TrainingStep {
   // Of the last step: its results are those of this model, in its program.
   const Part& result() const { return *result_; }
   float loss() const { return result_->program().view<float>(result_->model().loss)[0]; }
-  // What the loss is a mean over.
+  // The number of records or tokens that the loss is a mean over.
   double counted() const { return counted_; }
 
   // Whether gradients overflowed, so that the last step changed no weight.

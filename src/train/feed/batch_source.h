@@ -19,7 +19,7 @@ struct TrainingRows {
   double counted = 0;  // what the step's loss is a mean over, where that is known; 0: it is not
 };
 
-// What was filled in for a test.
+// The rows that were filled in for a test.
 struct TestRows {
   int64_t rows = 0;    // records
   double counted = 0;  // what the loss is a mean over

@@ -25,7 +25,7 @@ struct BatchField {
   std::byte* data = nullptr;
 };
 
-// What the caller is asked to fill.
+// A batch for the caller to fill.
 struct BatchToFill {
   Split split = Split::train;
   int64_t step = 0;   // training

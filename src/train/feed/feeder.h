@@ -28,7 +28,7 @@ struct FeedOptions {
       false;  // large batches by several threads, which allocates: beside a device only
 };
 
-// What a run's recipe says of it.
+// Its options from a run's recipe.
 FeedOptions feed_options(const Recipe& recipe);
 
 class Feeder final : public BatchSource {

@@ -174,7 +174,7 @@ nlohmann::json read_state(const fs::path& path) {
 void check_recipe(const std::string& folder, const nlohmann::json& stored,
                   const nlohmann::json& wanted) {
   const auto check = [&](const std::string& key) {
-    // What was not chosen need not be known to the version that saved it.
+    // The version that saved it need not know settings that were not chosen.
     const bool same = stored.contains(key) ? stored[key] == wanted[key] : wanted[key].is_null();
     user_check(same,
                "the checkpoint in '{}' was made with {} = {}, this run has {}; continue it with "

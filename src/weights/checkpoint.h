@@ -40,7 +40,7 @@ void remove_old_checkpoints(const std::string& out, int64_t keep = 1);
 std::vector<std::string> kept_checkpoints(const std::string& out);
 // The file of a checkpoint's weights, its bytes checked. UserError when it is damaged.
 std::string weights_of_checkpoint(const std::string& folder);
-// What it remembers of the data (data/fingerprint.h); null: nothing.
+// Its record of the data (data/fingerprint.h); null: nothing.
 nlohmann::json data_of_checkpoint(const std::string& folder);
 
 // The folder of the latest checkpoint; empty when there is none.

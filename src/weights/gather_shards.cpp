@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// What of the bytes [offset, offset + size) of the whole lies in the part of one rank.
+// The part of bytes [offset, offset + size) of the full tensor in the shard of one rank.
 struct Overlap {
   int64_t in_part = 0;   // first byte, from the part's start
   int64_t in_range = 0;  // the same, from the range's

@@ -77,7 +77,7 @@ class Draws {
   double uniform(uint32_t word) const {
     return init_.scale * (2 * static_cast<double>(uniform_from(word)) - 1);
   }
-  // What all elements are where none is drawn.
+  // The value of all elements where none is drawn.
   double same() const { return init_.kind == Init::Kind::constant ? init_.scale : 0; }
 
   template <class T, class Block>

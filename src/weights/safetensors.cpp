@@ -45,7 +45,7 @@ std::string read_header_text(const ReadFile& file) {
   return text;
 }
 
-// What is written to the file, and to the hash where there is one.
+// Writes to the file, and to the hash where there is one.
 struct HashedFile {
   AtomicFile file;
   Sha256* hash;

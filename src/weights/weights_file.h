@@ -32,7 +32,7 @@ void set_first_values(Program& program, const Model& model, uint64_t seed);
 // full.
 std::string weights_sha256(Program& program);
 
-// What a file of this model says of itself.
+// The metadata of a file of this model.
 std::map<std::string, std::string> model_metadata(const Graph& graph);
 
 }  // namespace thimble

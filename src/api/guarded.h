@@ -24,7 +24,7 @@ struct NoFit {
   Bytes needed;
 };
 
-// What thimble_last_error() and thimble_last_needed() say on this thread from now on.
+// Sets thimble_last_error() and thimble_last_needed() of this thread.
 void remember(std::string_view sentence) noexcept;
 void remember_needed(Bytes needed) noexcept;
 

@@ -1,4 +1,4 @@
-// What the handles of the C functions are.
+// The handles of the C functions.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct thimble_recipe {
 
 namespace thimble::api {
 
-// What a plan and its runs share.
+// Shared by a plan and its runs.
 struct Planned {
   PlannedTraining training;
   std::unique_ptr<Dataset> dataset;  // null: none was named or wanted

@@ -21,7 +21,7 @@ void check_size(const thimble_run& run, const OutsideTensor& tensor, int64_t byt
              to_string(type), type.bytes().count, bytes);
 }
 
-// What is kept of a weight, as the weight lies outside. None: nothing of that name, shape and type.
+// Optimizer state of a weight, with axes as the weight has them outside. None: nothing of that name, shape and type.
 std::optional<OutsideTensor> find_state(const thimble_run& run, const OutsideTensor& weight,
                                         std::string_view name) {
   const Graph& graph = run.planned->training.graph();

@@ -1,4 +1,4 @@
-// What all kernels of a CUDA device share: its stream and the libraries' handles. Vendor types stay
+// Shared by all kernels of a CUDA device: its stream and the libraries' handles. Vendor types stay
 // in this folder.
 #pragma once
 

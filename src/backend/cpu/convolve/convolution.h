@@ -1,4 +1,4 @@
-// What conv2d and its two gradients share: activations stay channels-last, weights are brought from
+// Shared by conv2d and its two gradients: activations stay channels-last, weights are brought from
 // [O,kH,kW,C/groups] into the layout a primitive likes best at every call (packed_weights.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the pooling kernels share: rows of pixels of channels-last images, with the channels innermost.
+// Shared by the pooling kernels: rows of pixels of channels-last images, with the channels innermost.
 #pragma once
 
 #include "backend/cpu/rows.h"

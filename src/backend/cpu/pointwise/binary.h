@@ -1,4 +1,4 @@
-// What add, sub, mul and div share: operands of the result's shape, repeated along its leading axes (a
+// Shared by add, sub, mul and div: operands of the result's shape, repeated along its leading axes (a
 // bias, a scalar), or along any others.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What add, sub and mul share: y = combine(a, b), broadcast against each other.
+// Shared by add, sub and mul: y = combine(a, b), broadcast against each other.
 #pragma once
 
 #include "backend/cuda/pointwise/elementwise.cuh"

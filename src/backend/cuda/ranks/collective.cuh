@@ -1,4 +1,4 @@
-// What the kernels between ranks share: sums in the order of the ranks, as ops/ranks/shard_ranges.h has
+// Shared by the kernels between ranks: sums in the order of the ranks, as ops/ranks/shard_ranges.h has
 // them, on the card.
 #pragma once
 

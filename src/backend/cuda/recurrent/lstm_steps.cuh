@@ -1,4 +1,4 @@
-// What lstm_steps and its gradient share: launches over the units of one time step, few enough that
+// Shared by lstm_steps and its gradient: launches over the units of one time step, few enough that
 // blocks are small, so that all of the device has some.
 #pragma once
 

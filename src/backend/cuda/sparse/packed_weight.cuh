@@ -1,4 +1,4 @@
-// What expand, gather and gather_fold_8bit share: where the nonzeros of a sparse weight are.
+// Shared by expand, gather and gather_fold_8bit: where the nonzeros of a sparse weight are.
 //
 //   pool  [ ....... | w00 w01 w02 ... | ....... ]   nonzeros of all sparse weights
 //                     ^ first                       this weight's, in the order of its elements

@@ -1,4 +1,4 @@
-// What the two kinds of adafactor_update share: attrs epsilon (1e-30), clip (1), weight_decay (0). See
+// Shared by the two kinds of adafactor_update: attrs epsilon (1e-30), clip (1), weight_decay (0). See
 // update_extras.cuh for inputs behind lr and step; weight and gradient have each a dtype of its
 // own.
 //   beta = 1 - step^-0.8;  second moments are means of g^2 + epsilon under it

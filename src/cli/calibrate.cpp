@@ -61,7 +61,7 @@ struct Outcome {
   }
 };
 
-// What is asked for, of every model.
+// The request, of every model.
 std::vector<Recipe> recipes_of(const CalibrateFlags& flags) {
   std::vector<Recipe> recipes;
   for (const std::string& model : flags.models) {
@@ -163,7 +163,7 @@ nlohmann::json to_json(const Outcome& outcome) {
   return json;
 }
 
-// What joins the ranks, for plans of as many; their kernels are measured by a process alone, since others
+// The link between ranks, for plans of as many. Their kernels are measured by a process alone, since others
 // that wait take cores from it.
 int measure_ranks(const CalibrateFlags& flags, World& world) {
   const Recipe recipe = requested(flags.models.front(), flags.recipe.overrides(), &world).recipe;

@@ -71,7 +71,7 @@ Named named_command(const std::vector<Command>& commands, const std::vector<std:
   return named;
 }
 
-// What is wrong where a command is named that needs one below it; empty: it needs none.
+// The fault of a command that needs one below it. Empty: it needs none.
 std::string missing_command(const Named& named, const std::vector<std::string>& words) {
   if (named.app == nullptr) return "";
   std::vector<std::string> names;
@@ -94,7 +94,7 @@ std::string help_on(const std::vector<Command>& commands, const Named& named,
   return "thimble --help";
 }
 
-// What is wrong with the first word that looks like a flag and is none of the command's; empty: there
+// The fault of the first word that looks like a flag and is none of the command's. Empty: there
 // is no such word.
 std::string unknown_flag(const std::vector<Command>& commands, const Named& named,
                          const std::vector<std::string>& words) {

@@ -1,4 +1,4 @@
-// What the program says: results on standard output, everything else on standard error.
+// The output of the program: results on standard output, everything else on standard error.
 #pragma once
 
 #include <fmt/format.h>

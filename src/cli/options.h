@@ -1,4 +1,4 @@
-// What all subcommands share: flags, exit codes, how results reach the caller.
+// Shared by all subcommands: flags, exit codes, how results reach the caller.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,7 @@ void add_argument(CLI::App& command, const char* name, T& value, const char* hel
 }
 void add_json_flag(CLI::App& command, bool& json);
 
-// What commands that use a trained model have in common.
+// Common to commands that use a trained model.
 struct TrainedFlags {
   std::string run, weights, data_dir, device;
   int threads = -1;  // the run's
@@ -60,7 +60,7 @@ struct TrainedFlags {
   Recipe recipe_of(const std::string& checkpoint) const;
 };
 
-// What the flags ask for; notes go to stderr. Of several ranks, as all of them have it.
+// The request of the flags. Notes go to stderr. Of several ranks, as all of them have it.
 Request requested(const std::string& model, const Settings& overrides, World* world = nullptr);
 
 // For flags that are numbers: NaN is between nothing.

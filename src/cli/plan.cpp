@@ -80,7 +80,7 @@ int print_ranks(const Recipe& recipe, bool json) {
   return kOk;
 }
 
-// What each of several ranks has to do with the others, and how a step of all of them should go.
+// Communication of each of several ranks, and the predicted time of a step of all of them.
 nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& flags) {
   const RanksSpec& ranks = planned.recipe.ranks;
   const Communication with =

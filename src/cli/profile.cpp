@@ -71,7 +71,7 @@ double total_seconds(TrainingStep& training) {
   return sum;
 }
 
-// What every kind of op took in the traced step, all microbatches together.
+// The time of every kind of op in the traced step, all micro-batches together.
 std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   std::map<std::string_view, KindTime> kinds;
   for (const TrainingStep::Part& part : training.parts()) {
@@ -94,7 +94,7 @@ std::map<std::string_view, KindTime> times_by_kind(TrainingStep& training) {
   return kinds;
 }
 
-// What a few steps took.
+// Measurements of a few steps.
 struct Profile {
   double seconds = 1e30;  // the fastest step
   std::map<std::string_view, KindTime> kinds;

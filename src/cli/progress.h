@@ -12,7 +12,7 @@ namespace thimble {
 class ProgressLine {
  public:
   ProgressLine();
-  // What is drawn goes: whatever is said next begins a line.
+  // The drawn line goes: whatever is said next begins a line.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

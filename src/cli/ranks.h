@@ -1,4 +1,4 @@
-// What subcommands do when they are started as several ranks.
+// Subcommands that are started as several ranks.
 #pragma once
 
 #include "cli/options.h"

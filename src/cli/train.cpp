@@ -90,7 +90,7 @@ nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& re
   return json;
 }
 
-// Whether the run goes on with what is in the folder.
+// Whether the run resumes from the folder.
 bool goes_on(const RunSettings& run, const std::string& out) {
   const Resume resume = run.resume.empty()     ? Resume::never
                         : run.resume == "auto" ? Resume::or_start

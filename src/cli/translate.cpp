@@ -67,7 +67,7 @@ std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const Pair
   return sentences;
 }
 
-// What would else come to light when all is translated.
+// Faults that would otherwise come to light when all is translated.
 void check_files(const TranslateFlags& flags, size_t sentences) {
   for (const std::string& path : flags.references) {
     const size_t lines = read_lines(path).size();

@@ -73,10 +73,10 @@ class Dataset {
                              std::span<const RecordPart> parts) const;
 };
 
-// What can be chosen about data sets, by their names: each a struct of the set's own file.
+// Settings of data sets, by their names: each a struct of the set's own file.
 using DataSettings = std::map<std::string, std::any, std::less<>>;
 
-// What is known when a data set is opened.
+// The facts that a data set is opened with.
 struct DataRequest {
   std::string folder = {};  // of its files
   // What the model would read, left to itself: sets that are made on the spot suit themselves to it.
@@ -86,7 +86,7 @@ struct DataRequest {
   uint64_t seed = 0;  // of the run
   DataSettings settings = {};
 
-  // Those of one set; usual ones where nothing was chosen.
+  // Settings of one set; usual ones where nothing was chosen.
   template <class Own>
   Own own_of(std::string_view set) const {
     const auto found = settings.find(set);

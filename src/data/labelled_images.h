@@ -1,4 +1,4 @@
-// What data sets of labelled images share: 'pixels', u8 [H,W,C], and 'label', a class. The mean and
+// Shared by data sets of labelled images: 'pixels', u8 [H,W,C], and 'label', a class. The mean and
 // the deviation of their pixels come with them.
 #pragma once
 

@@ -49,7 +49,7 @@ struct PairOptions {
 // before all has been read.
 void make_pairs(const PairOptions& options);
 
-// What it takes to translate raw text as the set's own.
+// Everything needed to translate raw text as the set's own.
 struct PairSet {
   Preparation source;
   Preparation target;

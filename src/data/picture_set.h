@@ -1,4 +1,4 @@
-// What data sets of pictures in files share: where each lies, which class it is, and how its pixels
+// Shared by data sets of pictures in files: where each lies, which class it is, and how its pixels
 // come to be those of a record. Nothing is resident but the list of places.
 #pragma once
 

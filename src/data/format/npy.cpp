@@ -21,7 +21,7 @@ const std::map<std::string_view, DType>& known_types() {
   return known;
 }
 
-// What stands behind `'key':`, up to what ends it.
+// The text behind `'key':`, up to what ends it.
 std::string_view value_of(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return "";

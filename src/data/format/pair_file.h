@@ -24,7 +24,7 @@ struct TokenPair {
   std::vector<int32_t> target;
 };
 
-// What all files of one data set have in common.
+// Common to all files of one data set.
 struct PairVocabularies {
   int64_t source = 0;  // sizes
   int64_t target = 0;

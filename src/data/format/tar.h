@@ -1,4 +1,4 @@
-// What is in a tar archive, without reading it: names and places.
+// The contents of a tar archive, without reading it: names and places.
 #pragma once
 
 #include <cstdint>

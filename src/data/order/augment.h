@@ -20,7 +20,7 @@ struct CropFlip {
   Padding padding = Padding::reflect;
 };
 
-// What was drawn: the crop's corner in the padded image, and whether it is mirrored.
+// The draw: the crop's corner in the padded image, and whether it is mirrored.
 struct CropFlipDraw {
   int64_t top = 0, left = 0;  // in [0, 2 * pad]
   bool mirrored = false;

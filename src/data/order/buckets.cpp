@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-// What candidates are multiples of: so fine that `most` of them are a choice.
+// The unit of candidates: so fine that `most` of them are a choice.
 int64_t granularity(int64_t longest, int64_t most) {
   int64_t step = 8;
   while (step > 1 && longest / step < 2 * most) step /= 2;

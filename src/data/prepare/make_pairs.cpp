@@ -95,7 +95,7 @@ std::vector<WordPair> read_pairs(const ParallelFiles& files, const PairOptions& 
   return pairs;
 }
 
-// What is left out, and why.
+// Pairs that are left out, and why.
 struct Dropped {
   int64_t empty = 0, too_short = 0, too_long = 0, ratio = 0;
 };

@@ -46,7 +46,7 @@ class Encoder {
   virtual ~Encoder() = default;
   virtual int64_t vocabulary() const = 0;
   virtual void encode(const std::string& path, const Emit& emit) const = 0;
-  // What has to lie beside the tokens, for text to become such tokens later: names of files and
+  // Files that have to lie beside the tokens, for text to become such tokens later: names of files and
   // what is in them.
   virtual std::vector<std::pair<std::string, std::string>> files() const { return {}; }
   virtual bool cuts_words() const { return false; }

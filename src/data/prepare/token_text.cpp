@@ -125,7 +125,7 @@ class Pieces final : public TokenText {
   const Preparation preparation_;
 };
 
-// What tokens are made by; empty where the description does not say.
+// The maker of tokens. Empty where the description does not say.
 std::string kind_in(const nlohmann::json& about) {
   const bool says = about.is_object() && about.contains("by") && about["by"].is_string();
   return says ? about["by"].get<std::string>() : "";

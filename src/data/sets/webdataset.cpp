@@ -30,7 +30,7 @@ struct Place {
   int32_t label = 0;
 };
 
-// What the archives of a folder hold.
+// The contents of the archives of a folder.
 struct Contents {
   std::vector<ReadFile> archives;
   std::vector<Place> records[2];  // by split

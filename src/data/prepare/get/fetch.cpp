@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What curl ends with.
+// Exit codes of curl.
 constexpr int kNoResume = 33, kRefused = 22, kNoCurl = 127;
 
 int64_t size_of_file(const std::string& path) {

@@ -32,7 +32,7 @@ void fetch(const RemoteFile& file, const FetchProgress& progress);
 std::string check_file(const std::string& path, const ExpectedFile& wanted);
 
 // Runs a program of the system and waits; returns its exit status, 127 where there is none of that
-// name. What it says on stderr goes to `said`, the end of it.
+// name. Its output on stderr goes to `said`, the end of it.
 int run_program(const std::vector<std::string>& words, std::string& said,
                 const std::function<void()>& meanwhile = {});
 

@@ -1,4 +1,4 @@
-// What a loss from outside is made of, so that a step in micro-batches (gradient accumulation)
+// The parts of a loss from outside, so that a step in micro-batches (gradient accumulation)
 // trains what the whole batch would. A loss declares its weight: it is a sum over rows, a mean of
 // them, or a sum divided by a weight that needs no gradient (labels that count, a mask). Sums and
 // weights add up over micro-batches, and are divided once, at the end of the step. Whatever else

@@ -85,7 +85,7 @@ int axis_in(const NetNode& node, std::string_view name, int rank) {
   return static_cast<int>(axis);
 }
 
-// What a table or a loss says of the numbers that it looks up, through nodes that only move them.
+// Bounds that a table or a loss puts on the numbers it looks up, through nodes that only move them.
 WholeNumbers numbers_of(const Net& net, std::string_view input) {
   std::vector<std::string_view> same = {input};
   const auto moved = [&](const std::string& name) {

@@ -99,7 +99,7 @@ class Lowering {
 
   // For whoever asks what a loss is made of (import/loss_parts.h), once all nodes are there.
 
-  // What a value of the net was made by.
+  // The maker of a value of the net.
   struct Made {
     std::string op;
     std::vector<Operand> in;

@@ -44,13 +44,13 @@ struct NetTensor {
   DType dtype = DType::f32;
 };
 
-// What the optimizer does otherwise with some parameters.
+// Exceptions of the optimizer for some parameters.
 struct NetGroup {
   double rate = 1;              // times the run's
   std::optional<double> decay;  // in place of the run's
 };
 
-// What a node reads: a value, a number, or nothing.
+// An input of a node: a value, a number, or nothing.
 struct Operand {
   std::string value;
   std::optional<double> number = {};

@@ -21,7 +21,7 @@ constexpr size_t kLongestName = 1024;
 constexpr size_t kLongestList = 1 << 12;  // of a setting
 constexpr size_t kMostSpelt = 40;         // that are spelt out
 
-// What is wrong with a file, all of it.
+// All faults of a file.
 class Faults {
  public:
   explicit Faults(const std::string& path) : path_(path) {}

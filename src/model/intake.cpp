@@ -1,4 +1,4 @@
-// What most families of the zoo read: labelled images.
+// The inputs of most families of the zoo: labelled images.
 #include "model/model.h"
 
 namespace thimble {

@@ -82,7 +82,7 @@ std::vector<ValueId> Layers::over_ranks(const std::vector<ValueId>& here) {
   return {common, mean(builder_.op("add", {here[1], builder_.op("mul", {apart, apart})}))};
 }
 
-// What every rank has, rank after rank.
+// Every rank's rows, rank after rank.
 ValueId Layers::of_all_ranks(ValueId channels) {
   const int64_t count = builder_.shape(channels).elements(), ranks = options_.ranks;
   return builder_.op("all_gather", {channels},

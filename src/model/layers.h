@@ -24,7 +24,7 @@ class Layers {
                int64_t pad = -1);
   // Normalises the channels (the last axis) as the options say; act: "none" or "relu", fused.
   ValueId norm(std::string_view name, ValueId x, std::string_view act);
-  // What a residual block begins with whose activations come before its convolutions: x behind norm
+  // The beginning of a residual block whose activations come before its convolutions: x behind norm
   // and relu, and the way around the block, a convolution where it changes the shape.
   struct PreActivated {
     ValueId first, skip;

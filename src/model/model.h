@@ -22,7 +22,7 @@ namespace thimble {
 class Fields;
 struct Model;
 
-// What normalises the channels of a net, where its family leaves the choice.
+// The normalization of the channels of a net, where its family leaves the choice.
 enum class Norm : uint8_t {
   batch,    // statistics of the rows that are computed together
   group,    // of groups of channels, each row by itself
@@ -31,7 +31,7 @@ enum class Norm : uint8_t {
 };
 std::string_view name_of(Norm norm);
 
-// What the caller may choose about a model; zero or empty: the family's usual.
+// The caller's choices of a model. Zero or empty: the family's usual value.
 struct ModelOptions {
   std::string name;   // "wrn-28-2", "resnet:[3,4,6,3]", "lstm:layers=4,hidden=1024"
   int64_t batch = 0;  // rows of one microbatch
@@ -60,7 +60,7 @@ struct ModelOptions {
   std::function<Model(const ModelOptions& options)> build = nullptr;
 };
 
-// What one graph of a model is for. The same weights, under the same names, whatever the shape.
+// The purpose of a graph of a model. The same weights, under the same names, whatever the shape.
 enum class Purpose : uint8_t { training, evaluation, generation };
 struct StepShape {
   int64_t rows = 0;    // computed at once
@@ -83,7 +83,7 @@ struct Feed {
   ValueId staging = {};  // an input with room for one record that is changed on its way; or none
 };
 
-// What is reported beside the loss: sum / count, both added up over microbatches and batches.
+// A figure that is reported beside the loss: sum / count, both added up over microbatches and batches.
 struct Metric {
   std::string name;                     // "accuracy"; reports add "train_" or "test_"
   std::string brief;                    // on a line of progress: "acc"
@@ -93,7 +93,7 @@ struct Metric {
   double (*of_mean)(double) = nullptr;  // what becomes of sum / count (perplexity: exp); null: it
 };
 
-// What others may read of a forward pass.
+// A result of the forward pass for others to read.
 struct Output {
   std::string name;  // "logits"
   ValueId value;
@@ -165,10 +165,10 @@ struct Model {
 
 // Of one layer: more would be beyond any memory.
 inline constexpr int64_t kMostWidth = 1 << 24;
-// What the model reads of a record.
+// The fields of a record that the model reads.
 std::vector<RecordField> fields_read(const Model& model);
 
-// What a family reads of records, before there is a model, and what follows from them.
+// The fields of records that a family reads, before there is a model, and what follows from them.
 struct Intake {
   // REQUIRES: the options are complete.
   std::vector<RecordField> (*fields)(const ModelOptions& options) = nullptr;
@@ -177,7 +177,7 @@ struct Intake {
 };
 extern const Intake kImageIntake;  // 'pixels' and 'label'
 
-// What a step in parts (micro-batches, ranks) makes of a model's batch.
+// The model's batch in a step of parts (micro-batches, ranks).
 struct PartsOfBatches {
   std::string refused = {};       // why there can be none; empty: there can
   bool late = false;              // its loss has a weight that is known behind the last of them
@@ -218,7 +218,7 @@ void list_hidden(int64_t& hidden, Fields& fields, std::string_view help = "units
 void list_dropout(ModelOptions& options, Fields& fields);
 void list_norm(ModelOptions& options, Fields& fields);
 
-// What can be chosen about the named model and about no other. The name is without settings.
+// Settings of the named model and of no other. The name is without settings.
 void list_own_fields(ModelOptions& options, Fields& fields);
 
 // Takes the settings out of a name like "lstm:layers=4,hidden=1024" and sets them.

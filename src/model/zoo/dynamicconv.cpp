@@ -53,7 +53,7 @@ bool matches(std::string_view name) {
   return false;
 }
 
-// What the name says, before any setting.
+// The settings of the name, before any other.
 Translator& settings_of(ModelOptions& options) {
   const bool fresh = std::any_cast<Translator>(&options.own) == nullptr;
   Translator& net = own_of<Translator>(options);
@@ -209,7 +209,7 @@ class Network {
     return net_.finish_token_losses(sums[0], sums[2], sums[3]);
   }
 
-  // What `layer` makes of every slice, one after another.
+  // The results of `layer` for every slice, one after another.
   template <class Layer>
   void through(std::vector<ValueId>& x, Layer&& layer) {
     for (slice_ = 0; slice_ < x.size(); ++slice_) x[slice_] = layer(x[slice_]);

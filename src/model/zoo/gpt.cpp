@@ -55,7 +55,7 @@ bool matches(std::string_view name) {
   return false;
 }
 
-// What the name says, before any setting.
+// The settings of the name, before any other.
 Gpt& settings_of(ModelOptions& options) {
   const bool fresh = std::any_cast<Gpt>(&options.own) == nullptr;
   Gpt& gpt = own_of<Gpt>(options);

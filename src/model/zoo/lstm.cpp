@@ -251,7 +251,7 @@ class Network {
     return cell;
   }
 
-  // What a layer begins with: zeros, or what it ended with in the step before.
+  // The first state of a layer: zeros, or what it ended with in the step before.
   ValueId first_state(std::string_view name) {
     const TensorType state = {{options_.batch, own_.hidden}, options_.storage};
     if (!own_.carried || !options_.training) return b_.constant(0, state);
@@ -269,7 +269,7 @@ class Network {
     }
   }
 
-  // What makes cells last: input gates shut and forget gates open but for one part in `memory`.
+  // The bias that makes cells last: input gates shut and forget gates open but for one part in `memory`.
   ValueId lasting() {
     const double logit = std::log(static_cast<double>(own_.memory));
     std::vector<ValueId> gates;
@@ -289,7 +289,7 @@ class Network {
     return b_.op("reshape", {value}, {{"shape", std::move(shape)}});
   }
 
-  // What the first layer reads of time steps [begin, end): [N,I] of one step, else [K,N,I].
+  // The input of the first layer at time steps [begin, end): [N,I] of one step, else [K,N,I].
   ValueId entering(int64_t begin, int64_t end) {
     if (own_.reads == Reads::tokens) {
       return b_.op("embed", {table_, steps_of(tokens_, begin, end)});

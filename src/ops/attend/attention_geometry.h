@@ -1,4 +1,4 @@
-// What attention and its gradient know of their tensors.
+// The shapes of attention and its gradient.
 //
 //   q [N,Tq,H*D]   k, v [N,Tk,G*D]   y like q   lse [N,H,Tq]
 //   packed: one tensor [N,T,(H+2G)*D], in which q, k and v of a position lie one behind the other

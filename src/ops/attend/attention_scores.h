@@ -22,7 +22,7 @@ class AttentionScores {
   double score(int64_t n, int64_t head, int64_t i, int64_t j) const {
     return g.scale * dot(parts.q + g.query_at(n, i, head), parts.k + g.key_at(n, j, head));
   }
-  // What a probability is multiplied by: 1 without dropout.
+  // The factor of a probability: 1 without dropout.
   double kept(int64_t n, int64_t head, int64_t i, int64_t j) const {
     if (g.drop == 0) return 1;
     const DropoutMask mask(extras_.rng, g.stream, g.drop);

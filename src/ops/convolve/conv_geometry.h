@@ -39,7 +39,7 @@ struct ConvGeometry : Windows {
 // Throws UserError naming `op` when x and w do not fit each other.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w, const Attrs& attrs);
 
-// What a gradient of conv2d is checked on: {w, dy} -> dx, or {x, dy} -> dw.
+// Samples for a gradient of conv2d: {w, dy} -> dx, or {x, dy} -> dw.
 std::vector<Sample> conv_backward_samples(bool of_data);
 // Throws UserError naming `op` unless dy is what the geometry makes.
 void check_conv_gradient(std::string_view op, const ConvGeometry& g, const Shape& dy);

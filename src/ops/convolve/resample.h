@@ -1,4 +1,4 @@
-// What resample and its gradient share: sums over what a pixel is made of.
+// Shared by resample and its gradient: sums over what a pixel is made of.
 #pragma once
 
 #include "ops/convolve/resample_geometry.h"

@@ -36,7 +36,7 @@ struct ResampleAxis {
   Resampling mode;
   bool backward;
 
-  // What output o reads: [first, last], and the share of the last where there are two.
+  // The inputs of output o: [first, last], and the share of the last where there are two.
   struct Taps {
     int64_t first, last;
     float of_last;

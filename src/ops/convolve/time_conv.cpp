@@ -26,7 +26,7 @@ struct Taps {
       p[k] = static_cast<Real>(std::exp(static_cast<double>(w[k]) - largest) / sum);
   }
 
-  // What DropConnect multiplies tap `at` of w by.
+  // The factor of DropConnect on tap `at` of w.
   static Real factor(const TimeConv& conv, const TimeConvExtras& extras, int64_t at) {
     if (extras.rng == nullptr) return 1;
     const DropoutMask mask(extras.rng, conv.stream, conv.dropout);

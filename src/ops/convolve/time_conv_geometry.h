@@ -1,4 +1,4 @@
-// What dynamic_conv, light_conv and their gradients share: convolutions over the time axis of
+// Shared by dynamic_conv, light_conv and their gradients: convolutions over the time axis of
 // x [N,T,C], each channel by itself, with kernels that are softmaxed over their K taps and shared
 // by the C / H channels of a head. In dynamic_conv every position has kernels of its own,
 // w [N,T,H*K]; in light_conv all have the same, w [H,K].

@@ -52,7 +52,7 @@ void gradient_over_ranks(GradientBuilder& g, int64_t ranks) {
   g.give(0, b.op("sub", {d[0], through}));
 }
 
-// Reads x and never y: the mask of a relu is computed again.
+// Reads x and never y: the mask of a relu is recomputed.
 void gradient(GradientBuilder& g) {
   const int64_t ranks = g.attrs().integer("ranks", 1);
   if (ranks > 1) return gradient_over_ranks(g, ranks);

@@ -1,4 +1,4 @@
-// What batch_norm and its gradient share: their types, and one channel's affine map. Both compute
+// Shared by batch_norm and its gradient: their types, and one channel's affine map. Both compute
 // the pre-activation with the same operations, so that a relu's mask is the same in both.
 #pragma once
 

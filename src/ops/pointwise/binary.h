@@ -1,4 +1,4 @@
-// What add, sub and mul share: two tensors of one dtype, broadcast against each other.
+// Shared by add, sub and mul: two tensors of one dtype, broadcast against each other.
 #pragma once
 
 #include "graph/builder.h"

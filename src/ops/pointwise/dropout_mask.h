@@ -1,4 +1,4 @@
-// The random mask of dropout, computed again wherever it is needed.
+// The random mask of dropout, recomputed wherever it is needed.
 #pragma once
 
 #include "base/number/random_stream.h"

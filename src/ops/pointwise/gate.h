@@ -62,7 +62,7 @@ inline Gate gelu_of(std::string_view op, const Attrs& attrs) {
 
 inline Gate silu_of(std::string_view, const Attrs&) { return Gate::silu; }
 
-// What samples(attrs) gives for both gelus.
+// The samples(attrs) of both gelus.
 template <class Samples>
 std::vector<Sample> of_both_gelus(const Samples& samples) {
   std::vector<Sample> result = samples({});
@@ -80,7 +80,7 @@ inline Gate gate_of(std::string_view op, const Attrs& attrs) {
   return Gate::gelu_tanh;
 }
 
-// What fast kernels share of gates that are a sigmoid s of something, in float: slopes at x, and of
+// Shared by fast kernels of gates that are a sigmoid s of something, in float: slopes at x, and of
 // what gelu's approximation is, as (1 + tanh(u)) / 2 = sigmoid(2u).
 [[gnu::always_inline]] constexpr float sigmoid_slope(float s) { return s * (1 - s); }
 [[gnu::always_inline]] constexpr float silu_slope(float x, float s) {

@@ -1,4 +1,4 @@
-// What glu and its gradient share: the two halves of a last axis, and the cases that both are
+// Shared by glu and its gradient: the two halves of a last axis, and the cases that both are
 // checked on.
 #pragma once
 

@@ -35,7 +35,7 @@ inline LstmGeometry lstm_geometry(std::string_view op, std::span<const TensorTyp
   return g;
 }
 
-// What samples of both ops and their gradients read: (x, h, c, w_x, w_h), and `rest` behind them.
+// Inputs of the samples of both ops and their gradients: (x, h, c, w_x, w_h), and `rest` behind them.
 inline std::vector<TensorType> lstm_inputs(const LstmGeometry& g, const Shape& x,
                                            std::initializer_list<Shape> rest) {
   std::vector<TensorType> types = {

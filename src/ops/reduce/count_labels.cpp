@@ -1,5 +1,5 @@
 // count_labels(labels i32 [...]) -> f32 [1]: how many of them are not `ignore_index` (attr; -1).
-// What the mean of a cross-entropy is a mean over.
+// The count that the mean of a cross-entropy is over.
 #include <array>
 
 #include "ops/checks.h"

@@ -1,4 +1,4 @@
-// What the ops over (logits [R,C], labels [R]) share: types, and which rows count.
+// Shared by the ops over (logits [R,C], labels [R]): types, and which rows count.
 #pragma once
 
 #include "ops/checks.h"

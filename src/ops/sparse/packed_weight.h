@@ -1,4 +1,4 @@
-// What expand and gather share: where the nonzeros of a sparse weight are.
+// Shared by expand and gather: where the nonzeros of a sparse weight are.
 //
 //   pool  [ ....... | w00 w01 w02 ... | ....... ]   nonzeros of all sparse weights
 //                     ^ first                       this weight's, in the order of its elements

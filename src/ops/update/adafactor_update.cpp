@@ -79,7 +79,7 @@ void move_factored(const KernelArgs& args, const AdafactorStep<Real>& step) {
   const int64_t rows = args.outputs[1].elements(), columns = args.outputs[2].elements();
   float* by_row = args.outputs[1].as<float>();
   float* by_column = args.outputs[2].as<float>();
-  // What a row or a column becomes: `count` elements from `first` on, `stride` apart.
+  // The new value of a row or a column: `count` elements from `first` on, `stride` apart.
   const auto averaged = [&](float before, int64_t first, int64_t count, int64_t stride) {
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) sum += step.square(first + i * stride);

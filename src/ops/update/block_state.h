@@ -1,4 +1,4 @@
-// What updates with 8-bit state share. The state of a weight is two tensors: u8 codes of the
+// Shared by updates with 8-bit state. The state of a weight is two tensors: u8 codes of the
 // weight's shape, and f32 scales, one per block of them (base/number/dynamic_quantization.h). An update decodes a
 // block, works on it in f32, and encodes it again.
 #pragma once

@@ -1,4 +1,4 @@
-// What the files of rules/ are written with. A rule is
+// Parts that the files of rules/ are written with. A rule is
 //
 //   template <class Real>
 //   struct Name {
@@ -52,7 +52,7 @@ struct Setting {
   }
 };
 
-// What a running mean keeps of itself at every step.
+// The share that a running mean keeps of itself at every step.
 struct Kept {
   double share;
   float log_share;

@@ -6,7 +6,7 @@
 
 namespace thimble {
 
-// What a sample's tensors are.
+// The tensors of a sample.
 struct RuleSample {
   Shape shape;
   double number = 1;  // of the step

@@ -1,4 +1,4 @@
-// What the ops that update weights share: checks, and the plain kernels' way to elements. See
+// Shared by the ops that update weights: checks, and the plain kernels' way to elements. See
 // ops/update/update_layout.h for factor and key, which come behind an op's own inputs.
 // Weight, gradient and state have one shape; each has a floating dtype of its own.
 #pragma once
@@ -67,7 +67,7 @@ inline Sample with_extras(Sample sample) {
   return sample;
 }
 
-// What gradients are multiplied by; 0: nothing changes.
+// The factor of gradients. 0: nothing changes.
 inline float factor_of(const KernelArgs& args, size_t own_inputs) {
   const int at = update_extras(own_inputs, *args.attrs).factor;
   return at < 0 ? 1 : *args.inputs[static_cast<size_t>(at)].as<float>();

@@ -27,7 +27,7 @@ struct Vocabulary {
   // Rows of the last chunk.
   int64_t rest() const { return rows - (rows - 1) / at_once * at_once; }
 
-  // What vocabulary_loss makes: loss, lse, correct, nll.
+  // The results of vocabulary_loss: loss, lse, correct, nll.
   std::vector<TensorType> results(DType dtype) const {
     return {{{1}, dtype}, {{rows}, dtype}, {{1}, dtype}, {{1}, dtype}};
   }

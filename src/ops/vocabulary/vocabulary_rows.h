@@ -1,4 +1,4 @@
-// What the records of vocabulary_loss and of its gradient share.
+// Shared by the records of vocabulary_loss and of its gradient.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline Vocabulary check_vocabulary(std::string_view op, std::span<const TensorTy
   return {inputs[0].shape, inputs[1].shape, attrs};
 }
 
-// What is added up over the rows that count.
+// Sums over the rows that count.
 struct VocabularySums {
   double loss = 0;  // before the normalizer
   int64_t correct = 0;

@@ -1,4 +1,4 @@
-// What the text code has to know of Unicode's characters. A character is a code point.
+// Properties of Unicode's characters that the text code needs. A character is a code point.
 #pragma once
 
 namespace thimble {

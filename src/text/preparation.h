@@ -1,4 +1,4 @@
-// What becomes of a line of raw text before its pieces are numbered, and the way back: the same on
+// The way of a line of raw text to its pieces, before these are numbered, and back: the same on
 // every file of a data set, and on what is translated later, so it is kept beside the data.
 #pragma once
 

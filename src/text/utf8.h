@@ -10,13 +10,13 @@
 
 namespace thimble {
 
-// What some programs write in front of a text.
+// Bytes that some programs write in front of a text.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // The first byte that is no UTF-8, counted from 0; empty: all are.
 std::optional<size_t> find_malformed(std::string_view text);
 
-// What to do with a file that is no UTF-8, by what it begins with: "unpack it (`gunzip`)".
+// Advice on a file that is no UTF-8, by its first bytes: "unpack it (`gunzip`)".
 std::string_view how_to_read(std::string_view begin);
 
 // REQUIRES: the text is UTF-8.

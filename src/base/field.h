@@ -1,12 +1,12 @@
-// A setting of a user has one name, one way to be read and one sentence for each fault, whether it
-// comes from a flag, a TOML or JSON file, or a caller. The owner of the member lists it
+// A setting of a user. It has one name, one way to be read and one sentence for each fault, from a flag, a
+// TOML or JSON file, or a caller. The owner of the member lists it
 // once:
 //
 //   fields.whole("layers", options.layers, {.least = 1, .most = 10'000},
-//                {.help = "layers", .matters = matters::all});
+//                {.help = "layers", .affects = affects::all});
 //
-// A list is made for one object and refers to its members, so that the description of a field (whether
-// it has an effect here, for one) may depend on the others.
+// A list is made for one object and refers to its members. So the description of a field (whether it has
+// an effect here, for one) may depend on the others.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace thimble {
 
 struct FieldWords {
   std::string_view ours;  // our setting: "microbatch"
-  // How we do it, for a sentence behind "there is no --theirs; "; empty: only the name differs.
+  // How we do it, for a sentence behind "there is no --theirs". Empty: only the name differs.
   std::string_view explanation;
   std::vector<std::string_view>
       theirs;  // in lower case, '-' between words; none is a setting of ours

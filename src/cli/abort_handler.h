@@ -1,5 +1,5 @@
 // A rank that is told to end while no training is under way says so: before ranks hold lines to each other
-// (comm/failure_detector), and once they have let go of them, what started them ends them all where one is gone.
+// (comm/failure_detector). After those are closed, mpirun ends all ranks where one is gone.
 #pragma once
 
 namespace thimble {

@@ -10,7 +10,7 @@
 
 namespace thimble {
 
-// Text on standard error. What does not get through (a full disk, a closed descriptor, a reader that
+// Text on standard error. Text that does not get through (a full disk, a closed descriptor, a reader that
 // is gone) is dropped: no message is worth a training.
 void say(std::string_view text) noexcept;
 

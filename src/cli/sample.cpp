@@ -1,4 +1,4 @@
-// thimble sample: goes on with a text, by a trained model.
+// thimble sample: continues a text with a trained model.
 #include <fmt/format.h>
 
 #include <charconv>

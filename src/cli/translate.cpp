@@ -38,7 +38,7 @@ PairSet pairs_of(const Recipe& recipe, const std::string& folder) {
   return pairs;
 }
 
-// The sentences of the input as tokens with an end; of empty lines, nothing. What is too long for
+// The sentences of the input as tokens with an end; of empty lines, nothing. A sentence too long for
 // the run is refused, or (--cut) loses its end.
 std::vector<std::vector<int32_t>> encode(const TranslateFlags& flags, const PairSet& pairs,
                                          int64_t longest) {

@@ -1,4 +1,4 @@
-// What a checkpoint remembers of the data it was trained on, so that a run does not go on with others.
+// The identity of the data that a checkpoint was trained on, so that a run is not resumed with others.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

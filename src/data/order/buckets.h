@@ -26,8 +26,8 @@ int64_t record_length(const Dataset& data, Split split, int64_t index);
 std::vector<int64_t> choose_lengths(const Dataset& data, int64_t most);
 
 // The order of the training records in batches, another in every epoch: a function of the seed alone,
-// computed element by element. What is left of a bucket when its batches are full goes on to the next
-// longer one, so that no record waits for good; what is left of the longest waits for the next epoch.
+// computed element by element. The rest of a bucket, when its batches are full, moves to the next longer
+// one, so that no record waits for good. The rest of the longest waits for the next epoch.
 class BucketOrder {
  public:
   // UserError where a record is longer than the longest bucket, or there is not one full batch.

@@ -32,7 +32,7 @@ constexpr int64_t drawn_below(uint32_t word, int64_t limit) {
   return static_cast<int64_t>((static_cast<uint64_t>(limit) * word) >> 32);
 }
 
-// What a split of a set that is made on the spot has where nobody says: a tenth as many to test on.
+// The usual counts of a set that is made on the spot: a tenth as many records to test on.
 struct MadeCounts {
   int64_t train, test;
 

@@ -18,7 +18,7 @@ class TokenText {
   static std::unique_ptr<TokenText> read(const std::string& folder);
   virtual ~TokenText() = default;
 
-  // What stands between a text and what goes on with it: a space where tokens are words.
+  // The gap between a text and its continuation: a space where tokens are words.
   virtual std::string_view gap() const { return ""; }
   // UserError for text that has no tokens here.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;

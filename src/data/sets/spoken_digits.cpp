@@ -1,7 +1,7 @@
 // The Free Spoken Digit Dataset: recordings of single digits, DIGIT_SPEAKER_INDEX.wav, 8,000 samples a
-// second. A record is the recording cut into frames of as many samples as the model reads at a time, its
-// loudness made equal; what is longer than the model is cut off, what is shorter comes after silence, so that
-// all of them end where the model is asked. Where asked for, a frame is the spectrum of twice as many samples.
+// second. A record is the recording, its loudness made equal, cut into frames of as many samples as the model
+// reads at a time. A longer recording is cut off, and a shorter one comes after silence, so that all of them
+// end at the model's last frame. Where asked for, a frame is the spectrum of twice as many samples.
 // Of every digit of every speaker, the recordings 0 to 4 are for testing.
 //
 // The files are many and small: opening the set puts their samples, one recording behind the other, into a

@@ -32,7 +32,7 @@ struct CodedMatrix {
   int64_t elements() const { return rows * columns; }
   // Of its values, in their order.
   std::vector<TensorType> types() const;
-  // What is behind the weight's name in the names of the values; the first is empty.
+  // Endings of the values' names, behind the weight's name; the first is empty.
   std::vector<std::string_view> suffixes() const;
   Bytes bytes() const;
 };
@@ -50,7 +50,7 @@ struct CodedNumbers {
 };
 CodedNumbers coded_numbers(const CodedMatrix& matrix, std::span<const TensorRef> values);
 
-// What int8 codes are multiplied by, after their row's scale: 1 / 127.
+// The factor of int8 codes, after their row's scale: 1 / 127.
 inline constexpr float kInt8Step = 7.874015718698502e-3F;
 
 // As the attrs of a node say it: format, rows, columns.

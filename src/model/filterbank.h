@@ -10,7 +10,7 @@
 
 namespace thimble {
 
-// What a filter finds is this loud, beside which an energy of one is next to nothing.
+// The energy that a filter finds is this loud, beside which an energy of one is next to nothing.
 inline constexpr double kLoud = 10;
 
 // Cosines, then sines, of `filters` frequencies from none to half the rate of samples, under Hann's

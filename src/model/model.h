@@ -1,7 +1,7 @@
 // A model is a forward graph with open ends: what it reads of a record, what it computes for
 // others. Families of models are one file each in model/zoo; the file name is the registration (see
-// cmake/tables.cmake). What a pixel, a label or a token is, only a family knows and the data sets
-// that go with it; all the rest matches names.
+// cmake/tables.cmake). Only a family and its data sets know the meaning of a pixel, a label or a
+// token. All the rest matches names.
 #pragma once
 
 #include <any>

@@ -11,7 +11,7 @@
 //   rows 32-63   ─▶ layer 0 ─┤ ├▶ layer 1 ─┤ ├▶ ...
 //   rows 64-95   ─▶ layer 0 ─┘ └▶ layer 1 ─┘ └▶ ...
 //
-// Between layers the values of all rows are there; inside of one, where that is computed again, those of a
+// Between layers the values of all rows are there; inside of one, where that is recomputed, those of a
 // slice. Unlike with microbatches, a layer's gradients are complete when its backward pass is, so that its
 // weights move then, and nothing keeps the gradients of all of them.
 #include <algorithm>

@@ -169,7 +169,7 @@ class Network {
     return net_.linear(name, x, out, "none", init);
   }
 
-  // The end of a part of a block. What goes into the shortcut starts smaller, so that its sum over all
+  // The end of a part of a block. Weights in front of the shortcut start smaller, so that the sum over all
   // blocks does not grow.
   ValueId project(ValueId x, ValueId shortcut) {
     const Init smaller = {Init::Kind::normal,

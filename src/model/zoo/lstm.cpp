@@ -111,7 +111,7 @@ void fields(ModelOptions& options, Fields& list) {
   list_hidden(lstm.hidden, list);
   list.whole("length", options.length, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps", .usual = "64", .affects = affects::all});
-  // Weights are the same, and the maths, so that a run goes on with another.
+  // Weights are the same, and the maths, so that a run may be resumed with another.
   list.whole("steps-at-once", lstm.steps_at_once, {.least = 1, .most = 100'000, .open = 0},
              {.help = "time steps of a layer that are one node of the step",
               .more = "time steps of a layer that are one node of the step; 1 is a node per time "

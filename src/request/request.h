@@ -1,5 +1,5 @@
-// What was asked for, once: the recipe with what was said of it, and what was said of this run alone. Every
-// door makes one, by the same words.
+// A user's request: the recipe, its explicit settings, and the settings of this run alone. Every entry point
+// makes one, from the same words.
 #pragma once
 
 #include <memory>

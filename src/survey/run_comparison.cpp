@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const std::vector<RunRecord>& runs) {
   return told_apart;
 }
 
-// By field, as it would be typed; what has no effect apart. What a budget chose reads as it was asked for.
+// By field, as it would be typed; what has no effect apart. A selected setting is shown as asked for.
 std::map<std::string, std::string> fields_by_name(Recipe recipe,
                                                   const std::optional<SelectionRecord>& choices) {
   std::map<std::string, std::string> texts;
@@ -45,8 +45,8 @@ std::map<std::string, std::string> fields_by_name(Recipe recipe,
   return texts;
 }
 
-// Where not all are the same, in the order of the first run's list. What only some models have, and has its
-// usual value in those, goes without saying: their names differ.
+// Where not all are the same, in the order of the first run's list. A field that only some models have, at its
+// usual value, goes without saying: their names differ.
 std::vector<std::string> differing(const std::vector<RunRecord>& runs,
                                    const std::vector<std::map<std::string, std::string>>& texts) {
   std::vector<Settings> unusual;

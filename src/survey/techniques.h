@@ -1,4 +1,4 @@
-// What each technique of a recipe saves by itself, and all of them together. Only plans.
+// The memory that each technique of a recipe saves by itself, and all of them together. Only plans.
 #pragma once
 
 #include "pipeline/pipeline.h"

@@ -33,7 +33,7 @@ bool stands_alone(char c) {
   return in('{', '~') || in('[', '`') || in(' ', '&') || in('(', '+') || in(':', '@') || c == '/';
 }
 
-// What a regular expression of two characters in a row makes of a text, from left to right: of each
+// A text rewritten by a regular expression of two characters in a row, from left to right: of each
 // match `write` gets both. Bytes do for characters, since only ASCII is told apart.
 template <class First, class Second, class Write>
 std::string pairs_rewritten(const std::string& text, First first, Second second, Write write) {

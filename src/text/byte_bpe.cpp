@@ -95,7 +95,7 @@ ByteBpe ByteBpe::read(const std::string& vocabulary_path, const std::string& mer
     }
     user_check(!there[place], "'{}' has two tokens of number {}", vocabulary_path, place);
     there[place] = true;
-    // What is not spelt in bytes was added by hand, and stands for itself.
+    // A spelling that is not of bytes was added by hand, and stands for itself.
     bpe.tokens_[place] = bytes_of(spelling).value_or(spelling);
     numbers[spelling] = static_cast<int32_t>(place);
     if (spelling == kEndOfText) bpe.end_of_text_ = static_cast<int32_t>(place);

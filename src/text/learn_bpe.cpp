@@ -1,7 +1,7 @@
 // Which pairs to merge. The most frequent is merged everywhere and the counts around it change, again
 // and again. So that finding it stays cheap, rare pairs are put aside, as subword-nmt does and exactly
-// when it does: a pair that was put aside and comes up anew is counted from zero until all are looked
-// at again, so that when they are put aside can decide between pairs that are almost equally frequent.
+// when it does: a pair that was put aside and comes up anew is counted from zero until the next look at
+// all pairs. So the time of putting aside can decide between pairs that are almost equally frequent.
 #include <algorithm>
 #include <map>
 

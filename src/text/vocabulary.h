@@ -23,7 +23,7 @@ inline constexpr int32_t kSpecialTokens = 4;
 
 class Vocabulary {
  public:
-  // Pieces by how often they were seen; of equally frequent ones, the first by their text first. Those
+  // Pieces by how often they were seen; of equally frequent ones, the first by their text first. Words
   // seen fewer than `least` times are left out.
   explicit Vocabulary(const std::unordered_map<std::string, int64_t>& counts, int64_t least = 1);
   // As to_text() writes it. UserError, naming the line, where it is none.

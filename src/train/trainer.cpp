@@ -157,8 +157,8 @@ void Trainer::start() {
     reallocations_ = reallocation_schedule(recipe().reallocate_every, steps_per_epoch_, steps_);
   }
   if (options_.on_microbatch) step_->on_microbatch(options_.on_microbatch);
-  // The check runs between the forward pass and the first update of a weight, so that a bad step
-  // spoils nothing but running statistics (and momentum that gradients are folded into). A remote
+  // The check runs between the forward pass and the first update of a weight. So a bad step spoils
+  // running statistics alone, and momentum that gradients are folded into. A remote
   // device has been through the whole step by then.
   step_->watch_loss([this] {
     if (!std::isfinite(step_->loss())) explain_non_finite();

@@ -41,8 +41,8 @@ class TrainingStep {
   // Called in every microbatch right behind its loss, as Program::watch.
   void watch_loss(const std::function<void()>& check);
 
-  // What the loss is multiplied by from now on, where that is dynamic, and how many steps have been
-  // skipped so far: they do not count as steps of the optimizer.
+  // The factor of the loss from now on, where that is dynamic, and how many steps have been skipped so
+  // far: they do not count as steps of the optimizer.
   void set_loss_scale(double scale, int64_t skipped) {
     loss_scale_ = static_cast<float>(scale);
     skipped_ = skipped;

@@ -18,7 +18,7 @@ double entries_counted(const Model& model) {
   return shape.rank() == 1 ? 1 : static_cast<double>(shape[feed.row_axis == 0 ? 1 : 0]);
 }
 
-// What stands in rows that are no records: of classes and targets, none of them.
+// The contents of rows that are no records: of classes and targets, none of them.
 double padding_of(const Model& model, const Feed& feed) {
   const TensorType& type = model.graph[feed.value].type;
   const bool target = type.shape.rank() == 1 || feed.field == model.loss_counts;

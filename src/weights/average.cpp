@@ -23,8 +23,8 @@ void check_alike(const SafetensorsFile& first, const SafetensorsFile& other) {
              "'{}' and '{}' hold different models, which have no mean", first.path(), other.path());
 }
 
-// Adds up in double, so that the order does not matter to the result's last bit but once in a blue
-// moon, and the mean of equal numbers is that number.
+// Adds up in double. So the order hardly ever matters to the last bit of the result, and the mean of
+// equal numbers is that number.
 template <class T>
 void mean_of(const Files& files, const std::string& name, int64_t begin, std::span<std::byte> out) {
   std::vector<std::byte> part(out.size());

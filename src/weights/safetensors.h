@@ -57,7 +57,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return file_.path(); }
-  // Sorted by name. Those of element types that there is no DType for (I16, BOOL, ...) are left out.
+  // Sorted by name. Tensors of element types without a DType (I16, BOOL, ...) are left out.
   std::span<const StoredTensor> tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 

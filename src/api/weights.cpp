@@ -62,7 +62,8 @@ thimble_code thimble_run_weight(thimble_run* run, int32_t index, thimble_tensor*
     thimble_tensor& known = given(weight, "weight");
     known = described(tensor.name.c_str(), type_of(tensor, training.graph()));
     known.trained = training.graph()[own.value].role == Role::weight ? 1 : 0;
-    if (own.packed || tensor.turned() || training.backend().has_device_memory()) return;
+    if (own.packed || own.coded || tensor.turned() || training.backend().has_device_memory())
+      return;
     known.data =
         run->trainer->program().map_to_host(own.value, HostMapping::Use::read).bytes().data();
   });

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "execute/costs.h"
+#include "pipeline/fine_tuning.h"
 #include "pipeline/pipeline.h"
 
 namespace thimble {
@@ -18,6 +19,7 @@ std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, StepS
   for (int64_t count = units(shape.rows);; count = (count + 1) / 2) {
     shape.rows = count * unit;
     Model model = build_model(options_for(first.model.options, shape));
+    apply(training.recipe.tuning, model);
     sparsify(model.graph, training.recipe.sparsity);
     shard_weights(model.graph, training.recipe.ranks, shard_granularity(training.recipe.optimizer));
     auto step = std::make_unique<PlannedStep>();

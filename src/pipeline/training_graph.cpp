@@ -6,6 +6,7 @@
 #include "autodiff/autodiff.h"
 #include "base/error.h"
 #include "graph/order.h"
+#include "pipeline/fine_tuning.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/chain.h"
 #include "plan/schedule/recompute.h"
@@ -128,7 +129,7 @@ ValueId add_loss_factor(Model& model, const RanksSpec& ranks, bool several_micro
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks, int microbatches,
                                   const SparsitySpec& sparsity, const CodecSpec& codec,
-                                  const RanksSpec& ranks) {
+                                  const RanksSpec& ranks, const FineTuning& tuning) {
   TrainingGraph training;
   ModelOptions part = options;
   if (part.step_batch == 0 && (microbatches > 1 || ranks.several())) {
@@ -137,6 +138,7 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
   part.counts_beforehand = optimizer.fold;
   training.model = build_model(std::move(part));
   training.sparsity = sparsity;
+  apply(tuning, training.model);
   Graph& graph = training.model.graph;
   sparsify(graph, sparsity);
   check_ranks(ranks, optimizer, sparsity);
@@ -185,8 +187,8 @@ TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape) {
   const int most = most_microbatches(recipe);
   if (most > 1) options.step_batch = microbatches_of(recipe, shape.length).batch;
   return make_training_graph(options_for(std::move(options), shape), recipe.optimizer, recipe.marks,
-                             most / recipe.ranks.count, recipe.sparsity, recipe.codec,
-                             recipe.ranks);
+                             most / recipe.ranks.count, recipe.sparsity, recipe.codec, recipe.ranks,
+                             recipe.tuning);
 }
 
 namespace {

@@ -18,7 +18,7 @@ struct TrainingGraph {
 TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSpec& optimizer,
                                   const Marks& marks = {}, int microbatches = 1,
                                   const SparsitySpec& sparsity = {}, const CodecSpec& codec = {},
-                                  const RanksSpec& ranks = {});
+                                  const RanksSpec& ranks = {}, const FineTuning& tuning = {});
 
 // The recipe's step, of microbatches of that shape.
 TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape);

@@ -98,6 +98,11 @@ void check(const Recipe& recipe) {
              "--microbatch-tokens {} is more than the {} of a whole batch (--tokens)",
              recipe.microbatch_tokens, recipe.tokens);
   const OptimizerSpec& optimizer = recipe.optimizer;
+  const AdapterSpec& adapters = recipe.tuning.adapters;
+  user_check(!adapters.enabled() || !recipe.sparsity.enabled(),
+             "--lora trains small dense matrices alone; leave --density out");
+  user_check(!adapters.enabled() || !recipe.model.master,
+             "--lora keeps its adapters in fp32 by itself; leave --master out");
   const bool small = recipe.model.storage != DType::f32;
   user_check(small || !recipe.model.master,
              "fp32 weights are their own masters; leave --master out");

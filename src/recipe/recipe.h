@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "recipe/schedule.h"
 #include "transform/encode_activations.h"
+#include "transform/fine_tuning.h"
 #include "transform/marks.h"
 #include "transform/microbatches.h"
 #include "transform/numerics_tier.h"
@@ -64,6 +65,7 @@ struct Recipe {
   NumericsTier allow = NumericsTier::approximate;  // what a step may do to the numbers
   OptimizerSpec optimizer = parse_optimizer("nesterov");
   SparsitySpec sparsity = {};
+  FineTuning tuning = {};
   int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
   std::string device = "cpu";
   DeviceOptions on = {};          // how it is used

@@ -11,6 +11,7 @@
 #include "base/number/philox.h"
 #include "base/number/random_choice.h"
 #include "transform/sparse_weights.h"
+#include "weights/coded_tensors.h"
 #include "weights/gather_shards.h"
 
 namespace thimble {
@@ -146,7 +147,8 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     if (value.producer.valid() || !is_persistent(value.role)) continue;
     if (chosen && !chosen(id)) continue;
     const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
-    if (places) continue;  // of sparse weights, below
+    const bool codes = value.role == Role::frozen && value.type.dtype == DType::u8;
+    if (places || codes) continue;  // of sparse and of coded weights, below
     const Draws draws(value.init, seed, value.name);
     const HostMapping mapping = program.map_to_host(id, HostMapping::Use::write);
     with_any_type(value.type.dtype, [&]<class T>(TypeTag<T>) {
@@ -155,6 +157,17 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
       for_ranges(std::ssize(elements), kGrain,
                  [&](int64_t begin, int64_t end) { draws.range(elements, begin, end); });
     });
+  }
+  for (const CodedWeight& weight : find_coded_weights(graph)) {
+    const Value& codes = graph[weight.values[0]];
+    if (chosen && !chosen(weight.values[0])) continue;
+    const Draws draws(codes.init, seed, codes.name);
+    CodedWriter writer(program, weight);
+    for (int64_t i = 0; i < weight.matrix.elements(); ++i) {
+      const auto number = static_cast<float>(draws.one(i));
+      writer.add({&number, 1});
+    }
+    writer.finish();
   }
   const ValueId pool = graph.find(kSparseValues);
   if (pool.valid() && (!chosen || chosen(pool))) {

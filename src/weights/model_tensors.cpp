@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/number/bits.h"
+#include "weights/coded_tensors.h"
 #include "weights/gather_shards.h"
 
 namespace thimble {
@@ -43,19 +45,30 @@ std::vector<ModelTensor> model_tensors(const Graph& graph) {
   for (const ValueId shared : {sparse.values, sparse.threshold}) {
     if (shared.valid()) storage[shared.at()] = true;
   }
+  std::vector<std::optional<CodedWeight>> coded(graph.values.size());
+  for (CodedWeight& weight : find_coded_weights(graph)) {
+    for (const ValueId scales : std::span(weight.values).subspan(1)) storage[scales.at()] = true;
+    coded[weight.values[0].at()] = std::move(weight);
+  }
   std::vector<ModelTensor> tensors;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     const bool model =
         value.role == Role::weight || value.role == Role::frozen || value.role == Role::statistic;
     const bool kept = !value.producer.valid() && !storage[v] && model;
-    if (kept || packed[v]) tensors.push_back({make_id<ValueId>(v), packed[v]});
+    if (kept || packed[v]) tensors.push_back({make_id<ValueId>(v), packed[v], coded[v]});
   }
   return tensors;
 }
 
+TensorType type_of(const ModelTensor& tensor, const Graph& graph) {
+  if (!tensor.coded) return whole_type(graph[tensor.value]);
+  return {{tensor.coded->matrix.rows, tensor.coded->matrix.columns}, DType::f32};
+}
+
 void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                        std::span<std::byte> out) {
+  if (tensor.coded) return read_coded(program, *tensor.coded, offset, out);
   if (!tensor.packed) {
     read_whole(program, tensor.value, offset, out);
     return;
@@ -69,6 +82,13 @@ void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offs
 
 void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                         std::span<const std::byte> in) {
+  if (tensor.coded) {
+    const int64_t elements = tensor.coded->matrix.elements();
+    internal_check(offset == 0 && std::ssize(in) == elements * 4, "a part of a coded weight");
+    CodedWriter writer(program, *tensor.coded);
+    writer.add({reinterpret_cast<const float*>(in.data()), static_cast<size_t>(elements)});
+    return writer.finish();
+  }
   if (!tensor.packed) {
     write_whole(program, tensor.value, offset, in);
     return;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "transform/adapt.h"
 #include "weights/gather_shards.h"
 
 namespace thimble {
@@ -51,7 +52,12 @@ std::vector<OutsideTensor> tensors_of(const Graph& graph, const ForeignNames& fo
   for (const ForeignTensor& tensor : foreign.tensors) by_name[tensor.own] = &tensor;
   std::vector<OutsideTensor> places;
   for (const ModelTensor& tensor : model_tensors(graph)) {
-    const auto known = by_name.find(graph[tensor.value].name);
+    const std::string& own = graph[tensor.value].name;
+    const auto known = by_name.find(own);
+    if (known == by_name.end() && is_adapter(own)) {  // that nobody else has
+      if (to_write) places.push_back({tensor, own});
+      continue;
+    }
     internal_check(known != by_name.end(), "a weight that the other program's names leave out");
     if (to_write && known->second->constant) continue;
     std::string name = known->second->theirs;
@@ -72,7 +78,7 @@ std::optional<ForeignNames> names_outside(const Model& model) {
 }
 
 TensorType type_of(const OutsideTensor& outside, const Graph& graph) {
-  const TensorType own = whole_type(graph[outside.tensor.value]);
+  const TensorType own = type_of(outside.tensor, graph);
   std::vector<int64_t> dims(own.shape.dims().begin(), own.shape.dims().end());
   for (size_t k = 0; k < outside.axes.size(); ++k) {
     dims[static_cast<size_t>(outside.axes[k])] = own.shape[static_cast<int>(k)];

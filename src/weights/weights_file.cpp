@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/io/sha256.h"
 #include "comm/communicator.h"
+#include "transform/adapt.h"
+#include "weights/coded_tensors.h"
 #include "weights/gather_shards.h"
 #include "weights/initialize.h"
 #include "weights/onnx_values.h"
@@ -41,6 +43,13 @@ struct Piece {
 
 void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const Graph& graph,
                  const OutsideTensor& place) {
+  if (has_nf4(file, place.name)) {
+    const std::optional<CodedWeight>& coded = place.tensor.coded;
+    user_check(coded && coded->matrix.format == CodedFormat::nf4,
+               "'{}': '{}' is in 4 bits (NF4), which {} does not read; choose --frozen nf4",
+               file.path(), place.name, graph.name);
+    return check_nf4(file, place.name, coded->matrix);
+  }
   const TensorType wanted = type_of(place, graph);
   user_check(stored.type.shape == wanted.shape,
              "'{}': tensor '{}' is {}, but {} wants {}: it holds another model", file.path(),
@@ -77,7 +86,9 @@ bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t 
 
 void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
                  const OutsideTensor& place) {
-  const DType from = stored.type.dtype, to = program.graph()[place.tensor.value].type.dtype;
+  const DType from = stored.type.dtype, to = type_of(place.tensor, program.graph()).dtype;
+  std::optional<CodedWriter> writer;
+  if (place.tensor.coded) writer.emplace(program, *place.tensor.coded);
   std::vector<std::byte> whole;  // of a tensor that has to be turned
   if (place.turned()) {
     whole.resize(static_cast<size_t>(stored.type.bytes().count));
@@ -101,8 +112,13 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
           file.path(), stored.name, to_string(stored.type), name_of(to));
       bytes = result;
     }
-    write_model_tensor(program, place.tensor, first * size_of(to), bytes);
+    if (writer) {
+      writer->add({reinterpret_cast<const float*>(bytes.data()), static_cast<size_t>(count)});
+    } else {
+      write_model_tensor(program, place.tensor, first * size_of(to), bytes);
+    }
   });
+  if (writer) writer->finish();
 }
 
 // By whose names the file goes.
@@ -114,9 +130,9 @@ std::vector<OutsideTensor> places_in(const SafetensorsFile& file, const Graph& g
     if (file.find(places.front().name) != nullptr) return places;
   }
   std::vector<OutsideTensor> places = outside_tensors(graph);
-  std::erase_if(places, [&](const OutsideTensor& place) {  // statistics may be missing
+  std::erase_if(places, [&](const OutsideTensor& place) {  // statistics and adapters may be missing
     const bool statistic = graph[place.tensor.value].role == Role::statistic;
-    return statistic && file.find(place.name) == nullptr;
+    return (statistic || is_adapter(place.name)) && file.find(place.name) == nullptr;
   });
   return places;
 }
@@ -173,10 +189,17 @@ std::string load_weights(const std::string& path, Program& program,
   for (const OutsideTensor& place : places) {
     const StoredTensor& stored = file.at(place.name);
     check_shape(file, stored, graph, place);
-    const DType dtype = graph[place.tensor.value].type.dtype;
-    if (stored.type.dtype != dtype) ++converted[{stored.type.dtype, dtype}];
+    const DType dtype = type_of(place.tensor, graph).dtype;
+    const bool coded = place.tensor.coded.has_value();
+    if (stored.type.dtype != dtype && !coded) ++converted[{stored.type.dtype, dtype}];
   }
-  for (const OutsideTensor& place : places) load_tensor(file, file.at(place.name), program, place);
+  for (const OutsideTensor& place : places) {
+    if (has_nf4(file, place.name)) {
+      load_nf4(file, place.name, program, *place.tensor.coded);
+    } else {
+      load_tensor(file, file.at(place.name), program, place);
+    }
+  }
   std::string note;
   for (const auto& [types, count] : converted) {
     note += fmt::format("{}{} tensor{} of {} became {}", note.empty() ? "" : ", ", count,
@@ -238,12 +261,12 @@ std::string weights_sha256(Program& program) {
   const Graph& graph = program.graph();
   for (const ModelTensor& tensor : model_tensors(graph)) {
     const Value& value = graph[tensor.value];
-    const TensorType type = whole_type(value);
+    const TensorType type = type_of(tensor, graph);
     const std::string label = fmt::format("{} {}\n", value.name, to_string(type));
     hash.update(std::as_bytes(std::span(label)));
     for_each_piece(type, [&](int64_t first, int64_t count) {
-      const std::span<std::byte> bytes = piece.bytes(value.type.dtype, count);
-      read_model_tensor(program, tensor, first * size_of(value.type.dtype), bytes);
+      const std::span<std::byte> bytes = piece.bytes(type.dtype, count);
+      read_model_tensor(program, tensor, first * size_of(type.dtype), bytes);
       hash.update(bytes);
     });
   }

@@ -86,6 +86,8 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"loss-scale-growth", {"4"}},
       {"loss-scale-backoff", {"0.25"}},
       {"loss-scale-floor", {"0.001"}},
+      {"lora", {"rank=4,alpha=8,targets=linear"}},
+      {"frozen", {"bf16", "fp16", "int8", "nf4"}},
       {"density", {"0.3", "1"}},
       {"sparse", {"*.weight"}},
       {"sparsity", {"static", "magnitude"}},

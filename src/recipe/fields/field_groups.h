@@ -19,6 +19,7 @@ void list_model(Recipe& recipe, Fields& fields, const ReadByModel& reads,
                 const std::function<void(Fields&)>& list_own);
 void list_optimizer(Recipe& recipe, Fields& fields);
 void list_precision(Recipe& recipe, Fields& fields);
+void list_fine_tuning(Recipe& recipe, Fields& fields);
 void list_sparsity(Recipe& recipe, Fields& fields);
 void list_data(Recipe& recipe, Fields& fields, const ReadByModel& reads);
 void list_schedule(Recipe& recipe, Fields& fields);

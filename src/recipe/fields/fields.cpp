@@ -33,6 +33,7 @@ void list_fields(Recipe& recipe, Fields& fields, const ReadByModel& reads,
   list_model(recipe, fields, reads, list_own);
   list_optimizer(recipe, fields);
   list_precision(recipe, fields);
+  list_fine_tuning(recipe, fields);
   list_sparsity(recipe, fields);
   list_data(recipe, fields, reads);
   list_schedule(recipe, fields);

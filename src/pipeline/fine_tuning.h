@@ -1,0 +1,13 @@
+// A model whose forward pass is what a fine-tuning asks for: adapters beside its linear layers,
+// frozen matrices in few bits.
+#pragma once
+
+#include "model/model.h"
+#include "transform/fine_tuning.h"
+
+namespace thimble {
+
+// REQUIRES: no gradients yet. UserError where there is nothing to adapt, or nothing frozen.
+void apply(const FineTuning& tuning, Model& model);
+
+}  // namespace thimble

@@ -34,6 +34,14 @@ def _setting(value: Any, name: str) -> Any:
         return os.fspath(value)
     if isinstance(value, (list, tuple)):
         return [_setting(entry, name) for entry in value]
+    if isinstance(value, dict):  # lora=dict(rank=16, rs=True) is rank=16,rs
+        words = []
+        for key, entry in value.items():
+            if entry is None or entry is False:
+                continue
+            entry = "+".join(entry) if isinstance(entry, (list, tuple)) else _setting(entry, name)
+            words.append(key if entry is True else f"{key}={entry}")
+        return ",".join(words)
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
             raise UserError(f"{name} is {value!r}, which is no text")
@@ -44,7 +52,7 @@ def _setting(value: Any, name: str) -> Any:
         return value
     if hasattr(value, "item"):  # a number of NumPy's
         return _setting(value.item(), name)
-    raise UserError(f"{name} is {value!r}; a setting is text, a number, true or false, or a list")
+    raise UserError(f"{name} is {value!r}; a setting is text, a number, true or false, a list or a dict")
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:

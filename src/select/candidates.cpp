@@ -8,8 +8,8 @@
 namespace thimble {
 namespace {
 
-constexpr double kSixteenBits = 0.001, kState = 0.002, kCodec = 0.003, kStatistics = 0.004,
-                 kSparsity = 0.014;
+constexpr double kSixteenBits = 0.001, kState = 0.002, kFrozen = 0.002, kCodec = 0.003,
+                 kStatistics = 0.004, kSparsity = 0.014;
 constexpr double kWorse = 0.001;  // within a kind
 constexpr double kSparser = 0.009;
 constexpr double kImmovable = 0.005;  // nonzeros that stay where they are
@@ -57,15 +57,19 @@ std::vector<Change> microbatches(const Recipe& requested, bool mixes) {
   return all;
 }
 
-std::vector<Change> precisions() {
+// Adapters are kept in fp32 by themselves, so --master has nothing to say beside them.
+std::vector<Change> precisions(bool adapts) {
   const auto make = [](Settings settings, const char* what, double risk) {
     return Change{"precision", std::move(settings), what, NumericsTier::approximate, risk};
   };
-  return {make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
-          make({{"precision", "fp16"}, {"rounding", "stochastic"}},
-               "fp16, rounded stochastically, the loss scaled", kSixteenBits),
-          make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
-               kSixteenBits)};
+  std::vector<Change> all = {
+      make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
+      make({{"precision", "fp16"}, {"rounding", "stochastic"}},
+           "fp16, rounded stochastically, the loss scaled", kSixteenBits),
+      make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
+           kSixteenBits)};
+  if (adapts) all.erase(all.begin());
+  return all;
 }
 
 std::vector<Change> codecs(const Graph& graph, NumericsTier allow) {
@@ -99,6 +103,26 @@ std::vector<Change> densities() {
                    NumericsTier::approximate,
                    risk});
     risk += kSparser;
+  }
+  return all;
+}
+
+// Formats of frozen matrices, where there are any that no format was chosen for. What 16 bits leave of a
+// weight is as near as activations in 16 bits are; 4 bits are as far as they go.
+std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) {
+  const bool any = std::ranges::any_of(graph.values, [](const Value& value) {
+    return value.role == Role::frozen && value.type.shape.rank() == 2 &&
+           value.type.dtype == DType::f32;
+  });
+  if (!any || requested.tuning.frozen) return {};
+  std::vector<Change> all;
+  for (const auto& [name, risk] :
+       {std::pair("bf16", kSixteenBits), {"int8", kFrozen}, {"nf4", kFrozen + 2 * kWorse}}) {
+    all.push_back({"frozen",
+                   {{"frozen", name}},
+                   fmt::format("frozen weights in {}", name),
+                   NumericsTier::approximate,
+                   risk});
   }
   return all;
 }
@@ -203,13 +227,15 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
                     "gradients folded into the momentum",
                     NumericsTier::equivalent}});
   }
-  offer("precision", precisions());
+  offer("frozen", frozen_formats(requested, graph));
+  const bool adapts = requested.tuning.adapters.enabled();
+  offer("precision", precisions(adapts));
   offer("state", {{"state",
                    {{"state-bits", 8}},
                    "optimizer state in 8 bits",
                    NumericsTier::approximate,
                    kState}});
-  offer("sparsity", densities());
+  if (!adapts) offer("sparsity", densities());
   return choices;
 }
 

@@ -60,6 +60,12 @@ std::string recomputation_name(const Recipe& recipe) {
   return recipe.planner == budget_policy() ? "recomputation" : "recomputation, " + recipe.planner;
 }
 
+std::string frozen_name(const Recipe& recipe) {
+  const std::optional<CodedFormat>& format = recipe.tuning.frozen;
+  return format ? fmt::format("frozen weights in {}", name_of(*format))
+                : "frozen weights as stored";
+}
+
 // In the order of the table.
 std::vector<Technique> techniques_of(const Recipe& asked) {
   const OptimizerSpec& optimizer = asked.optimizer;
@@ -67,6 +73,7 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
                                 {"microbatch", microbatch_name(asked)},
                                 {"sparsity", fmt::format("density {:g}, {}", asked.sparsity.density,
                                                          name_of(asked.sparsity.method))},
+                                {"frozen", frozen_name(asked)},
                                 {"fold", "gradients folded into momentum"},
                                 {"state", fmt::format("{}-bit state", optimizer.state_bits)},
                                 {"factored", optimizer.name + " in place of adam"},

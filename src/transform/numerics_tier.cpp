@@ -23,6 +23,12 @@ bool stores_sixteen_bits(const Graph& graph) {
   });
 }
 
+// Frozen matrices that are rounded to a format of few bits.
+bool codes_frozen(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
+                             [](const Node& node) { return node.op->name == "coded_matmul"; });
+}
+
 // Packed nonzeros, even if they are all there, give their squares to the common norm as one sum.
 bool sums_norm_otherwise(const Graph& graph, const OptimizerSpec& optimizer) {
   return optimizer.clip_norm > 0 && !find_sparse_weights(graph).empty();
@@ -40,7 +46,7 @@ NumericsTier parse_tier(std::string_view name) {
 }
 
 NumericsTier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& optimizer) {
-  if (stores_sixteen_bits(graph) || sparsity_of(graph).density() < 1)
+  if (stores_sixteen_bits(graph) || codes_frozen(graph) || sparsity_of(graph).density() < 1)
     return NumericsTier::approximate;
   if (microbatches > 1 && mixes_rows(graph)) return NumericsTier::approximate;
   if (optimizer.state_bits < 32) return NumericsTier::approximate;
@@ -51,6 +57,10 @@ NumericsTier tier_of(const Graph& graph, int microbatches, const OptimizerSpec& 
 void check_allowed(const Graph& graph, NumericsTier tier, NumericsTier allowed, int microbatches,
                    const OptimizerSpec& optimizer) {
   if (tier <= allowed) return;
+  if (codes_frozen(graph)) {
+    user_error("frozen weights in few bits are approximate, and --allow is {}; leave --frozen out",
+               name_of(allowed));
+  }
   if (stores_sixteen_bits(graph)) {
     user_error("16-bit numbers are approximate, and --allow is {}; choose --precision fp32",
                name_of(allowed));

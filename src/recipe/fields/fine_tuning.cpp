@@ -27,8 +27,7 @@ void list_fine_tuning(Recipe& recipe, Fields& fields) {
                "expression, as PEFT has them",
        .usual = "none",
        .placeholder = "SPEC",
-       .affects = kAll,
-       .technique = "adapters"});
+       .affects = kAll});
   std::vector<std::string> names = {kAsStored};
   for (int f = 0; f < kCodedFormats; ++f) names.push_back(spelling(static_cast<CodedFormat>(f)));
   fields.choice(

@@ -4,6 +4,7 @@
 #include "base/io/file.h"
 #include "base/io/json.h"
 #include "recipe/settings.h"
+#include "weights/base_weights.h"
 #include "weights/checkpoint.h"
 #include "weights/weights_file.h"
 
@@ -40,6 +41,7 @@ TrainedModel::TrainedModel(PlannedTraining& planned)
 }
 
 void TrainedModel::load_checkpoint(const std::string& checkpoint) {
+  load_base(base_of_checkpoint(checkpoint), checkpoint, program(), model());
   load_checkpoint_weights(weights_of_checkpoint(checkpoint), program());
 }
 

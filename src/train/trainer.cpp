@@ -13,6 +13,7 @@
 #include "recipe/settings.h"
 #include "train/check_plans.h"
 #include "transform/sparse_weights.h"
+#include "weights/base_weights.h"
 #include "weights/checkpoint.h"
 #include "weights/outside_tensors.h"
 #include "weights/weights_file.h"
@@ -132,6 +133,8 @@ void Trainer::start() {
     if (begun.value("ranks", nlohmann::json(1)) != recipe().ranks.count) {
       for (const char* key : {"microbatch", "microbatch_tokens"}) bits.erase(key);
     }
+    base_ = base_of_checkpoint(*folder);
+    load_base(base_, *folder, program(), planned_.full().model);
     const Position position = load_checkpoint(*folder, program(), bits, options_.fingerprint);
     result_.resumed_at = result_.steps = position.step;
     result_.checkpoint = *folder;
@@ -365,6 +368,11 @@ std::string Trainer::save() {
   position.recipe = to_json(recipe());
   position.progress = accumulated_.to_json();
   position.data = options_.fingerprint;
+  if (base_.is_null() && has_frozen(program().graph()) && first_rank()) {
+    const std::string& own = planned_.full().model.first_values;
+    base_ = describe_base(options_.weights.empty() ? own : options_.weights);
+  }
+  position.base = base_;
   if (optimizer_steps_ > 0) position.progress["optimizer_steps"] = optimizer_steps_;
   if (scaler_.dynamic()) position.progress["loss_scale"] = scaler_.to_json();
   result_.checkpoint =

@@ -167,6 +167,7 @@ class Trainer {
   double last_rate_ = 0;
   int64_t optimizer_steps_ = 0;  // before the run's first
   std::string weights_note_;
+  nlohmann::json base_ = {};  // of frozen weights, once it was asked for (weights/base_weights.h)
   std::unique_ptr<RunLog> log_;
   double fastest_trace_ = 0;  // seconds of the step in trace.json; 0: there is none
   double traced_ = 0, traced_with_ranks_ = 0;  // seconds of all steps that were traced

@@ -34,9 +34,7 @@ constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kState = "state.json";
 
-bool is_model_role(Role role) {
-  return role == Role::weight || role == Role::statistic || role == Role::frozen;
-}
+bool is_model_role(Role role) { return role == Role::weight || role == Role::statistic; }
 bool is_state_role(Role role) { return role == Role::optimizer_state; }
 
 template <class Chosen>
@@ -147,8 +145,8 @@ nlohmann::json read_state(const fs::path& path) {
         "'{}' has the format {}, and this version reads {} to {}; go on with the version that "
         "wrote it",
         path.string(), json_text(state["format"]), kOldestFormat, kFormat);
-    static const std::vector<std::string> kKeys = {"format",   "step", "recipe",
-                                                   "progress", "data", "sha256"};
+    static const std::vector<std::string> kKeys = {"format", "step", "recipe", "progress",
+                                                   "data",   "base", "sha256"};
     const std::string what = fmt::format("'{}'", path.string());
     JsonObject(state, what, kKeys);  // and no others
   }
@@ -249,6 +247,7 @@ std::string save_checkpoint(const std::string& out, Program& program, const Posi
         {"progress", position.progress.is_object() ? position.progress : nlohmann::json::object()},
         {"sha256", {{kWeights, weights}, {kOptimizer, optimizer}}}};
     if (position.data.is_object()) state["data"] = position.data;
+    if (position.base.is_object()) state["base"] = position.base;
     write_file((partial / kState).string(), json_text(state, 2) + "\n");
   } catch (...) {
     fs::remove_all(partial, ignored);
@@ -310,6 +309,10 @@ std::string weights_of_checkpoint(const std::string& folder) {
 
 nlohmann::json data_of_checkpoint(const std::string& folder) {
   return read_state(fs::path(folder) / kState).value("data", nlohmann::json());
+}
+
+nlohmann::json base_of_checkpoint(const std::string& folder) {
+  return read_state(fs::path(folder) / kState).value("base", nlohmann::json());
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& out) {

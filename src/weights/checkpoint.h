@@ -1,6 +1,6 @@
 // Crash-safe checkpoints.
 //
-//   OUT/step-00001200/weights.safetensors     weights and running statistics
+//   OUT/step-00001200/weights.safetensors     weights and running statistics; none frozen
 //                     optimizer.safetensors   optimizer state
 //                     state.json              position, recipe, data, sha256 of both files
 //   OUT/latest -> step-00001200               swapped only when the folder is complete and on disk
@@ -23,6 +23,7 @@ struct Position {
   nlohmann::json recipe;     // what must be equal for a run to continue
   nlohmann::json progress;   // what the report carries over (losses so far)
   nlohmann::json data = {};  // data/fingerprint.h; null: not known
+  nlohmann::json base = {};  // of frozen weights (base_weights.h); null: none come from a file
 };
 
 // Writes a checkpoint, makes it the latest, then removes the ones before it, but that `keep` stay in
@@ -45,6 +46,9 @@ nlohmann::json data_of_checkpoint(const std::string& folder);
 
 // The folder of the latest checkpoint; empty when there is none.
 std::optional<std::string> latest_checkpoint(const std::string& out);
+
+// Where its frozen weights come from (base_weights.h); null: from no file.
+nlohmann::json base_of_checkpoint(const std::string& folder);
 
 // The recipe that a checkpoint was made with. UserError when it is damaged.
 nlohmann::json recipe_of_checkpoint(const std::string& folder);

@@ -69,7 +69,7 @@ void CodedWriter::write_row() {
     largest = std::max(largest, std::fabs(number));
   }
   std::vector<int8_t> codes(pending_.size(), 0);
-  const float factor = 127.0F / largest;
+  const float factor = 1 / largest * 127;  // in this order
   for (size_t i = 0; i < codes.size() && largest > 0; ++i) {
     codes[i] = static_cast<int8_t>(std::nearbyint(pending_[i] * factor));
   }

@@ -107,8 +107,8 @@ std::vector<Change> densities() {
   return all;
 }
 
-// Formats of frozen matrices, where there are any that no format was chosen for. What 16 bits leave of a
-// weight is as near as activations in 16 bits are; 4 bits are as far as they go.
+// Formats of frozen matrices, where there are any that no format was chosen for. 16 bits are as near as
+// activations in 16 bits are, and 4 bits are the farthest.
 std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) {
   const bool any = std::ranges::any_of(graph.values, [](const Value& value) {
     return value.role == Role::frozen && value.type.shape.rank() == 2 &&

@@ -119,7 +119,7 @@ class Adapting {
     t = b_.op("scale", {t}, {{"factor", spec_.scale()}});
     const ValueId low = b_.op("matmul", {t, as_read(b)}, turned);
     const ValueId sum = b_.op("add", {y, low});
-    // What reads y reads the sum: the sum takes its place, and the map makes what was the sum's.
+    // Readers of y read the sum: it takes y's place, and the map makes the value that was the sum's.
     Node& last = graph_.nodes.back();
     last.outputs[0] = y;
     last.inputs[0] = sum;

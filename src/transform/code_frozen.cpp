@@ -31,7 +31,7 @@ class Coder {
   Coder(Graph& graph, CodedFormat format)
       : graph_(graph), b_(graph), format_(format), readers_(readers_of(graph)) {}
 
-  // What the matrix is to be kept in; none: as it is.
+  // The format that the matrix is to be kept in. None: it stays as it is.
   std::optional<CodedFormat> format_of(ValueId value) const {
     const Value& v = graph_[value];
     const bool matrix = v.role == Role::frozen && !v.producer.valid() && v.type.shape.rank() == 2 &&

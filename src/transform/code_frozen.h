@@ -1,6 +1,6 @@
 // Keeps frozen matrices in fewer bits: their values become codes and scales (graph/coded_weight.h),
-// and nodes that read them decode them on their way. What else is frozen (vectors, filters, matrices
-// that are read in other ways) stays as it is.
+// and nodes that read them decode them on their way. Other frozen weights (vectors,
+// filters, matrices that are read in other ways) stay as they are.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace thimble {
 
-// Whether it is one; REQUIRES of the graph: forward nodes alone. Tables of embeddings and heads that
+// REQUIRES: forward nodes alone. Tables of embeddings and heads that
 // make logits stay in 16 bits (bf16) where the format has fewer, as bitsandbytes leaves them.
 void code_frozen(Graph& graph, CodedFormat format);
 

@@ -13,7 +13,7 @@ namespace thimble {
 struct AdapterSpec {
   int64_t rank = 0;  // 0: none
   double alpha = 32;
-  std::string targets = "linear";  // every linear layer but the head; names joined by +; a regex
+  std::string targets = "linear";  // every linear layer but the head, names joined by +, or a regex
   double dropout = 0;              // of what A reads
   bool rank_stabilised = false;    // rsLoRA
 

@@ -31,7 +31,7 @@ std::vector<T> numbers_in(const SafetensorsFile& file, const std::string& name) 
   return numbers;
 }
 
-// What bitsandbytes says of a tensor beside its numbers.
+// The settings that bitsandbytes keeps beside a tensor's numbers.
 nlohmann::json state_in(const SafetensorsFile& file, std::string_view name) {
   const std::vector<char> text = numbers_in<char>(file, part(name, kState));
   const auto state = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);

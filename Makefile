@@ -20,7 +20,7 @@ ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality card papers papers-quick parity \
-        format check-format tidy size clean
+        docs docs-test pictures format check-format tidy size clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -52,6 +52,9 @@ help:
 	@echo "make papers     the papers' figures and tables: fills what results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
 	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
+	@echo "make docs       the site, at build/site/index.html, every link checked (installs MkDocs Material into a venv)"
+	@echo "make docs-test  the commands of every tutorial, as they stand on its page (installs PyTorch)"
+	@echo "make pictures   the pictures of README that a plan draws"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy; make size: lines by room"
 
@@ -242,6 +245,26 @@ card: build-tests
 parity: build
 	@tools/setup python3-torch
 	@/usr/bin/python3 tools/parity.py --thimble $(BUILD)/thimble
+
+SITE_VENV := build/site-venv
+MKDOCS    ?= $(SITE_VENV)/bin/mkdocs
+
+$(SITE_VENV)/bin/mkdocs:
+	@tools/setup python3-venv
+	@python3 -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/pip install --quiet mkdocs-material || { rm -rf $(SITE_VENV); exit 1; }
+
+docs: $(MKDOCS)
+	@$(MKDOCS) build --strict --quiet
+	@echo build/site/index.html
+
+docs-test: library $(TORCH)
+	@nice $(TORCH) tools/docs_test --program $(BUILD)/thimble --library $(BUILD)/lib/libthimble.so.0
+
+# On the device that needs no machine, so that everybody gets the same bytes.
+pictures: build
+	@$(BUILD)/thimble plan wrn-28-2 --batch 100 --device null --sweep --svg docs/frontier.svg
+	@$(BUILD)/thimble plan wrn-28-2 --batch 100 --device null --svg docs/wrn-28-2.svg
 
 format:
 	@command -v clang-format >/dev/null || tools/setup clang-format

@@ -182,9 +182,9 @@ def table(rows):
 HEAD = """# One budget
 
 `bench/fit.py` (`make bench-fit`): budgets from keeping everything down to the least, evenly spaced in their logarithm, at every tier; modelled times
-of one CPU thread, so that the page can be made anywhere. The best typed by hand is the fastest within the budget of every planner
-({planners}) and of every technique alone (masks, microbatches of a half, a quarter, a tenth and one row, folding, 16 bits in three ways, 8-bit state, four
-codecs, three densities), each with `optimal` recomputation. A choice may take up to 1.05 times as long where it is more faithful. Search is processor
+of one CPU thread, so that the page can be made anywhere. The best typed by hand is the fastest within the budget of every planner and of every technique alone, each with `optimal` recomputation.
+The planners are {planners}. The techniques are masks, microbatches of a half, a quarter, a tenth and one row, folding, 16 bits in three
+ways, 8-bit state, four codecs and three densities. A choice may take up to 1.05 times as long where it is more faithful. Search is processor
 time of the whole command. No time falls as budgets do.
 """
 

@@ -83,8 +83,8 @@ class Book:
             seen[place] = seen.get(place, 0) + 1
         if not seen:
             return "Nothing run yet."
-        return "; ".join(f"{count} figure{'s' if count > 1 else ''} of {date}, {machine}, {version}"
-                         for (date, machine, version), count in sorted(seen.items())) + "."
+        return "\n".join(f"- {count} figure{'s' if count > 1 else ''} of {date}, {machine}, {version}"
+                         for (date, machine, version), count in sorted(seen.items()))
 
 
 def command_of(cell):

@@ -66,7 +66,7 @@ def page(book, quick=False):
 
     lines = ["Chen et al. 2016: 4 layers of 1,024 units, batch 64, 50 inputs, 5,000 classes, "
              "fp32. Feature maps, planned on "
-             "the null device, extra FLOPs in brackets; then time and whole arena of 12 steps on "
+             "the null device, extra FLOPs in brackets. Then time and whole arena of 12 steps on "
              "a GPU, where `optimal` has "
              "the arena of `sqrt_segments` for its budget. `thimble plan lstm --layers 4 --hidden "
              "1024 --batch 64 "

@@ -49,8 +49,8 @@ def literature(book, net, sparsity, how):
 def page(book, quick=False):
     lines = ["Weights, gradients and state exist for nonzeros alone, beside one bit an element. "
              "Planned on the null device, fp32, "
-             "everything kept; trained for 30 epochs, rate 0.1 divided by 5 at epochs 9, 18 and "
-             "24; the translator, a smaller net on Multi30k, for 3,500 steps. The literature's "
+             "everything kept. Trained for 30 epochs, rate 0.1 divided by 5 at epochs 9, 18 and "
+             "24. The translator, a smaller net on Multi30k, was trained for 3,500 steps. The literature's "
              "figures are of 200 epochs (Mostafa and Wang 2019)."]
     for net in (image_net(quick), TRANSLATION):
         rows = []

@@ -11,7 +11,8 @@ TEST(Gpt, LearnsPagesByTheByte) {
   const TemporaryFolder folder;
   const std::string docs = std::string(THIMBLE_RECIPES) + "/../docs/";
   Words make = {"data", "tokens", "--by", "bytes", "--out", folder / "pages"};
-  for (const char* page : {"cli.md", "checkpoints.md", "design.md", "data.md"}) {
+  for (const char* page : {"cli.md", "checkpoints.md", "reference/search.md",
+                           "reference/backends.md", "reference/ops.md", "data.md"}) {
     make.push_back(docs + page);
   }
   ASSERT_EQ(thimble_says(make).code, 0);

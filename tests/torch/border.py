@@ -384,7 +384,7 @@ def as_markdown(table) -> str:
 
 
 def as_cell(text) -> str:
-    return re.sub(r"/\S+/(net\.\w+)", r"\1", text).replace("|", "\\|")
+    return re.sub(r"/\S+/(net\.\w+)", r"\1", text).replace("|", "\\|").replace("](", "]\\(")
 
 
 if __name__ == "__main__":

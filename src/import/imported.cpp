@@ -1,6 +1,8 @@
 // The family of nets that are files: NAME.json, as thimble.torch.export writes it, or NAME.onnx
 // (docs/import.md). The name of such a model is the path of the file.
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "base/field.h"
@@ -13,10 +15,15 @@
 namespace thimble {
 namespace {
 
-// Read once for all graphs that are built of it.
+// The file, read when it is asked for, once for all graphs that are built of it.
+struct NetFile {
+  std::string path;
+  std::optional<Net> net = {};
+  std::optional<OnnxModel> onnx = {};
+};
+
 struct Imported {
-  std::shared_ptr<const Net> net;
-  std::shared_ptr<const OnnxModel> onnx;
+  std::shared_ptr<NetFile> file;                    // shared by all copies of the options
   std::shared_ptr<std::optional<LossParts>> parts;  // found when they are asked for
   bool joined = false;                              // on a device whose products add biases
 };
@@ -24,10 +31,16 @@ struct Imported {
 bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
 bool matches(std::string_view name) { return name.ends_with(".json") || is_onnx(name); }
 
+NetFile& file_of(ModelOptions& options) {
+  std::shared_ptr<NetFile>& file = own_of<Imported>(options).file;
+  if (!file || file->path != options.name) file = std::make_shared<NetFile>(options.name);
+  return *file;
+}
+
 const OnnxModel& onnx_of(ModelOptions& options) {
-  Imported& own = own_of<Imported>(options);
-  if (!own.onnx) own.onnx = std::make_shared<const OnnxModel>(read_onnx(options.name));
-  return *own.onnx;
+  NetFile& file = file_of(options);
+  if (!file.onnx) file.onnx = read_onnx(file.path);
+  return *file.onnx;
 }
 
 // Rows that an ONNX file was exported with, where it says so.
@@ -39,12 +52,13 @@ int64_t usual_rows(const OnnxModel& onnx) {
   return 32;
 }
 
-void fields(ModelOptions&, Fields&) {}
+// Whoever lists the options is where copies come from.
+void fields(ModelOptions& options, Fields&) { file_of(options); }
 
 const Net& net_of(ModelOptions& options) {
-  Imported& own = own_of<Imported>(options);
-  if (!own.net) own.net = std::make_shared<const Net>(read_net(options.name));
-  return *own.net;
+  NetFile& file = file_of(options);
+  if (!file.net) file.net = read_net(file.path);
+  return *file.net;
 }
 
 LossParts find_parts(ModelOptions options) {

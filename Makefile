@@ -19,7 +19,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-optimality card papers papers-quick parity \
+        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-quick parity \
         docs docs-test pictures format check-format tidy size clean
 
 help:
@@ -48,6 +48,7 @@ help:
 	@echo "make bench-remat   what less memory costs in time, predicted against measured"
 	@echo "make bench-techniques  what every technique saves and costs, alone and combined (QUICK=1: a small net)"
 	@echo "make bench-fit     what one budget chooses, against everything typed by hand (MINUTES=9: stop cleanly; VIT=FILE: an exported net)"
+	@echo "make bench-search  seconds to a plan or a refusal, many nets and budgets, one core (BEFORE=PROGRAM: beside another)"
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
@@ -215,6 +216,12 @@ bench-techniques: build
 bench-fit: build
 	@python3 bench/fit.py $(BUILD)/thimble --lines results/fit.jsonl --out docs/results/fit.md \
 	        $(if $(MINUTES),--minutes $(MINUTES)) $(if $(VIT),--vit $(VIT))
+
+# Exports the nets with whatever Python has PyTorch, once; ONLY=NAME,...: those alone.
+bench-search: library $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) bench/search_nets.py $(BUILD)/bench-search
+	@python3 bench/search.py $(BUILD)/thimble --nets $(BUILD)/bench-search $(if $(BEFORE),--before $(BEFORE)) \
+	        $(if $(ONLY),--only $(ONLY))
 
 bench-optimality:
 	@tools/setup coinor-libcbc-dev

@@ -32,6 +32,7 @@ help:
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
 	@echo "make test-border  modules and losses that people write: PyTorch's updates, or refused with their line (CASES=\"losses gan\": those)"
+	@echo "make test-mutants  small faults planted by MUTANTS=300 and SEED=1, and which of them the tests notice (an hour)"
 	@echo "make fuzz       Clang's libFuzzer on readers of network files, SECONDS=60 each (installs clang)"
 	@echo "make fuzz-gradients  random graphs against differences, for SECONDS=60 (SEED=N COUNT=1: that one again)"
 	@echo "make test-cuda  the GPU's kernels, recomputation and training, on a machine with a GPU"
@@ -106,6 +107,12 @@ sanitize-cuda: configure
 test-page: build
 	@tools/setup chromium chromium-driver python3-selenium
 	@/usr/bin/python3 tests/browser/page_test.py $(BUILD)/thimble $(if $(SHOTS),--shots $(SHOTS))
+
+# Faults in a copy of the sources, in one build; MUTANTS of them drawn by SEED, ROOMS="plan select": those folders.
+MUTANTS ?= 300
+
+test-mutants: setup
+	@tools/mutate --seed $(or $(SEED),1) --count $(MUTANTS) --jobs $(JOBS) --rooms "$(ROOMS)"
 
 test-slow: build-tests
 	@ctest --test-dir $(BUILD) --no-tests=error --output-on-failure -L slow

@@ -39,9 +39,12 @@ void cross_entropy(Lowering& l, const NetNode& node) {
     loss = b.op("div", {loss, count});
   }
   if (!l.reports()) {
+    // Only a class that is ignored could be right and not count; most nets ignore none.
+    Attrs settings;
+    if (ignored >= 0 && ignored < classes) settings.set("ignore_index", ignored);
     l.report({.name = places == l.rows() ? "accuracy" : "share_right",
               .brief = "acc",
-              .sum = b.op("count_correct", {logits, labels}),
+              .sum = b.op("count_correct", {logits, labels}, settings),
               .count = count,
               .share = true});
   }

@@ -1,5 +1,6 @@
 // count_correct(logits [R,C], labels i32 [R]) -> f32 [1]: the rows whose largest logit is at their
-// label. Of equal logits the first is the largest. A label out of range is never right.
+// label; attr ignore_index (-1). Of equal logits the first is the largest. The ignored label and one out of
+// range are never right.
 #include <array>
 
 #include "ops/reduce/labels.h"
@@ -20,6 +21,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
 void reference(const KernelArgs& args) {
   const Rows rows = rows_of(args.inputs[0].type.shape);
   const int32_t* labels = args.inputs[1].as<int32_t>();
+  const int64_t ignored = args.attrs->integer("ignore_index", -1);
   int64_t correct = 0;
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     for (int64_t r = 0; r < rows.count; ++r) {
@@ -28,7 +30,7 @@ void reference(const KernelArgs& args) {
       for (int64_t c = 1; c < rows.columns; ++c) {
         if (widen(row[c]) > widen(row[best])) best = c;
       }
-      correct += best == labels[r] ? 1 : 0;
+      correct += best == labels[r] && best != ignored ? 1 : 0;
     }
   });
   store(args.outputs[0].as<float>(), 0, static_cast<float>(correct), args.adds_into(0));
@@ -39,6 +41,9 @@ std::vector<Sample> samples() {
   return {
       {.inputs = {{{50, 3}}, {{50}, DType::i32}}, .fills = fills},
       {.inputs = {{{17, 3}}, {{17}, DType::i32}}, .fills = fills, .accumulate = 1},
+      {.inputs = {{{50, 3}}, {{50}, DType::i32}},
+       .attrs = {{"ignore_index", int64_t{1}}},
+       .fills = fills},
   };
 }
 

@@ -16,6 +16,7 @@ class CountCorrect final : public Kernel {
   explicit CountCorrect(const Signature& s)
       : rows_(s.inputs[1].elements()),
         columns_(s.inputs[0].elements() / rows_),
+        ignored_(s.attrs.integer("ignore_index", -1)),
         parts_(rows_, columns_) {
     name = "own";
     workspace = Bytes(parts_.count() * static_cast<int64_t>(sizeof(int64_t)));
@@ -40,7 +41,7 @@ class CountCorrect final : public Kernel {
   static constexpr int64_t kPiece = 1024;
 
   bool is_right(const TensorRef& logits, int64_t row, int32_t label) const {
-    if (label < 0 || label >= columns_) return false;
+    if (label < 0 || label >= columns_ || label == ignored_) return false;
     const int64_t first = row * columns_;
     float one[1];
     const float start = *as_f32(logits, first, 1, one);
@@ -64,7 +65,7 @@ class CountCorrect final : public Kernel {
     return count > 0 ? maximum(x, count) : -std::numeric_limits<float>::infinity();
   }
 
-  const int64_t rows_, columns_;
+  const int64_t rows_, columns_, ignored_;
   const Parts parts_;
 };
 

@@ -17,8 +17,8 @@ __device__ Best better(const Best& a, const Best& b) {
 
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kRowThreads)
-    hits(const T* logits, const int32_t* labels, int64_t rows, int classes, double* partial,
-         ScalarOutput out) {
+    hits(const T* logits, const int32_t* labels, int64_t rows, int classes, int64_t ignored,
+         double* partial, ScalarOutput out) {
   const RowGroup<kThreads> group;
   double correct = 0;
   for (int64_t r = group.first_row; r < rows; r += group.rows_apart) {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kRowThreads)
       best = of_warps[0];
       for (int w = 1; w < kThreads / 32; ++w) best = better(best, of_warps[w]);
     }
-    if (group.lane == 0) correct += best.at == labels[r] ? 1 : 0;
+    if (group.lane == 0) correct += best.at == labels[r] && best.at != ignored ? 1 : 0;
   }
   finish_block(correct, partial, out);
 }
@@ -49,8 +49,9 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const TensorType& logits = s.inputs[0];
   if (!on_device(logits.dtype) || logits.elements() == 0) return nullptr;
   const int64_t rows = logits.shape[0], classes = logits.shape[1];
+  const int64_t ignored = s.attrs.integer("ignore_index", -1);
   const unsigned blocks = row_blocks(rows, classes, device);
-  const auto launch = [&device, rows, classes, blocks](const KernelArgs& args) {
+  const auto launch = [&device, rows, classes, ignored, blocks](const KernelArgs& args) {
     const ScalarOutput out{args.outputs[0].as<float>(), args.adds_into(0), nullptr};
     double* const partial = reinterpret_cast<double*>(args.workspace);
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
@@ -58,7 +59,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
       with_row_group(classes, [&](auto threads) {
         hits<T, threads.value><<<blocks, kRowThreads, 0, device.stream>>>(
             args.inputs[0].as<T>(), args.inputs[1].as<int32_t>(), rows, static_cast<int>(classes),
-            partial, out);
+            ignored, partial, out);
       });
     });
     launch_add_partial_sums(partial, blocks, out, device);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "../file_support.h"
@@ -73,6 +74,28 @@ TEST(Checkpoint, OnlyTheLatestStays) {
     EXPECT_EQ(folder.entries(), 2);  // the folder and `latest`
     EXPECT_EQ(fs::read_symlink(folder / "latest"), name);
   }
+}
+
+// Of several that stay, each is of another step; what a run saved that was gone on from before goes.
+TEST(Checkpoint, OfAStepSavedTwiceTheLastStays) {
+  const TemporaryFolder folder;
+  TrainingRun run(mlp_run(), {.steps = 1, .evaluate = false});
+  const auto saved = [&](int64_t step) {
+    save_checkpoint(folder.path(), run.program(), {.step = step, .recipe = kRecipe}, 3);
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().filename() != "latest") names.push_back(entry.path().filename().string());
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  saved(1);
+  EXPECT_EQ(saved(2), (Names{"step-00000001", "step-00000002"}));
+  EXPECT_EQ(saved(2), (Names{"step-00000001", "step-00000002-2"}));
+  EXPECT_EQ(saved(4), (Names{"step-00000001", "step-00000002-2", "step-00000004"}));
+  EXPECT_EQ(saved(5), (Names{"step-00000002-2", "step-00000004", "step-00000005"}));
+  EXPECT_EQ(saved(3), (Names{"step-00000002-2", "step-00000003"}));
 }
 
 TEST(Checkpoint, OtherFilesInTheFolderAreLeftAlone) {

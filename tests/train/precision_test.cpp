@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "../file_support.h"
 #include "base/error.h"
@@ -48,6 +49,59 @@ TEST(LossScaler, GrowsAfterCleanStepsAndBacksOff) {
   EXPECT_EQ(scaler.scale(), 128) << "the overflow must start the count again";
   scaler.step_done(false);
   EXPECT_EQ(scaler.scale(), 256);
+}
+
+// A checkpoint has the scale, the clean steps since it changed, and those that were skipped.
+TEST(LossScaler, GoesOnWhereItWas) {
+  LossScaling scaling = kDynamic;
+  scaling.growth_interval = 3;
+  LossScaler before(scaling);
+  for (const bool overflow : {true, false, false}) before.step_done(overflow);
+  LossScaler after(scaling);
+  const nlohmann::json saved = nlohmann::json::parse(before.to_json().dump());
+  ASSERT_TRUE(after.from_json(saved));
+  EXPECT_EQ(after.scale(), 64);
+  EXPECT_EQ(after.skipped(), 1);
+  EXPECT_EQ(after.to_json(), before.to_json());
+  after.step_done(false);
+  EXPECT_EQ(after.scale(), 128) << "the third clean step";
+  for (const char* name : {"scale", "clean", "skipped"}) {
+    for (const nlohmann::json& wrong :
+         {nlohmann::json(-1), nlohmann::json("1"), nlohmann::json()}) {
+      nlohmann::json damaged = saved;
+      damaged[name] = wrong;
+      EXPECT_FALSE(after.from_json(damaged)) << damaged;
+    }
+  }
+  nlohmann::json nothing = saved;
+  nothing["scale"] = 0;
+  EXPECT_FALSE(after.from_json(nothing)) << "a scale of nothing";
+}
+
+// The number of a step corrects Adam's means, which a skipped step has left alone. Of a scale that has only
+// been halved, every halving was one.
+TEST(LossScaling, SkippedStepsDoNotCountForAdam) {
+  RunSetup run = small_wrn(DType::f16);
+  run.optimizer = "adam";
+  run.rate = 0.002;
+  run.scaling.start = 0x1p30;
+  for (const int64_t microbatch : {0, 12}) {
+    run.microbatch = microbatch;
+    RunOptions options = {.steps = 30, .evaluate = false};
+    double last = 0;
+    options.on_microbatch = [&](MicrobatchId which, TrainingStep::Part& part) {
+      if (which.number > 0) return;
+      const OptimizerInputs& scalars = part.variant().scalars;
+      const auto skipped =
+          std::log2(run.scaling.start / part.program().view<float>(scalars.loss_scale)[0]);
+      last = part.program().view<float>(scalars.step)[0];
+      EXPECT_EQ(last, static_cast<double>(which.step + 1) - skipped) << "step " << which.step;
+    };
+    const TrainResult result = TrainingRun(run, options).run();
+    EXPECT_GT(result.skipped, 5);
+    EXPECT_LT(last, 25);
+    EXPECT_GT(last, 1);
+  }
 }
 
 TEST(LossScaler, BelowItsFloorIsAnError) {

@@ -107,5 +107,38 @@ TEST(TakingOver, AResultThatTheBackwardPassReadsStays) {
   EXPECT_EQ(after.count("vocabulary_loss"), 3u);
 }
 
+// In a chain of blocks a gradient belongs to the last of what it reads, be it the weight's maker or the
+// input's.
+TEST(TakingOver, AGradientBelongsToTheLatestOfWhatItReads) {
+  for (const bool weight_last : {false, true}) {
+    Graph graph;
+    Builder b(graph);
+    const ValueId x = b.weight("x", {{10, 6}}, {Init::Kind::normal, 1});
+    const ValueId w = b.weight("w", {{9, 6}}, {Init::Kind::normal, 0.3});
+    const auto scaled = [&](ValueId of) { return b.op("scale", {of}, {{"factor", 0.5}}); };
+    ValueId h, weight;
+    if (weight_last) {
+      h = scaled(x), weight = scaled(w);
+    } else {
+      weight = scaled(w), h = scaled(x);
+    }
+    const ValueId targets = b.input("targets", {{10}, DType::i32});
+    const ValueId loss = b.op("vocabulary_loss", {h, weight, targets, b.constant(0.125, {{1}})},
+                              {{"label_smoothing", 0.1}, {"rows_at_once", int64_t{4}}});
+    graph.results = {loss};
+    const GradientRoot root = {loss, b.constant(1, {{1}})};
+    const ValueId wrt[] = {x, w};
+    add_gradients(graph, {&root, 1}, wrt);
+    fuse_loss_into_backward(graph);
+    int found = 0;
+    for (const Node& node : graph.nodes) {
+      if (!node.op->takes_over) continue;
+      ++found;
+      EXPECT_EQ(node.differentiates, graph[weight_last ? weight : h].producer);
+    }
+    EXPECT_EQ(found, 1);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/updates.h"
+#include "support/more_samples.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -17,7 +18,9 @@ class Conformance : public testing::TestWithParam<const OpDef*> {
 
   template <class Body>
   void for_each_sample(Body&& body) {
-    for (const Sample& sample : op().samples()) {
+    std::vector<Sample> samples = op().samples();
+    for (Sample& sample : more_samples(op())) samples.push_back(std::move(sample));
+    for (const Sample& sample : samples) {
       SCOPED_TRACE(describe(op(), sample));
       body(sample);
     }

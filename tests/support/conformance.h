@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "backend/backend.h"
+#include "support/more_samples.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -35,9 +36,20 @@ class Conformance : public testing::TestWithParam<std::tuple<std::string, const 
   const OpDef& op() const { return *std::get<1>(GetParam()); }
   Backend* backend() { return shared_backend(std::get<0>(GetParam())); }
 
+  // Those of the op and, on the CPU, more of them; of the large ones where it is asked for.
+  std::vector<Sample> samples(bool large) {
+    std::vector<Sample> all = op().samples();
+    if (backend()->has_device_memory()) return all;
+    for (Sample& sample : more_samples(op())) all.push_back(std::move(sample));
+    if (large) {
+      for (Sample& sample : large_samples(op())) all.push_back(std::move(sample));
+    }
+    return all;
+  }
+
   template <class Body>
-  void for_each_sample(Body&& body) {
-    for (const Sample& sample : op().samples()) {
+  void for_each_sample(Body&& body, bool large = false) {
+    for (const Sample& sample : samples(large)) {
       if (backend()->has_device_memory() && has_doubles(make_case(op(), sample).signature))
         continue;
       SCOPED_TRACE(describe(op(), sample));
@@ -48,15 +60,17 @@ class Conformance : public testing::TestWithParam<std::tuple<std::string, const 
 };
 
 TEST_P(Conformance, IsNearTheReference) {
-  for_each_sample([&](const Sample& sample) {
-    const OpCase op_case = make_case(op(), sample);
-    const auto expected = run_case(op_case);
-    const auto got = run_case(op_case, {.backend = backend()});
-    for (size_t k = 0; k < expected.size(); ++k) {
-      SCOPED_TRACE(k);
-      expect_near(got[k], expected[k], tolerance_of(op(), sample));
-    }
-  });
+  for_each_sample(
+      [&](const Sample& sample) {
+        const OpCase op_case = make_case(op(), sample);
+        const auto expected = run_case(op_case);
+        const auto got = run_case(op_case, {.backend = backend()});
+        for (size_t k = 0; k < expected.size(); ++k) {
+          SCOPED_TRACE(k);
+          expect_near(got[k], expected[k], tolerance_of(op(), sample));
+        }
+      },
+      true);
 }
 
 // Inputs are the same 16-bit numbers for both kernels; results are rounded to 16 bits after sums in

@@ -1,5 +1,6 @@
 #include "plan/search/optimal_planner.h"
 
+#include <cmath>
 #include <optional>
 
 #include "execute/costs.h"
@@ -7,6 +8,7 @@
 #include "plan/search/eviction_search.h"
 #include "plan/search/reduce_peak.h"
 #include "support/plan_cases.h"
+#include "support/random_steps.h"
 #include "support/sanitized.h"
 
 namespace thimble {
@@ -129,6 +131,45 @@ TEST(OptimalPlanner, AnswersAreIndependentOfEachOther) {
       OptimalPlanner fresh(request);
       EXPECT_EQ(*asked_often.choose(budget).schedule, *fresh.choose(budget).schedule)
           << budget.count;
+    }
+  }
+}
+
+// Steps and times at random: what is dear may be small, and what is cheap may be large, so that a schedule from
+// between two others, or one that was squeezed, may well be the faster one in less memory.
+TEST(OptimalPlanner, OfRandomTimesMoreMemoryIsNeverSlower) {
+  for (uint32_t seed = 1; seed <= (kSanitized ? 4 : 16); ++seed) {
+    const bool is_net = seed % 4 == 0;
+    SCOPED_TRACE(fmt::format("{} {}", is_net ? "a net" : "a random step", seed));
+    const Graph graph =
+        is_net ? make_training_graph({.name = "wrn-10-1", .batch = 2, .image = {8, 8, 1}},
+                                     parse_optimizer("sgd"))
+                     .model.graph
+               : random_step(seed).graph;
+    std::mt19937 random(seed);
+    Costs costs = flat_costs(graph);
+    for (NodeCost& cost : costs.nodes) {
+      cost.seconds =
+          std::ldexp(1 + static_cast<double>(random() % 8), -static_cast<int>(random() % 12));
+    }
+    const PlanRequest request = {.graph = graph, .costs = costs, .policy = "optimal"};
+    OptimalPlanner asked_often(request);
+    const Bytes least = asked_often.choose(Bytes(1)).arena;
+    PlanRequest all = request;
+    all.policy = "keep_all";
+    const Bytes most = std::get<Plan>(make_plan(all)).arena;
+    double seconds = 0;
+    Bytes arena = most;
+    constexpr int kBudgets = 24;
+    for (int i = 0; i <= kBudgets; ++i) {
+      const Bytes budget = most - Bytes((most.count - least.count) * i / kBudgets);
+      OptimalPlanner fresh(request);
+      const SchedulePool::Pick often = asked_often.choose(budget), once = fresh.choose(budget);
+      EXPECT_EQ(*often.schedule, *once.schedule) << budget.count;
+      EXPECT_LE(often.arena, budget);
+      EXPECT_LE(often.arena, arena) << budget.count;
+      EXPECT_GE(often.seconds, seconds) << budget.count;
+      seconds = often.seconds, arena = often.arena;
     }
   }
 }

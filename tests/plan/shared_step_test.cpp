@@ -94,5 +94,63 @@ TEST(SharedStep, ConstantsOfTheOthersAreLeftAlone) {
   EXPECT_TRUE(find_disagreement(full, call.plan(), rest, plan).has_value());
 }
 
+// Scratch is written, too: over a constant that the others keep it is a fault, to the byte.
+TEST(SharedStep, ScratchOverWhatTheOthersKeepIsFound) {
+  const PlannedTraining all = uneven(small_lstm(), 10, 4, false);
+  const Graph& full = all.graph();
+  const Graph& rest = all.rest()->model.graph;
+  std::vector<std::pair<int64_t, int64_t>>
+      kept;  // first bytes of such constants, and those behind them
+  for (size_t v = 0; v < full.values.size(); ++v) {
+    const Value& value = full.values[v];
+    if (value.role != Role::constant || rest.find(value.name).valid()) continue;
+    const int64_t at = all.plan().sources[v].count;
+    kept.emplace_back(at, at + value.type.bytes().count);
+  }
+  ASSERT_FALSE(kept.empty());
+  for (const auto& [begin, end] : kept) {
+    for (const auto& [from, size] : {std::pair(begin, end - begin),
+                                     {begin - 64, int64_t{64}},
+                                     {begin - 64, int64_t{65}},
+                                     {end - 1, int64_t{1}},
+                                     {end, int64_t{64}},
+                                     {begin, int64_t{0}}}) {
+      SCOPED_TRACE(fmt::format("{} bytes from {}, of [{}, {})", size, from, begin, end));
+      const bool over =
+          size > 0 && std::ranges::any_of(kept, [&, from = from, size = size](auto& k) {
+            return from < k.second && k.first < from + size;
+          });
+      for (size_t at = 0; at < all.rest()->plan.calls.size(); at += 11) {
+        Plan plan = all.rest()->plan;
+        plan.calls[at].workspace_at = Bytes(from);
+        plan.calls[at].workspace_size = Bytes(size);
+        EXPECT_EQ(find_disagreement(full, all.plan(), rest, plan).has_value(), over);
+      }
+    }
+  }
+}
+
+// By hand, call by call: what is run in every micro-batch, in the smaller last one by its own plan.
+TEST(SharedStep, RecomputationOfASmallerOneCountsAsItIsPlanned) {
+  int repeats = 0;
+  for (const char* planner : {"keep_all", "sqrt_segments", "log_recursive", "mirror"}) {
+    SCOPED_TRACE(planner);
+    const PlannedTraining all = uneven(small_wrn(), 10, 4, false, planner);
+    const auto repeated = [](const PlannedStep& step, bool each) {
+      double flops = 0;
+      for (const PlannedCall& call : step.plan.calls) {
+        const bool inside = step.model.graph[call.node].phase == Phase::per_microbatch;
+        if (call.recompute && inside == each) flops += step.costs.nodes[call.node.at()].flops;
+      }
+      return flops;
+    };
+    const double expected =
+        2 * repeated(all.full(), true) + repeated(all.full(), false) + repeated(*all.rest(), true);
+    EXPECT_DOUBLE_EQ(priced_as_a_whole(all).extra_flops, expected);
+    repeats += expected > 0 ? 1 : 0;
+  }
+  EXPECT_GE(repeats, 2) << "or nothing was asked";
+}
+
 }  // namespace
 }  // namespace thimble

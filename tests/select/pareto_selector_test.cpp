@@ -208,5 +208,24 @@ TEST(ParetoSelector, WithoutAnOptionTheOthersAreChosenFrom) {
   EXPECT_GT(compared, 100);
 }
 
+// Risks are sums, and the same ones added in another order are no less: the fastest is taken.
+TEST(ParetoSelector, ARoundingOfRisksIsNoDifference) {
+  const double one = 0.1 + 0.2 + 0.3, other = 0.3 + 0.2 + 0.1;
+  ASSERT_NE(one, other);
+  for (const auto& [fast, slow] : {std::pair(one, other), {other, one}}) {
+    Options options;
+    const auto add = [&](double risk, double seconds, int arena) {
+      options.push_back(std::make_unique<FakeOption>(
+          NumericsTier::approximate, risk, std::vector<PlanPoint>{{seconds, Bytes(arena)}}, true,
+          false));
+    };
+    add(fast, 100, 50);
+    add(slow, 104, 40);
+    ParetoSelector selector = selector_of(options, Dominators::without_recompute);
+    EXPECT_EQ(selector.within(Bytes(60))->option, 0u);
+    EXPECT_EQ(selector.within(Bytes(45))->option, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -27,11 +27,9 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
 // As the command line plans it: what `auto` leaves, and, where the budget chooses, by times that are
 // measured first where none are known.
 PlannedTraining plan_or_throw(Request& request) {
-  const Recipe& recipe = request.recipe;
-  const bool profiles = selects_techniques(recipe, request.explicit_settings);
-  const auto machine = Machine::open(recipe, profiles ? usual_profiling(recipe) : Profiling());
+  const auto machine = open_machine(request.recipe, request.explicit_settings);
   resolve_budget(request, machine->backend());
-  auto planned = choose_and_plan(recipe, request.explicit_settings, machine);
+  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine);
   if (const auto* refusal = std::get_if<Refusal>(&planned)) {
     std::string sentence = refusal->sentence;
     for (const std::string& further : refusal->unlock) {

@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "comm/world.h"
 #include "generate/trained_model.h"
+#include "request/memory_limit.h"
 
 namespace thimble {
 namespace {
@@ -17,6 +18,46 @@ std::string help_of(const ListedField& listed) {
   const bool said = listed.usual.empty() || !listed.models.empty();
   if (listed.field.kind() == Field::Kind::toggle || said) return listed.help;
   return fmt::format("{} ({})", listed.help, listed.usual);
+}
+
+// That no plan fits, in the form asked for.
+void report(const Refusal& refusal, bool json) {
+  if (json) {
+    nlohmann::json object = {{"infeasible", true},
+                             {"min_bytes", refusal.least.min_bytes.count},
+                             {"why", refusal.least.why}};
+    if (refusal.allow) {
+      nlohmann::json tiers = nlohmann::json::object();
+      for (const TierFloor& floor : refusal.floors) {
+        tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
+                                                   {"flags", floor.flags}};
+      }
+      object.update(
+          {{"allow", name_of(*refusal.allow)}, {"tiers", tiers}, {"unlock", refusal.unlock}});
+    }
+    print_json(object);
+  }
+  say("thimble: {}\n", refusal.sentence);
+  if (!refusal.allow) return;
+  for (const TierFloor& floor : refusal.floors) {
+    say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
+        floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
+  }
+  if (!refusal.unlock.empty()) say("  to go further down: {}\n", fmt::join(refusal.unlock, "; "));
+  say("  or give more --memory\n");
+}
+
+void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
+  say("fit: {} in {} ({}); as typed, everything kept: {}, {:.1f} ms\n",
+      training.full().model.options.name, to_string(*training.recipe.memory),
+      name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
+  for (const TechniqueGain& share : fit.gains) {
+    const bool saves = share.saved >= Bytes();
+    say("  {:<56}{} {:>9}, {:+.1f} ms  ({}; {})\n", share.what, saves ? "saves" : "takes",
+        to_string(saves ? share.saved : Bytes() - share.saved), share.ms_paid, share.tier,
+        share.flags);
+  }
+  if (fit.gains.empty()) say("  nothing has to be done for it\n");
 }
 
 }  // namespace
@@ -117,30 +158,35 @@ std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) 
   return std::nullopt;
 }
 
-void report(const Refusal& refusal, bool json) {
-  if (json) {
-    nlohmann::json object = {{"infeasible", true},
-                             {"min_bytes", refusal.least.min_bytes.count},
-                             {"why", refusal.least.why}};
-    if (refusal.allow) {
-      nlohmann::json tiers = nlohmann::json::object();
-      for (const TierFloor& floor : refusal.floors) {
-        tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
-                                                   {"flags", floor.flags}};
-      }
-      object.update(
-          {{"allow", name_of(*refusal.allow)}, {"tiers", tiers}, {"unlock", refusal.unlock}});
-    }
-    print_json(object);
+void settle_budget(Request& request, Machine& machine, World* world) {
+  const auto limit = resolve_budget(request, machine.backend(), world);
+  if (!limit || (world != nullptr && !world->first())) return;
+  const std::string shared =
+      world != nullptr ? fmt::format(" for each of {} ranks", world->size()) : "";
+  say("--memory auto: {} ({} bytes){}: {} is {}, of which {} stay free\n", to_string(limit->budget),
+      limit->budget.count, shared, limit->from, to_string(limit->available),
+      to_string(limit->margin));
+}
+
+std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_ptr<Machine>& machine,
+                                          bool json, World* world) {
+  settle_budget(request, *machine, world);
+  const bool speaks = world == nullptr || world->first();
+  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine);
+  if (machine->profiled_kernels() > 0) {
+    say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
+        "modelled` "
+        "leaves it out)\n",
+        machine->profiled_kernels(), machine->profiled_kernels() == 1 ? "" : "s",
+        machine->profiling_seconds(), machine->profiling_file());
   }
-  say("thimble: {}\n", refusal.sentence);
-  if (!refusal.allow) return;
-  for (const TierFloor& floor : refusal.floors) {
-    say("  {:<12} at least {:>10} ({} bytes){}{}\n", name_of(floor.tier), to_string(floor.least),
-        floor.least.count, floor.flags.empty() ? "" : ": ", floor.flags);
+  if (const auto* const refusal = std::get_if<Refusal>(&planned)) {
+    if (speaks) report(*refusal, json);
+    return std::nullopt;
   }
-  if (!refusal.unlock.empty()) say("  to go further down: {}\n", fmt::join(refusal.unlock, "; "));
-  say("  or give more --memory\n");
+  auto& ready = std::get<PlannedTraining>(planned);
+  if (!json && speaks && ready.report) say_choices(*ready.report, ready);
+  return std::move(ready);
 }
 
 void print_json(const nlohmann::json& object) { print("{}\n", json_text(object, 2)); }

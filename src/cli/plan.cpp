@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/io/file.h"
 #include "cli/console.h"
-#include "cli/fitting.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"
 #include "report/explain/explain.h"
@@ -55,8 +54,8 @@ nlohmann::json ranks_json(const RanksSpec& ranks, const Communication& with) {
 }
 
 // Every sharding on 1, 2, 4, ... ranks.
-int print_ranks(const Recipe& recipe, bool json) {
-  const std::vector<RanksPoint> points = sweep_ranks(recipe);
+int print_ranks(const Recipe& recipe, const std::shared_ptr<Machine>& machine, bool json) {
+  const std::vector<RanksPoint> points = sweep_ranks(recipe, machine);
   nlohmann::json list = nlohmann::json::array();
   if (!json) {
     print("{}, a rank's bytes and what a step takes\n", recipe.model.name);
@@ -115,8 +114,8 @@ nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& f
   return json;
 }
 
-int print_sweep(const Recipe& recipe, bool json, const std::string& picture) {
-  const Frontier frontier = sweep(recipe);
+int print_sweep(const Recipe& recipe, Machine& machine, bool json, const std::string& picture) {
+  const Frontier frontier = sweep(recipe, machine);
   const std::string title =
       fmt::format("{}: memory against predicted time ({})", frontier.model, frontier.costs);
   if (!picture.empty()) write_file(picture, frontier_svg(title, frontier.points));
@@ -156,11 +155,6 @@ void take_largest(const std::string& what, Request& request,
 int run(const PlanFlags& flags) {
   Request request = requested(flags.recipe.model, flags.recipe.overrides());
   open_data(request, false);
-  std::shared_ptr<Machine> machine;
-  if (flags.largest) {
-    machine = open_machine(request);
-    take_largest(*flags.largest, request, machine);
-  }
   user_check(!flags.sweep || (flags.save.empty() && !flags.explain),
              "--sweep makes many plans and shows none of them: leave out --save and --explain");
   user_check(!flags.sweep || !request.recipe.codec.automatic,
@@ -169,11 +163,14 @@ int run(const PlanFlags& flags) {
   user_check(!flags.simulate || request.recipe.ranks.several(),
              "--simulate plays a step of several ranks; say how many with --ranks");
   user_check(!flags.sweep || !flags.simulate, "--sweep plans and --simulate plays; choose one");
+  const auto machine = open_machine(request.recipe, request.explicit_settings);
+  if (flags.largest) take_largest(*flags.largest, request, machine);
   if (flags.sweep && request.recipe.ranks.several()) {
-    return print_ranks(request.recipe, flags.recipe.json);
+    return print_ranks(request.recipe, machine, flags.recipe.json);
   }
-  if (flags.sweep) return print_sweep(request.recipe, flags.recipe.json, flags.picture);
-  if (!machine) machine = open_machine(request);
+  if (flags.sweep) {
+    return print_sweep(request.recipe, *machine, flags.recipe.json, flags.picture);
+  }
   const auto planned = plan_asked(request, machine, flags.recipe.json);
   if (!planned) return kInfeasible;
   const Model& model = planned->full().model;

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/host/process.h"
 #include "cli/console.h"
-#include "cli/fitting.h"
 #include "cli/options.h"
 #include "execute/measure.h"
 #include "report/plan_report.h"
@@ -176,7 +175,8 @@ int run(const ProfileFlags& flags) {
   const bool runs = flags.steps > 0 && device_traits(request.recipe.device).runs;
   const auto data = open_data(request, runs);
   const Recipe as_requested = request.recipe;
-  const auto planned = plan_asked(request, open_machine(request), flags.recipe.json);
+  const auto machine = open_machine(request.recipe, request.explicit_settings);
+  const auto planned = plan_asked(request, machine, flags.recipe.json);
   if (!planned) return kInfeasible;
 
   std::optional<Profile> profile;

@@ -32,42 +32,41 @@ std::unique_ptr<PlannedStep> plan_between(const PlannedTraining& training, StepS
   }
 }
 
-// A smaller last microbatch.
-bool is_last(const PlannedTraining& training, const StepShape& shape) {
-  return shape.rows == microbatches_of(training.recipe, shape.length).rest;
+// Of every length that is trained on, the longest first; `refuse` says why where nothing fits.
+template <class Refuse>
+std::vector<std::unique_ptr<PlannedStep>> plan_lengths(const PlannedTraining& training,
+                                                       Purpose purpose, int64_t unit,
+                                                       const Refuse& refuse) {
+  std::vector<std::unique_ptr<PlannedStep>> all;
+  for (const auto& trained : training.steps) {
+    StepShape shape = trained->shape;
+    if (shape.rows == microbatches_of(training.recipe, shape.length).rest) continue;
+    shape.purpose = purpose;
+    all.push_back(plan_between(training, shape, unit));
+    if (all.back() == nullptr) refuse(shape.length);
+  }
+  return all;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<PlannedStep>> plan_evaluation(const PlannedTraining& training) {
-  std::vector<std::unique_ptr<PlannedStep>> all;
-  for (const auto& trained : training.steps) {
-    StepShape shape = trained->shape;
-    if (is_last(training, shape)) continue;
-    shape.purpose = Purpose::evaluation;
-    all.push_back(plan_between(training, shape, 1));
-    user_check(all.back() != nullptr,
-               "tests of {} do not fit the arena of {} that training takes; give --memory more, or "
-               "leave them out (--no-eval)",
-               training.recipe.model.name, to_string(training.plan().arena));
-  }
-  return all;
+  return plan_lengths(training, Purpose::evaluation, 1, [&](int64_t) {
+    user_error(
+        "tests of {} do not fit the arena of {} that training takes; give --memory more, or "
+        "leave them out (--no-eval)",
+        training.recipe.model.name, to_string(training.plan().arena));
+  });
 }
 
 std::vector<std::unique_ptr<PlannedStep>> plan_generation(const PlannedTraining& training,
                                                           int64_t beam) {
-  std::vector<std::unique_ptr<PlannedStep>> all;
-  for (const auto& trained : training.steps) {
-    StepShape shape = trained->shape;
-    if (is_last(training, shape)) continue;
-    shape.purpose = Purpose::generation;
-    all.push_back(plan_between(training, shape, beam));
-    user_check(all.back() != nullptr,
-               "a beam of {} beginnings of {} tokens does not fit the arena of {} that the run was "
-               "trained in; choose a smaller --beam",
-               beam, shape.length, to_string(training.plan().arena));
-  }
-  return all;
+  return plan_lengths(training, Purpose::generation, beam, [&](int64_t length) {
+    user_error(
+        "a beam of {} beginnings of {} tokens does not fit the arena of {} that the run was "
+        "trained in; choose a smaller --beam",
+        beam, length, to_string(training.plan().arena));
+  });
 }
 
 std::vector<std::unique_ptr<PlannedStep>> plan_sampling(const PlannedTraining& training) {

@@ -5,9 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "plan/bytes/spread_reuse.h"
-#include "plan/make_plan.h"
-#include "plan/verify/verify_plan.h"
 
 namespace thimble {
 namespace {
@@ -19,17 +16,7 @@ std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTrai
   PlannedStep& first = *all.steps.front();
   all.recipe.codec = first.recipe.codec;
   all.tier = allowed_tier(first.recipe, first.model.graph, first.recipe.codec);
-  PlanRequest request = first.request(first.recipe.memory);
-  request.reserved = room;
-  PlanResult planned =
-      selected.schedule ? lay_out_within(request, *selected.schedule) : make_plan(request);
-  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
-  first.plan = std::get<Plan>(std::move(planned));
-  if (all.backend().streams() > 1) {
-    first.plan = spread_reuse(first.model.graph, first.costs, std::move(first.plan));
-  }
-  verify_plan(first.model.graph, first.costs, first.plan);
-  return std::nullopt;
+  return plan_alone(first, selected.schedule, room);
 }
 
 // Recomputing more changes no bit. So where the plan of the requested policy does not fit, the one for a
@@ -99,26 +86,6 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
   all.plan_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return all;
-}
-
-const PlannedStep* PlannedTraining::rest_of(const PlannedStep& step) const {
-  const StepShape last = {.rows = microbatches_of(recipe, step.shape.length).rest,
-                          .length = step.shape.length};
-  const auto found = std::ranges::find(steps, last, [](const auto& other) { return other->shape; });
-  return found == steps.end() ? nullptr : found->get();
-}
-
-Plan priced_as_a_whole(const PlannedTraining& training) {
-  Plan plan = training.plan();
-  const StepShape most = largest_shape(training.recipe);
-  for (const auto& step : training.steps) {
-    if (step->shape != most) continue;
-    const Plan whole = priced_as_a_whole(*step, training.rest_of(*step));
-    plan.predicted_seconds = whole.predicted_seconds;
-    plan.flops = whole.flops;
-    plan.extra_flops = whole.extra_flops;
-  }
-  return plan;
 }
 
 }  // namespace thimble

@@ -1,5 +1,8 @@
 #include "pipeline/pricing.h"
 
+#include <algorithm>
+
+#include "pipeline/pipeline.h"
 #include "plan/make_plan.h"
 
 namespace thimble {
@@ -27,6 +30,26 @@ Plan priced_as_a_whole(const PlannedStep& full, const PlannedStep* rest) {
   plan.predicted_seconds += of_rest.seconds - of_full.seconds;
   plan.flops += of_rest.flops - of_full.flops;
   plan.extra_flops += of_rest.extra_flops - of_full.extra_flops;
+  return plan;
+}
+
+const PlannedStep* PlannedTraining::rest_of(const PlannedStep& step) const {
+  const StepShape last = {.rows = microbatches_of(recipe, step.shape.length).rest,
+                          .length = step.shape.length};
+  const auto found = std::ranges::find(steps, last, [](const auto& other) { return other->shape; });
+  return found == steps.end() ? nullptr : found->get();
+}
+
+Plan priced_as_a_whole(const PlannedTraining& training) {
+  Plan plan = training.plan();
+  const StepShape most = largest_shape(training.recipe);
+  for (const auto& step : training.steps) {
+    if (step->shape != most) continue;
+    const Plan whole = priced_as_a_whole(*step, training.rest_of(*step));
+    plan.predicted_seconds = whole.predicted_seconds;
+    plan.flops = whole.flops;
+    plan.extra_flops = whole.extra_flops;
+  }
   return plan;
 }
 

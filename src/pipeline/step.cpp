@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "plan/bytes/spread_reuse.h"
 #include "plan/make_plan.h"
 #include "plan/verify/verify_plan.h"
 #include "plan/verify/verify_shared_arena.h"
@@ -141,6 +142,21 @@ Bytes own_constants(const PlannedStep& first, const PlannedStep& step) {
     if (is_own(first.model.graph, value)) all += align_up(value.type.bytes());
   }
   return all;
+}
+
+std::optional<Infeasible> plan_alone(PlannedStep& step, const std::optional<Schedule>& schedule,
+                                     Bytes room) {
+  const Graph& graph = step.model.graph;
+  PlanRequest request = step.request(step.recipe.memory);
+  request.reserved = room;
+  PlanResult planned = schedule ? lay_out_within(request, *schedule) : make_plan(request);
+  if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
+  step.plan = std::get<Plan>(std::move(planned));
+  if (step.machine->backend().streams() > 1) {
+    step.plan = spread_reuse(graph, step.costs, std::move(step.plan));
+  }
+  verify_plan(graph, step.costs, step.plan);
+  return std::nullopt;
 }
 
 bool plan_into_arena_of(const PlannedStep& first, PlannedStep& step,

@@ -42,6 +42,11 @@ struct PlannedStep : Step {
 // The recipe's step of that shape, priced. REQUIRES: the recipe was checked.
 Step build_step(const Recipe& recipe, const StepShape& shape, Machine& machine);
 
+// Plans the step by itself, within its recipe's budget: by the schedule, or else by its recipe's planner.
+// The first `room` bytes are left to others. Nothing: the plan is there, verified.
+std::optional<Infeasible> plan_alone(PlannedStep& step, const std::optional<Schedule>& schedule,
+                                     Bytes room);
+
 // Plans `step`, complete but for its plan, into the arena of `first`, by the first of the policies that
 // fits. False: none does. Checks the plan, and that both agree on shared values. Constants of this step
 // alone (an LSTM's first state of so many rows) are lost while others run. They lie in the first `room`

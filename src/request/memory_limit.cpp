@@ -27,7 +27,7 @@ MemoryLimit less_margin(const AvailableMemory& available, Bytes beside) {
 Bytes beside_arena(const Recipe& recipe) {
   const auto shapes = std::ssize(step_shapes(recipe));
   if (shapes == 1) return kBesideArena;
-  const Graph graph = make_graph(recipe, step_shapes(recipe).front()).model.graph;
+  const Graph graph = make_graph(recipe, largest_shape(recipe)).model.graph;
   return kBesideArena + kOfANode * ((shapes - 1) * std::ssize(graph.nodes));
 }
 

@@ -7,8 +7,10 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/build_id.h"
 #include "base/error.h"
 #include "base/host/cores.h"
+#include "base/io/file_digest.h"
 #include "base/io/json.h"
 #include "comm/small_collectives.h"
 #include "data/fingerprint.h"
@@ -75,6 +77,12 @@ void check_run_identity(Communicator& ranks, const RunIdentity& own) {
     user_error("rank {} reads other data than rank 0: {}; give all ranks the same files", k,
                difference_of_data(nlohmann::json::parse(data[0]), nlohmann::json::parse(data[k])));
   }
+}
+
+void check_run_identity(World& world, const Request& request, const nlohmann::json& fingerprint) {
+  const std::string digest = file_sha256("/proc/self/exe").substr(0, 12);
+  check_run_identity(world.ranks(), {fmt::format("{} of {}", digest, build_id()),
+                                     to_json(request.recipe), fingerprint});
 }
 
 Request read_request(const std::string& model, Settings overrides, World* world) {

@@ -21,6 +21,9 @@ struct RunIdentity {
 // Called by all ranks.
 void check_run_identity(Communicator& ranks, const RunIdentity& own);
 
+// The same of this program, of the request and of the data's fingerprint.
+void check_run_identity(World& world, const Request& request, const nlohmann::json& fingerprint);
+
 // The request as all ranks have it: of as many as were started, with as many threads on each. UserError where
 // --ranks is not what was started; `world` null: a process alone.
 Request read_request(const std::string& model, Settings overrides, World* world);

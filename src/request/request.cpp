@@ -9,25 +9,30 @@
 namespace thimble {
 namespace {
 
-constexpr std::pair<std::string_view, std::string RunSettings::*> kTexts[] = {
-    {"out", &RunSettings::out},
-    {"resume", &RunSettings::resume},
-    {"weights", &RunSettings::weights},
-    {"tensorboard", &RunSettings::tensorboard},
-    {"export-initial", &RunSettings::export_initial},
-    {"export-batches", &RunSettings::export_batches}};
-constexpr std::pair<std::string_view, bool RunSettings::*> kToggles[] = {
-    {"overwrite", &RunSettings::overwrite},
-    {"times", &RunSettings::times},
-    {"losses", &RunSettings::losses}};
+constexpr std::string_view kKept = "Checkpoints and tests", kForOthers = "For other programs";
+constexpr RunSetting kRunSettings[] = {
+    {"out", kKept, "Folder for checkpoints (runs/MODEL-TIME)", "FOLDER", &RunSettings::out},
+    {"resume", kKept,
+     "Continue from the latest checkpoint in --out; `--resume auto`: or start, if none", "",
+     &RunSettings::resume},
+    {"overwrite", kKept, "Start again where --out has a checkpoint", "", nullptr,
+     &RunSettings::overwrite},
+    {"weights", kKept, "Start from this safetensors file", "FILE", &RunSettings::weights},
+    {"tensorboard", kForOthers, "Write losses and metrics as TensorBoard's event files", "FOLDER",
+     &RunSettings::tensorboard},
+    {"export-initial", kForOthers, "Write the first weights as safetensors", "FILE",
+     &RunSettings::export_initial},
+    {"export-batches", kForOthers, "Write every batch as safetensors", "FOLDER",
+     &RunSettings::export_batches},
+    {"times", kForOthers, "With --json: the time of every step", "", nullptr, &RunSettings::times},
+    {"losses", kForOthers, "With --json: the loss of every step", "", nullptr,
+     &RunSettings::losses}};
 
 Settings settings_in_file(const std::string& path, Settings& run) {
   Settings settings = read_recipe_file(path);
-  const auto take = [&](std::string_view name) {
-    if (auto found = settings.extract(std::string(name))) run.insert(std::move(found));
-  };
-  for (const auto& [name, member] : kTexts) take(name);
-  for (const auto& [name, member] : kToggles) take(name);
+  for (const RunSetting& setting : kRunSettings) {
+    if (auto found = settings.extract(std::string(setting.name))) run.insert(std::move(found));
+  }
   try {
     Recipe alone;
     configure(alone, settings);
@@ -89,23 +94,28 @@ Request read_request(const std::string& model, const Settings& overrides) {
   return request;
 }
 
+std::span<const RunSetting> all_run_settings() { return kRunSettings; }
+
 RunSettings run_settings(RunSettings overrides, const Settings& in_file) {
-  for (const auto& [name, member] : kTexts) {
-    const auto at = in_file.find(name);
-    if (at == in_file.end() || !(overrides.*member).empty()) continue;
-    if (at->second.is_string()) overrides.*member = at->second.get<std::string>();
-    if (at->second == true) overrides.*member = "latest";  // resume
-    user_check(at->second.is_string() || at->second.is_boolean(), "--{} wants text, not {}", name,
-               at->second.dump());
-  }
-  for (const auto& [name, member] : kToggles) {
-    const auto at = in_file.find(name);
+  for (const RunSetting& setting : kRunSettings) {
+    const auto at = in_file.find(setting.name);
     if (at == in_file.end()) continue;
-    user_check(at->second.is_boolean(), "--{} is true or false, not {}", name, at->second.dump());
-    overrides.*member = overrides.*member || at->second.get<bool>();
+    const nlohmann::json& value = at->second;
+    if (setting.toggle != nullptr) {
+      user_check(value.is_boolean(), "--{} is true or false, not {}", setting.name, value.dump());
+      overrides.*setting.toggle = overrides.*setting.toggle || value.get<bool>();
+    } else if (std::string& text = overrides.*setting.text; text.empty()) {
+      const bool alone = value == true && setting.placeholder.empty();  // resume = true
+      user_check(value.is_string() || value == false || alone, "--{} wants text, not {}",
+                 setting.name, value.dump());
+      if (alone) text = "latest";
+      if (value.is_string()) text = value.get<std::string>();
+    }
   }
   user_check(overrides.resume.empty() || overrides.resume == "latest" || overrides.resume == "auto",
              "--resume is latest or auto, not '{}'", overrides.resume);
+  user_check(overrides.resume.empty() || !overrides.out.empty(),
+             "--resume goes on with a run that has a folder; say which with --out");
   return overrides;
 }
 

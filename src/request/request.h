@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,17 +20,28 @@ struct RunSettings {
   bool overwrite = false, times = false, losses = false;
 };
 
+// One of them, as it is typed and as help speaks of it: either a text or a toggle.
+struct RunSetting {
+  std::string_view name, group, help;
+  std::string_view placeholder;  // of a text; empty: it may be typed alone
+  std::string RunSettings::*text = nullptr;
+  bool RunSettings::*toggle = nullptr;
+};
+std::span<const RunSetting> all_run_settings();
+
 struct Request {
   Recipe recipe;
   Settings explicit_settings;           // typed, or in the file that stands in place of the model
   Settings run_in_file;                 // what that file says of one run
+  RunSettings run = {};                 // of `train`: run_settings() of both
   std::vector<std::string> notes = {};  // on what is said and has no effect
 };
 
 // UserError for a setting that cannot have an effect; of what a file says without effect, a note.
 Request read_request(const std::string& model, const Settings& overrides);
 
-// The overrides, and, where there are none, the settings of the recipe file. UserError for an invalid value.
+// The overrides, and, where there are none, the settings of the recipe file. UserError for an invalid value,
+// and for a run to be resumed without a folder.
 RunSettings run_settings(RunSettings overrides, const Settings& in_file);
 
 // The data set where one was named (or is needed); the recipe adopts what it fixes. Null: neither.

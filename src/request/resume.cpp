@@ -1,16 +1,28 @@
 #include "request/resume.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 
 #include "base/error.h"
+#include "comm/small_collectives.h"
 #include "recipe/settings.h"
 #include "select/technique_selector.h"
 #include "weights/checkpoint.h"
 
 namespace thimble {
-
 namespace {
+
+std::string default_out(const std::string& model) {
+  const std::time_t now = std::time(nullptr);
+  char stamp[32];
+  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", std::localtime(&now));
+  std::string name = model;
+  for (char& c : name) {
+    if (c == ':' || c == '[' || c == ']' || c == ',') c = '-';
+  }
+  return fmt::format("runs/{}-{}", name, stamp);
+}
 
 // Sets fields as the checkpoint has them.
 template <class Set>
@@ -67,6 +79,24 @@ bool goes_on(Resume resume, bool overwrite, const std::string& out) {
              "again, or another --out",
              out);
   return resume == Resume::or_start ? begun : resume == Resume::latest;
+}
+
+RunPlace take_place(const RunSettings& run, const Recipe& recipe, World* world) {
+  RunPlace place;
+  if (world == nullptr || world->first()) {
+    place.folder.emplace(run.out.empty() ? RunFolder::unique(default_out(recipe.model.name))
+                                         : RunFolder(run.out));
+    place.out = place.folder->path();
+    const Resume resume = run.resume.empty()     ? Resume::never
+                          : run.resume == "auto" ? Resume::or_start
+                                                 : Resume::latest;
+    place.resume = goes_on(resume, run.overwrite, place.out);
+  }
+  if (world != nullptr) {
+    place.out = text_of_first(world->ranks(), place.out);
+    place.resume = !text_of_first(world->ranks(), place.resume ? "yes" : "").empty();
+  }
+  return place;
 }
 
 void resume_request(Request& request, const std::string& out) {

@@ -50,6 +50,13 @@ Result keeping_its_kernels(Result planned) {
 
 }  // namespace
 
+std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& explicit_settings,
+                                      Profiles profiles) {
+  const bool chooses = selects_techniques(recipe, explicit_settings);
+  const bool may = profiles == Profiles::always || (profiles == Profiles::by_budgets && chooses);
+  return Machine::open(recipe, may ? usual_profiling(recipe) : Profiling());
+}
+
 std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
                                                        const Settings& explicit_settings,
                                                        const std::shared_ptr<Machine>& machine) {
@@ -74,6 +81,12 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
   check(recipe);
   return keeping_its_kernels(plan_as_requested(recipe, Machine::open(recipe)));
+}
+
+std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
+                                                        const std::shared_ptr<Machine>& machine) {
+  check(recipe);
+  return keeping_its_kernels(plan_as_requested(recipe, machine));
 }
 
 }  // namespace thimble

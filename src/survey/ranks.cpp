@@ -13,13 +13,13 @@ Bytes kept_bytes(const Graph& graph, Role role) {
   return sum;
 }
 
-std::vector<RanksPoint> sweep_ranks(const Recipe& recipe) {
+std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<Machine>& machine) {
   std::vector<RanksPoint> points;
   const auto add = [&](int count, Shard shard) {
     Recipe one = recipe;
     one.ranks = {count, shard};
     if (count == 1) one.interconnect.clear();
-    const auto planned = plan_training(one);
+    const auto planned = plan_training(one, machine);
     const auto* ready = std::get_if<PlannedTraining>(&planned);
     if (ready == nullptr) return;
     const Graph& graph = ready->graph();

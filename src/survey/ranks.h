@@ -20,6 +20,6 @@ struct RanksPoint {
 
 // For 1, 2, 4, ... ranks up to the recipe's, of one batch: numbers that do not share it evenly are left
 // out, as are shardings that the recipe cannot have, and plans that do not fit its budget.
-std::vector<RanksPoint> sweep_ranks(const Recipe& recipe);
+std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<Machine>& machine);
 
 }  // namespace thimble

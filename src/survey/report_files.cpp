@@ -214,7 +214,7 @@ ReportFiles make_report(const ReportRequest& request) {
   data.budget = recipe.memory.value_or(Bytes());
   data.choices = request.plan.choices;
   if (request.frontier && machine != nullptr) {
-    Frontier frontier = sweep(recipe);
+    Frontier frontier = sweep(recipe, *machine);
     data.frontier = std::move(frontier.points);
     data.frontier_costs = frontier.costs;
   }

@@ -15,7 +15,7 @@ struct Frontier {
   std::vector<FrontierPoint> points;
 };
 
-// Plans with every policy, and with `optimal` over budgets from its floor to everything kept.
-Frontier sweep(const Recipe& recipe);
+// Plans with every policy, and with the one that goes by a budget from its floor to everything kept.
+Frontier sweep(const Recipe& recipe, Machine& machine);
 
 }  // namespace thimble

@@ -109,12 +109,12 @@ TechniqueRow row_of(std::string name, const PlannedTraining& planned) {
 }
 
 // Plans within the recipe's budget; where its planner cannot do with that, at its floor.
-TechniqueRow plan_row(std::string name, Recipe recipe) {
+TechniqueRow plan_row(std::string name, Recipe recipe, const std::shared_ptr<Machine>& machine) {
   try {
-    auto planned = plan_training(recipe);
+    auto planned = plan_training(recipe, machine);
     if (std::holds_alternative<Infeasible>(planned)) {
       recipe.memory = kLeastMemory;
-      planned = plan_training(recipe);
+      planned = plan_training(recipe, machine);
     }
     if (recipe.memory == kLeastMemory) {
       name += ", at its floor";
@@ -163,12 +163,15 @@ TechniqueReport compare_techniques(const Recipe& recipe, const PlannedTraining& 
   const Recipe base = plain(together);
   TechniqueReport report;
   report.baseline = terms_on_paper(make_graph(base, largest_shape(base)).model.graph);
-  report.rows.push_back(plan_row("fp32, everything kept", base));
-
+  const auto machine = Machine::open(recipe);  // with times as they are known now
+  const auto add = [&](std::string name, const Recipe& row) {
+    report.rows.push_back(plan_row(std::move(name), row, machine));
+    return report.rows.back().refused.empty();
+  };
+  add("fp32, everything kept", base);
   Recipe combined = base;
   for (const Technique& technique : techniques_of(together)) {
-    report.rows.push_back(plan_row(technique.name, with_technique(base, together, technique)));
-    if (report.rows.back().refused.empty()) {
+    if (add(technique.name, with_technique(base, together, technique))) {
       combined = with_technique(combined, together, technique);
     }
   }
@@ -177,9 +180,9 @@ TechniqueReport compare_techniques(const Recipe& recipe, const PlannedTraining& 
     return report;
   }
   for (const Technique& technique : techniques_of(besides)) {
-    report.rows.push_back(plan_row(technique.name, with_technique(base, besides, technique)));
+    add(technique.name, with_technique(base, besides, technique));
   }
-  report.rows.push_back(plan_row("combined", combined));
+  add("combined", combined);
   return report;
 }
 

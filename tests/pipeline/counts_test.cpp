@@ -119,6 +119,18 @@ TEST_F(Work, OfAPlanAsTyped) {
                  {.backends = 1, .graphs = 1, .prices = 1, .reads = 1, .checks = 1});
 }
 
+// A step or a row each, on one machine; of what each technique saves, on one beside that of the plan.
+TEST_F(Work, OfManyPlansOfOneRecipe) {
+  const std::vector<std::string> mlp = {"mlp", "--batch", "8", "--threads", "1"};
+  const auto backends = [&](Command (*add)(CLI::App&), std::vector<std::string> words) {
+    words.insert(words.begin() + 1, mlp.begin(), mlp.end());
+    return of(add, std::move(words)).backends;
+  };
+  EXPECT_EQ(backends(add_plan, {"plan", "--sweep"}), 1);
+  EXPECT_EQ(backends(add_plan, {"plan", "--sweep", "--ranks", "4"}), 1);
+  EXPECT_EQ(backends(add_profile, {"profile", "--steps", "0"}), 2);
+}
+
 // Training and evaluation are priced; the recipe is checked once more with what the data fix.
 TEST_F(Work, OfTrainingWithinABudget) {
   expect_at_most(of(add_train, {"train", THIMBLE_RECIPES "/digits.toml", "--memory", "7MiB",

@@ -9,7 +9,8 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"
-#include "report/explain/explain.h"
+#include "report/explain/explanation.h"
+#include "report/memory_terms.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
 #include "select/max_batch.h"
@@ -85,8 +86,8 @@ nlohmann::json describe_ranks(const PlannedTraining& planned, const PlanFlags& f
   const Communication with =
       communication_of(planned.recipe, planned.graph(), planned.plan(), *planned.machine);
   nlohmann::json json = ranks_json(ranks, with);
-  json["weight_bytes"] = kept_bytes(planned.graph(), Role::weight).count;
-  json["state_bytes"] = kept_bytes(planned.graph(), Role::optimizer_state).count;
+  json["weight_bytes"] = persistent_bytes(planned.graph(), Role::weight).count;
+  json["state_bytes"] = persistent_bytes(planned.graph(), Role::optimizer_state).count;
   if (!flags.recipe.json) {
     print(
         "  each of {} ranks, shard {}: keeps {} bytes of weights and {} of state; sends {} in {} "

@@ -47,14 +47,6 @@ class Saved {
   Bytes bytes_;
 };
 
-Bytes persistent_bytes(const Graph& graph, Role role) {
-  Bytes sum;
-  for (const Value& value : graph.values) {
-    if (value.role == role && !value.producer.valid()) sum += value.type.bytes();
-  }
-  return sum;
-}
-
 Bytes model_bytes(const Graph& graph) {
   return persistent_bytes(graph, Role::weight) + persistent_bytes(graph, Role::frozen);
 }
@@ -76,6 +68,14 @@ bool starts_backward(const Node& node) {
 }
 
 }  // namespace
+
+Bytes persistent_bytes(const Graph& graph, Role role) {
+  Bytes sum;
+  for (const Value& value : graph.values) {
+    if (value.role == role && !value.producer.valid()) sum += value.type.bytes();
+  }
+  return sum;
+}
 
 MemoryTerms terms_on_paper(const Graph& graph) {
   const Bytes weights = model_bytes(graph);

@@ -15,6 +15,9 @@ struct MemoryTerms {
   bool operator==(const MemoryTerms&) const = default;
 };
 
+// Bytes of that role that are kept from step to step.
+Bytes persistent_bytes(const Graph& graph, Role role);
+
 // The sums that the literature's ratios refer to, on paper: all weights, a gradient for each, all
 // state, and every result of the forward pass that the backward pass reads, once, however the step
 // is planned. Relus count as computed in place: their gradients read their results, and so those

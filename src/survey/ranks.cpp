@@ -1,17 +1,10 @@
 #include "survey/ranks.h"
 
 #include "base/error.h"
+#include "report/memory_terms.h"
 #include "select/choose.h"
 
 namespace thimble {
-
-Bytes kept_bytes(const Graph& graph, Role role) {
-  Bytes sum;
-  for (const Value& value : graph.values) {
-    if (!value.producer.valid() && value.role == role) sum += value.type.bytes();
-  }
-  return sum;
-}
 
 std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<Machine>& machine) {
   std::vector<RanksPoint> points;
@@ -23,8 +16,9 @@ std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<
     const auto* ready = std::get_if<PlannedTraining>(&planned);
     if (ready == nullptr) return;
     const Graph& graph = ready->graph();
-    points.push_back({one.ranks, ready->plan().arena, kept_bytes(graph, Role::weight),
-                      kept_bytes(graph, Role::optimizer_state), ready->plan().predicted_seconds,
+    points.push_back({one.ranks, ready->plan().arena, persistent_bytes(graph, Role::weight),
+                      persistent_bytes(graph, Role::optimizer_state),
+                      ready->plan().predicted_seconds,
                       communication_of(one, graph, ready->plan(), *ready->machine)});
   };
   for (int64_t count = 1; count <= recipe.ranks.count; count *= 2) {

@@ -7,9 +7,6 @@
 
 namespace thimble {
 
-// Bytes of that role that a rank keeps from step to step.
-Bytes kept_bytes(const Graph& graph, Role role);
-
 struct RanksPoint {
   RanksSpec ranks;
   Bytes arena;  // of each rank

@@ -92,99 +92,70 @@ const FrontierPoint* point_of(const std::vector<FrontierPoint>& points, std::str
   return found == points.end() ? nullptr : &*found;
 }
 
-class HeadlineWriter {
- public:
-  HeadlineWriter(const ReportRequest& request, const ReportData& data)
-      : recipe_(request.plan.recipe), data_(data), run_(request.run) {}
+FrontierPoint point_at(const Plan& plan) {
+  return {.policy = {}, .arena = plan.arena, .milliseconds = 1e3 * plan.predicted_seconds};
+}
 
-  std::vector<Headline> run() {
-    arena();
-    time();
-    against_keeping_everything();
-    recomputation();
-    numbers();
-    results();
-    return std::move(all_);
+std::string batch_of(const Recipe& recipe) {
+  const Microbatches m = microbatches_of(recipe);
+  const std::string batch = recipe.tokens > 0 ? fmt::format("batches of {} tokens", recipe.tokens)
+                                              : fmt::format("batch {}", m.batch);
+  if (recipe.tokens > 0 && recipe.microbatch_tokens > 0) {
+    return fmt::format("{} in microbatches of {} at most", batch, recipe.microbatch_tokens);
+  }
+  return m.count() > 1 ? fmt::format("{} in microbatches of {}", batch, m.rows) : batch;
+}
+
+std::vector<Headline> headlines_of(const ReportData& data, const Recipe& recipe) {
+  const Plan& plan = data.plan;
+  std::vector<Headline> all;
+  const std::string of_budget =
+      data.budget.count > 0 ? ", of a budget of " + to_string(data.budget) : "";
+  all.push_back(
+      {"Arena", to_string(plan.arena), grouped(plan.arena.count) + " bytes, exact" + of_budget});
+
+  const std::string predicted = fmt::format("{:.4g} ms", 1e3 * plan.predicted_seconds);
+  const double measured = 1e3 * data.measured_step_seconds;
+  all.push_back({"A step takes", measured > 0 ? fmt::format("{:.4g} ms", measured) : predicted,
+                 fmt::format("{}predicted ({})", measured > 0 ? predicted + " " : "", plan.costs)});
+
+  const FrontierPoint* const kept = point_of(data.frontier, keep_all_policy());
+  if (kept != nullptr && kept->arena > plan.arena) {
+    all.push_back({"Below keeping everything",
+                   fmt::format("{:.1f}×", static_cast<double>(kept->arena.count) /
+                                              static_cast<double>(plan.arena.count)),
+                   fmt::format("{} at {:.3g}× its time", to_string(kept->arena),
+                               1e3 * plan.predicted_seconds / kept->milliseconds)});
   }
 
- private:
-  void arena() {
-    std::string note = grouped(data_.plan.arena.count) + " bytes, exact";
-    if (data_.budget.count > 0) note += ", of a budget of " + to_string(data_.budget);
-    all_.push_back({"Arena", to_string(data_.plan.arena), note});
-  }
+  const auto again = std::ranges::count_if(plan.calls, &PlannedCall::recompute);
+  const double once = plan.flops - plan.extra_flops;
+  all.push_back({"Computed again", grouped(again) + (again == 1 ? " call" : " calls"),
+                 fmt::format("of {}; {:.3g} % more FLOPs", grouped(std::ssize(plan.calls)),
+                             once > 0 ? 100 * plan.extra_flops / once : 0)});
 
-  void time() {
-    const double predicted = 1e3 * data_.plan.predicted_seconds;
-    const double measured = 1e3 * data_.measured_step_seconds;
-    const std::string said = fmt::format("{:.4g} ms predicted ({})", predicted, data_.plan.costs);
-    if (measured > 0) {
-      all_.push_back({"A step takes", fmt::format("{:.4g} ms", measured), said});
-    } else {
-      all_.push_back({"A step takes", fmt::format("{:.4g} ms", predicted),
-                      fmt::format("predicted ({})", data_.plan.costs)});
-    }
-  }
+  const NumericsTier tier = tier_of(data.graph, most_microbatches(recipe), recipe.optimizer);
+  all.push_back({"The numbers are", std::string(name_of(tier)), batch_of(recipe)});
 
-  void against_keeping_everything() {
-    const FrontierPoint* all = point_of(data_.frontier, keep_all_policy());
-    if (all == nullptr || all->arena.count <= data_.plan.arena.count) return;
-    all_.push_back({"Below keeping everything",
-                    fmt::format("{:.1f}×", static_cast<double>(all->arena.count) /
-                                               static_cast<double>(data_.plan.arena.count)),
-                    fmt::format("{} at {:.3g}× its time", to_string(all->arena),
-                                1e3 * data_.plan.predicted_seconds / all->milliseconds)});
+  for (const Curve& curve : data.curves) {
+    if (curve.name != "test" || curve.chart == "loss") continue;
+    const double last = curve.values.back();
+    all.push_back(
+        {"Test " + curve.chart,
+         curve.share ? fmt::format("{:.2f} %", 100 * last) : fmt::format("{:.4g}", last),
+         fmt::format("after {} steps", grouped(static_cast<int64_t>(curve.steps.back())))});
   }
-
-  void recomputation() {
-    const auto again = std::ranges::count_if(data_.plan.calls, &PlannedCall::recompute);
-    const double once = data_.plan.flops - data_.plan.extra_flops;
-    all_.push_back({"Computed again", grouped(again) + (again == 1 ? " call" : " calls"),
-                    fmt::format("of {}; {:.3g} % more FLOPs", grouped(std::ssize(data_.plan.calls)),
-                                once > 0 ? 100 * data_.plan.extra_flops / once : 0)});
-  }
-
-  void numbers() {
-    const NumericsTier tier = tier_of(data_.graph, most_microbatches(recipe_), recipe_.optimizer);
-    const Microbatches m = microbatches_of(recipe_);
-    std::string batch = recipe_.tokens > 0 ? fmt::format("batches of {} tokens", recipe_.tokens)
-                                           : fmt::format("batch {}", m.batch);
-    if (recipe_.tokens > 0 && recipe_.microbatch_tokens > 0) {
-      batch += fmt::format(" in microbatches of {} at most", recipe_.microbatch_tokens);
-    } else if (m.count() > 1) {
-      batch += fmt::format(" in microbatches of {}", m.rows);
-    }
-    all_.push_back({"The numbers are", std::string(name_of(tier)), batch});
-  }
-
-  void results() {
-    for (const Curve& curve : data_.curves) {
-      if (curve.name != "test" || curve.chart == "loss" || curve.values.empty()) continue;
-      const double last = curve.values.back();
-      all_.push_back(
-          {"Test " + curve.chart,
-           curve.share ? fmt::format("{:.2f} %", 100 * last) : fmt::format("{:.4g}", last),
-           fmt::format("after {} steps", grouped(static_cast<int64_t>(curve.steps.back())))});
-    }
-  }
-
-  const Recipe& recipe_;
-  const ReportData& data_;
-  const RunRecord* run_;
-  std::vector<Headline> all_;
-};
+  return all;
+}
 
 std::vector<Picture> pictures_of(const ReportData& data) {
   std::vector<Picture> pictures = {{"memory", memory_svg(data.graph, data.plan, data.budget)},
                                    {"addresses", plan_svg(data.graph, data.plan)}};
   if (!data.frontier.empty()) {
-    FrontierPoint chosen;
-    chosen.arena = data.plan.arena;
-    chosen.milliseconds = 1e3 * data.plan.predicted_seconds;
     pictures.push_back(
         {"frontier", frontier_svg(fmt::format("{}: memory against predicted time ({})",
                                               data.graph.name, data.frontier_costs),
-                                  data.frontier, chosen)});
+                                  data.frontier, point_at(data.plan))});
   }
   std::set<std::string> drawn;
   for (const Curve& curve : data.curves) {
@@ -218,14 +189,11 @@ ReportFiles make_report(const ReportRequest& request) {
     data.frontier = std::move(frontier.points);
     data.frontier_costs = frontier.costs;
   }
-  FrontierPoint here;
-  here.arena = plan.arena;
-  here.milliseconds = 1e3 * plan.predicted_seconds;
   data.why = explain_values({.graph = graph,
                              .costs = costs,
                              .plan = plan,
                              .encoded = encoded_in(graph),
-                             .price = price_of_memory(data.frontier, here) / 1e3});
+                             .price = price_of_memory(data.frontier, point_at(plan)) / 1e3});
   data.planned_seconds = call_seconds(graph, plan, costs);
   if (request.run != nullptr) {
     if (request.run->trace) data.measured.call_seconds = request.run->trace->measured_seconds;
@@ -234,7 +202,7 @@ ReportFiles make_report(const ReportRequest& request) {
     std::ranges::copy(request.run->missing, std::back_inserter(report.notes));
   }
   data.recipe = recipe_lines(recipe, request.plan.choices);
-  data.headlines = HeadlineWriter(request, data).run();
+  data.headlines = headlines_of(data, recipe);
   data.subtitle = fmt::format("{} parameters on {}, planner {}", grouped(parameter_count(graph)),
                               recipe.device, plan.policy);
   data.notes = report.notes;

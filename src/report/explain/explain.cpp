@@ -1,14 +1,15 @@
-#include "report/explain/explain.h"
-
+// Makes what report/explain/explanation.h says.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/pipeline.h"
 #include "plan/bytes/peak.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/recompute.h"
 #include "plan/search/optimal_planner.h"
+#include "report/explain/explanation.h"
 
 namespace thimble {
 namespace {
@@ -17,8 +18,6 @@ constexpr double kMib = 1 << 20;
 
 double mib(Bytes bytes) { return static_cast<double>(bytes.count) / kMib; }
 
-std::string type_text(const TensorType& type) { return to_string(type); }
-
 void add_live(const PlannedTraining& training, Explanation& why) {
   const Graph& graph = training.graph();
   for (const LiveValue& live : live_at_peak(graph, training.full().costs, training.plan())) {
@@ -26,7 +25,7 @@ void add_live(const PlannedTraining& training, Explanation& why) {
     const double again = live.seconds_per_byte * static_cast<double>(live.bytes.count) * 1e3;
     why.live.push_back({.name = value.name,
                         .role = std::string(name_of(value.role)),
-                        .type = type_text(value.type),
+                        .type = to_string(value.type),
                         .bytes = live.bytes,
                         .made = live.made,
                         .last_read = live.last_read,

@@ -1,6 +1,6 @@
 // Why a plan is as it is, as plain values: the tensors that fill it, the price of a megabyte more or less,
-// the gain of each technique, and why each large tensor is kept, compressed or recomputed. Made by
-// report/explain/explain.h, and printed or written as JSON.
+// the gain of each technique, and why each large tensor is kept, compressed or recomputed. Printed, or written
+// as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,6 +10,8 @@
 #include "recipe/selection_report.h"
 
 namespace thimble {
+
+struct PlannedTraining;
 
 struct LiveTensor {
   std::string name;
@@ -52,6 +54,9 @@ struct Explanation {
   std::vector<PricePoint> frontier;  // largest arena first
   double next_mib_ms = 0;            // of the MiB after the plan's arena; 0: there is none below
 };
+
+// Plans the step's frontier, which takes about as long as planning it.
+Explanation explain(const PlannedTraining& training);
 
 std::string explanation_text(const Explanation& why);
 nlohmann::json to_json(const Explanation& why);

@@ -46,7 +46,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_attention;
-const CudaKernel cuda_attention{"attention", make};
+extern const CudaKernel cuda_attention{"attention", make};
 
 }  // namespace thimble

@@ -60,7 +60,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_attention_backward;
-const CudaKernel cuda_attention_backward{"attention_backward", make};
+extern const CudaKernel cuda_attention_backward{"attention_backward", make};
 
 }  // namespace thimble

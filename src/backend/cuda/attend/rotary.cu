@@ -55,7 +55,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_rotary;
-const CudaKernel cuda_rotary{"rotary", make};
+extern const CudaKernel cuda_rotary{"rotary", make};
 
 }  // namespace thimble

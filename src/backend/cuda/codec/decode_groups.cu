@@ -44,7 +44,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_decode_groups;
-const CudaKernel cuda_decode_groups{"decode_groups", make};
+extern const CudaKernel cuda_decode_groups{"decode_groups", make};
 
 }  // namespace thimble

@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_decode_signs;
-const CudaKernel cuda_decode_signs{"decode_signs", make};
+extern const CudaKernel cuda_decode_signs{"decode_signs", make};
 
 }  // namespace thimble

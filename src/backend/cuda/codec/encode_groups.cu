@@ -95,7 +95,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_encode_groups;
-const CudaKernel cuda_encode_groups{"encode_groups", make};
+extern const CudaKernel cuda_encode_groups{"encode_groups", make};
 
 }  // namespace thimble

@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_encode_signs;
-const CudaKernel cuda_encode_signs{"encode_signs", make};
+extern const CudaKernel cuda_encode_signs{"encode_signs", make};
 
 }  // namespace thimble

@@ -33,7 +33,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_avg_pool;
-const CudaKernel cuda_avg_pool{"avg_pool", make};
+extern const CudaKernel cuda_avg_pool{"avg_pool", make};
 
 }  // namespace thimble

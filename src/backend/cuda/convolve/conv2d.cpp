@@ -11,7 +11,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_conv2d;
-const CudaKernel cuda_conv2d{"conv2d", make};
+extern const CudaKernel cuda_conv2d{"conv2d", make};
 
 }  // namespace thimble

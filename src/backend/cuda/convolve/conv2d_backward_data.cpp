@@ -11,7 +11,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_conv2d_backward_data;
-const CudaKernel cuda_conv2d_backward_data{"conv2d_backward_data", make};
+extern const CudaKernel cuda_conv2d_backward_data{"conv2d_backward_data", make};
 
 }  // namespace thimble

@@ -13,7 +13,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_conv2d_backward_weights;
-const CudaKernel cuda_conv2d_backward_weights{"conv2d_backward_weights", make};
+extern const CudaKernel cuda_conv2d_backward_weights{"conv2d_backward_weights", make};
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_dynamic_conv;
-const CudaKernel cuda_dynamic_conv{"dynamic_conv", make_time_conv<false>};
+extern const CudaKernel cuda_dynamic_conv{"dynamic_conv", make_time_conv<false>};
 
 }  // namespace thimble

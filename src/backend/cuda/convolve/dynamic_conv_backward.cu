@@ -3,8 +3,7 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_dynamic_conv_backward;
-const CudaKernel cuda_dynamic_conv_backward{"dynamic_conv_backward",
-                                            make_time_conv_backward<false>};
+extern const CudaKernel cuda_dynamic_conv_backward{"dynamic_conv_backward",
+                                                   make_time_conv_backward<false>};
 
 }  // namespace thimble

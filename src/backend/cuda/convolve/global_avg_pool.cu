@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_global_avg_pool;
-const CudaKernel cuda_global_avg_pool{"global_avg_pool", make};
+extern const CudaKernel cuda_global_avg_pool{"global_avg_pool", make};
 
 }  // namespace thimble

@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_global_avg_pool_backward;
-const CudaKernel cuda_global_avg_pool_backward{"global_avg_pool_backward", make};
+extern const CudaKernel cuda_global_avg_pool_backward{"global_avg_pool_backward", make};
 
 }  // namespace thimble

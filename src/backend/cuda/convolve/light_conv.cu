@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_light_conv;
-const CudaKernel cuda_light_conv{"light_conv", make_time_conv<true>};
+extern const CudaKernel cuda_light_conv{"light_conv", make_time_conv<true>};
 
 }  // namespace thimble

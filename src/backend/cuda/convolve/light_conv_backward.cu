@@ -3,7 +3,7 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_light_conv_backward;
-const CudaKernel cuda_light_conv_backward{"light_conv_backward", make_time_conv_backward<true>};
+extern const CudaKernel cuda_light_conv_backward{"light_conv_backward",
+                                                 make_time_conv_backward<true>};
 
 }  // namespace thimble

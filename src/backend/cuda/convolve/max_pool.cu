@@ -45,7 +45,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_max_pool;
-const CudaKernel cuda_max_pool{"max_pool", make};
+extern const CudaKernel cuda_max_pool{"max_pool", make};
 
 }  // namespace thimble

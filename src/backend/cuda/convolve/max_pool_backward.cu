@@ -40,7 +40,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_max_pool_backward;
-const CudaKernel cuda_max_pool_backward{"max_pool_backward", make};
+extern const CudaKernel cuda_max_pool_backward{"max_pool_backward", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_resample;
-const CudaKernel cuda_resample{"resample", make};
+extern const CudaKernel cuda_resample{"resample", make};
 
 }  // namespace thimble

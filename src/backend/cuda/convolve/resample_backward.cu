@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_resample_backward;
-const CudaKernel cuda_resample_backward{"resample_backward", make};
+extern const CudaKernel cuda_resample_backward{"resample_backward", make};
 
 }  // namespace thimble

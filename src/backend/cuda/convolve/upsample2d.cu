@@ -37,7 +37,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_upsample2d;
-const CudaKernel cuda_upsample2d{"upsample2d", make};
+extern const CudaKernel cuda_upsample2d{"upsample2d", make};
 
 }  // namespace thimble

@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_embed;
-const CudaKernel cuda_embed{"embed", make_row_lookup};
+extern const CudaKernel cuda_embed{"embed", make_row_lookup};
 
 }  // namespace thimble

@@ -120,7 +120,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_embed_backward;
-const CudaKernel cuda_embed_backward{"embed_backward", make};
+extern const CudaKernel cuda_embed_backward{"embed_backward", make};
 
 }  // namespace thimble

@@ -42,7 +42,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_sinusoid;
-const CudaKernel cuda_sinusoid{"sinusoid", make};
+extern const CudaKernel cuda_sinusoid{"sinusoid", make};
 
 }  // namespace thimble

@@ -57,7 +57,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_affine;
-const CudaKernel cuda_affine{"affine", make};
+extern const CudaKernel cuda_affine{"affine", make};
 
 }  // namespace thimble

@@ -31,7 +31,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_matmul;
-const CudaKernel cuda_matmul{"matmul", make};
+extern const CudaKernel cuda_matmul{"matmul", make};
 
 }  // namespace thimble

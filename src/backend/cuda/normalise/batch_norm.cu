@@ -42,7 +42,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_batch_norm;
-const CudaKernel cuda_batch_norm{"batch_norm", make};
+extern const CudaKernel cuda_batch_norm{"batch_norm", make};
 
 }  // namespace thimble

@@ -193,7 +193,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_batch_norm_backward;
-const CudaKernel cuda_batch_norm_backward{"batch_norm_backward", make};
+extern const CudaKernel cuda_batch_norm_backward{"batch_norm_backward", make};
 
 }  // namespace thimble

@@ -102,7 +102,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_batch_norm_stats;
-const CudaKernel cuda_batch_norm_stats{"batch_norm_stats", make};
+extern const CudaKernel cuda_batch_norm_stats{"batch_norm_stats", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_group_norm;
-const CudaKernel cuda_group_norm{"group_norm", make};
+extern const CudaKernel cuda_group_norm{"group_norm", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_group_norm_backward;
-const CudaKernel cuda_group_norm_backward{"group_norm_backward", make};
+extern const CudaKernel cuda_group_norm_backward{"group_norm_backward", make};
 
 }  // namespace thimble

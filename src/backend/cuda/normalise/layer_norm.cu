@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_layer_norm;
-const CudaKernel cuda_layer_norm{"layer_norm", make};
+extern const CudaKernel cuda_layer_norm{"layer_norm", make};
 
 }  // namespace thimble

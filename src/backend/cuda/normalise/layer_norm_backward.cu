@@ -12,7 +12,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_layer_norm_backward;
-const CudaKernel cuda_layer_norm_backward{"layer_norm_backward", make};
+extern const CudaKernel cuda_layer_norm_backward{"layer_norm_backward", make};
 
 }  // namespace thimble

@@ -38,7 +38,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_rms_norm;
-const CudaKernel cuda_rms_norm{"rms_norm", make};
+extern const CudaKernel cuda_rms_norm{"rms_norm", make};
 
 }  // namespace thimble

@@ -60,7 +60,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_rms_norm_backward;
-const CudaKernel cuda_rms_norm_backward{"rms_norm_backward", make};
+extern const CudaKernel cuda_rms_norm_backward{"rms_norm_backward", make};
 
 }  // namespace thimble

@@ -103,7 +103,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_running_stats_update;
-const CudaKernel cuda_running_stats_update{"running_stats_update", make};
+extern const CudaKernel cuda_running_stats_update{"running_stats_update", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ struct Add {
 
 }  // namespace
 
-extern const CudaKernel cuda_add;
-const CudaKernel cuda_add = binary_kernel<Add>("add");
+extern const CudaKernel cuda_add = binary_kernel<Add>("add");
 
 }  // namespace thimble

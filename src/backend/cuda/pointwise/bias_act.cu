@@ -24,7 +24,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_bias_act;
-const CudaKernel cuda_bias_act{"bias_act", make};
+extern const CudaKernel cuda_bias_act{"bias_act", make};
 
 }  // namespace thimble

@@ -78,7 +78,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_bias_act_backward;
-const CudaKernel cuda_bias_act_backward{"bias_act_backward", make};
+extern const CudaKernel cuda_bias_act_backward{"bias_act_backward", make};
 
 }  // namespace thimble

@@ -61,7 +61,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_cast;
-const CudaKernel cuda_cast{"cast", make};
+extern const CudaKernel cuda_cast{"cast", make};
 
 }  // namespace thimble

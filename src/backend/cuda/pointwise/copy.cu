@@ -53,7 +53,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_copy;
-const CudaKernel cuda_copy{"copy", make};
+extern const CudaKernel cuda_copy{"copy", make};
 
 }  // namespace thimble

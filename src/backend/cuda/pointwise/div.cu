@@ -14,7 +14,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_div;
-const CudaKernel cuda_div{"div", make};
+extern const CudaKernel cuda_div{"div", make};
 
 }  // namespace thimble

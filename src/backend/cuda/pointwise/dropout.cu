@@ -53,7 +53,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_dropout;
-const CudaKernel cuda_dropout{"dropout", make};
+extern const CudaKernel cuda_dropout{"dropout", make};
 
 }  // namespace thimble

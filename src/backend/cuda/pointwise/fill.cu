@@ -37,7 +37,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_fill;
-const CudaKernel cuda_fill{"fill", make};
+extern const CudaKernel cuda_fill{"fill", make};
 
 }  // namespace thimble

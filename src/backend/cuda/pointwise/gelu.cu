@@ -13,7 +13,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gelu;
-const CudaKernel cuda_gelu{"gelu", make};
+extern const CudaKernel cuda_gelu{"gelu", make};
 
 }  // namespace thimble

@@ -13,7 +13,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gelu_backward;
-const CudaKernel cuda_gelu_backward{"gelu_backward", make};
+extern const CudaKernel cuda_gelu_backward{"gelu_backward", make};
 
 }  // namespace thimble

@@ -35,7 +35,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_glu;
-const CudaKernel cuda_glu{"glu", make};
+extern const CudaKernel cuda_glu{"glu", make};
 
 }  // namespace thimble

@@ -37,7 +37,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_glu_backward;
-const CudaKernel cuda_glu_backward{"glu_backward", make};
+extern const CudaKernel cuda_glu_backward{"glu_backward", make};
 
 }  // namespace thimble

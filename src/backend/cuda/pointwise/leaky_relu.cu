@@ -15,7 +15,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_leaky_relu;
-const CudaKernel cuda_leaky_relu{"leaky_relu", make};
+extern const CudaKernel cuda_leaky_relu{"leaky_relu", make};
 
 }  // namespace thimble

@@ -16,7 +16,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_leaky_relu_backward;
-const CudaKernel cuda_leaky_relu_backward{"leaky_relu_backward", make};
+extern const CudaKernel cuda_leaky_relu_backward{"leaky_relu_backward", make};
 
 }  // namespace thimble

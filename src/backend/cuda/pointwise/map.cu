@@ -20,7 +20,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_map;
-const CudaKernel cuda_map{"map", make};
+extern const CudaKernel cuda_map{"map", make};
 
 }  // namespace thimble

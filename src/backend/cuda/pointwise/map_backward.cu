@@ -20,7 +20,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_map_backward;
-const CudaKernel cuda_map_backward{"map_backward", make};
+extern const CudaKernel cuda_map_backward{"map_backward", make};
 
 }  // namespace thimble

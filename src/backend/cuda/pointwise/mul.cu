@@ -10,7 +10,6 @@ struct Mul {
 
 }  // namespace
 
-extern const CudaKernel cuda_mul;
-const CudaKernel cuda_mul = binary_kernel<Mul>("mul");
+extern const CudaKernel cuda_mul = binary_kernel<Mul>("mul");
 
 }  // namespace thimble

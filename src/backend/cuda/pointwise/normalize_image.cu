@@ -53,7 +53,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_normalize_image;
-const CudaKernel cuda_normalize_image{"normalize_image", make};
+extern const CudaKernel cuda_normalize_image{"normalize_image", make};
 
 }  // namespace thimble

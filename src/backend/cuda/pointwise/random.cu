@@ -38,7 +38,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_random;
-const CudaKernel cuda_random{"random", make};
+extern const CudaKernel cuda_random{"random", make};
 
 }  // namespace thimble

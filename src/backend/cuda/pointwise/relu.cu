@@ -10,7 +10,6 @@ struct Relu {
 
 }  // namespace
 
-extern const CudaKernel cuda_relu;
-const CudaKernel cuda_relu = elementwise_kernel<1, Relu>("relu");
+extern const CudaKernel cuda_relu = elementwise_kernel<1, Relu>("relu");
 
 }  // namespace thimble

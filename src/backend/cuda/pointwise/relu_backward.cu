@@ -10,7 +10,6 @@ struct ReluBackward {
 
 }  // namespace
 
-extern const CudaKernel cuda_relu_backward;
-const CudaKernel cuda_relu_backward = elementwise_kernel<2, ReluBackward>("relu_backward");
+extern const CudaKernel cuda_relu_backward = elementwise_kernel<2, ReluBackward>("relu_backward");
 
 }  // namespace thimble

@@ -15,7 +15,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_scale;
-const CudaKernel cuda_scale{"scale", make};
+extern const CudaKernel cuda_scale{"scale", make};
 
 }  // namespace thimble

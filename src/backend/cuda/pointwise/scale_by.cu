@@ -18,7 +18,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_scale_by;
-const CudaKernel cuda_scale_by{"scale_by", make};
+extern const CudaKernel cuda_scale_by{"scale_by", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ struct Sigmoid {
 
 }  // namespace
 
-extern const CudaKernel cuda_sigmoid;
-const CudaKernel cuda_sigmoid = elementwise_kernel<1, Sigmoid>("sigmoid");
+extern const CudaKernel cuda_sigmoid = elementwise_kernel<1, Sigmoid>("sigmoid");
 
 }  // namespace thimble

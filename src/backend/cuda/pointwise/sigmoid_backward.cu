@@ -10,7 +10,7 @@ struct SigmoidBackward {
 
 }  // namespace
 
-extern const CudaKernel cuda_sigmoid_backward;
-const CudaKernel cuda_sigmoid_backward = elementwise_kernel<2, SigmoidBackward>("sigmoid_backward");
+extern const CudaKernel cuda_sigmoid_backward =
+    elementwise_kernel<2, SigmoidBackward>("sigmoid_backward");
 
 }  // namespace thimble

@@ -4,7 +4,6 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_silu;
-const CudaKernel cuda_silu = elementwise_kernel<1, GateValue<DeviceGates::Silu>>("silu");
+extern const CudaKernel cuda_silu = elementwise_kernel<1, GateValue<DeviceGates::Silu>>("silu");
 
 }  // namespace thimble

@@ -4,8 +4,7 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_silu_backward;
-const CudaKernel cuda_silu_backward =
+extern const CudaKernel cuda_silu_backward =
     elementwise_kernel<2, GateGradient<DeviceGates::Silu>>("silu_backward");
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ struct Sub {
 
 }  // namespace
 
-extern const CudaKernel cuda_sub;
-const CudaKernel cuda_sub = binary_kernel<Sub>("sub");
+extern const CudaKernel cuda_sub = binary_kernel<Sub>("sub");
 
 }  // namespace thimble

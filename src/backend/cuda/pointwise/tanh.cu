@@ -10,7 +10,6 @@ struct Tanh {
 
 }  // namespace
 
-extern const CudaKernel cuda_tanh;
-const CudaKernel cuda_tanh = elementwise_kernel<1, Tanh>("tanh");
+extern const CudaKernel cuda_tanh = elementwise_kernel<1, Tanh>("tanh");
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ struct TanhBackward {
 
 }  // namespace
 
-extern const CudaKernel cuda_tanh_backward;
-const CudaKernel cuda_tanh_backward = elementwise_kernel<2, TanhBackward>("tanh_backward");
+extern const CudaKernel cuda_tanh_backward = elementwise_kernel<2, TanhBackward>("tanh_backward");
 
 }  // namespace thimble

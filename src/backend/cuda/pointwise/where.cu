@@ -43,7 +43,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_where;
-const CudaKernel cuda_where{"where", make};
+extern const CudaKernel cuda_where{"where", make};
 
 }  // namespace thimble

@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_whole;
-const CudaKernel cuda_whole{"whole", make};
+extern const CudaKernel cuda_whole{"whole", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_all_gather;
-const CudaKernel cuda_all_gather{"all_gather", make};
+extern const CudaKernel cuda_all_gather{"all_gather", make};
 
 }  // namespace thimble

@@ -18,7 +18,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_all_reduce;
-const CudaKernel cuda_all_reduce{"all_reduce", make};
+extern const CudaKernel cuda_all_reduce{"all_reduce", make};
 
 }  // namespace thimble

@@ -19,7 +19,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_broadcast;
-const CudaKernel cuda_broadcast{"broadcast", make};
+extern const CudaKernel cuda_broadcast{"broadcast", make};
 
 }  // namespace thimble

@@ -10,7 +10,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gather_update;
-const CudaKernel cuda_gather_update{"gather_update", make};
+extern const CudaKernel cuda_gather_update{"gather_update", make};
 
 }  // namespace thimble

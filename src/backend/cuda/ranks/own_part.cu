@@ -23,7 +23,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_own_part;
-const CudaKernel cuda_own_part{"own_part", make};
+extern const CudaKernel cuda_own_part{"own_part", make};
 
 }  // namespace thimble

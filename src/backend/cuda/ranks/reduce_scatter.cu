@@ -19,7 +19,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_reduce_scatter;
-const CudaKernel cuda_reduce_scatter{"reduce_scatter", make};
+extern const CudaKernel cuda_reduce_scatter{"reduce_scatter", make};
 
 }  // namespace thimble

@@ -15,7 +15,6 @@ std::unique_ptr<Kernel> make(const Signature&, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_carry;
-const CudaKernel cuda_carry{"carry", make};
+extern const CudaKernel cuda_carry{"carry", make};
 
 }  // namespace thimble

@@ -90,7 +90,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_lstm_cell;
-const CudaKernel cuda_lstm_cell{"lstm_cell", make};
+extern const CudaKernel cuda_lstm_cell{"lstm_cell", make};
 
 }  // namespace thimble

@@ -114,7 +114,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_lstm_cell_backward;
-const CudaKernel cuda_lstm_cell_backward{"lstm_cell_backward", make};
+extern const CudaKernel cuda_lstm_cell_backward{"lstm_cell_backward", make};
 
 }  // namespace thimble

@@ -146,7 +146,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_lstm_steps;
-const CudaKernel cuda_lstm_steps{"lstm_steps", make};
+extern const CudaKernel cuda_lstm_steps{"lstm_steps", make};
 
 }  // namespace thimble

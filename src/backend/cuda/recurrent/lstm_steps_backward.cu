@@ -234,7 +234,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_lstm_steps_backward;
-const CudaKernel cuda_lstm_steps_backward{"lstm_steps_backward", make};
+extern const CudaKernel cuda_lstm_steps_backward{"lstm_steps_backward", make};
 
 }  // namespace thimble

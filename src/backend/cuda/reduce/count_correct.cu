@@ -70,7 +70,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_count_correct;
-const CudaKernel cuda_count_correct{"count_correct", make};
+extern const CudaKernel cuda_count_correct{"count_correct", make};
 
 }  // namespace thimble

@@ -30,7 +30,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_count_labels;
-const CudaKernel cuda_count_labels{"count_labels", make};
+extern const CudaKernel cuda_count_labels{"count_labels", make};
 
 }  // namespace thimble

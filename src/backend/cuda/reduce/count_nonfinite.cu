@@ -80,7 +80,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_count_nonfinite;
-const CudaKernel cuda_count_nonfinite{"count_nonfinite", make};
+extern const CudaKernel cuda_count_nonfinite{"count_nonfinite", make};
 
 }  // namespace thimble

@@ -33,7 +33,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_cumprod;
-const CudaKernel cuda_cumprod{"cumprod", make};
+extern const CudaKernel cuda_cumprod{"cumprod", make};
 
 }  // namespace thimble

@@ -46,7 +46,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_cumprod_backward;
-const CudaKernel cuda_cumprod_backward{"cumprod_backward", make};
+extern const CudaKernel cuda_cumprod_backward{"cumprod_backward", make};
 
 }  // namespace thimble

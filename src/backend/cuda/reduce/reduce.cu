@@ -211,7 +211,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_reduce;
-const CudaKernel cuda_reduce{"reduce", make};
+extern const CudaKernel cuda_reduce{"reduce", make};
 
 }  // namespace thimble

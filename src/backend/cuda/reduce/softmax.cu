@@ -35,7 +35,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_softmax;
-const CudaKernel cuda_softmax{"softmax", make};
+extern const CudaKernel cuda_softmax{"softmax", make};
 
 }  // namespace thimble

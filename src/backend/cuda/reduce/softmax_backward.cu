@@ -39,7 +39,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_softmax_backward;
-const CudaKernel cuda_softmax_backward{"softmax_backward", make};
+extern const CudaKernel cuda_softmax_backward{"softmax_backward", make};
 
 }  // namespace thimble

@@ -74,7 +74,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_softmax_cross_entropy;
-const CudaKernel cuda_softmax_cross_entropy{"softmax_cross_entropy", make};
+extern const CudaKernel cuda_softmax_cross_entropy{"softmax_cross_entropy", make};
 
 }  // namespace thimble

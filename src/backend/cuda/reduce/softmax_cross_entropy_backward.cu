@@ -49,7 +49,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_softmax_cross_entropy_backward;
-const CudaKernel cuda_softmax_cross_entropy_backward{"softmax_cross_entropy_backward", make};
+extern const CudaKernel cuda_softmax_cross_entropy_backward{"softmax_cross_entropy_backward", make};
 
 }  // namespace thimble

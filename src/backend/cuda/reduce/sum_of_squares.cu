@@ -14,7 +14,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_sum_of_squares;
-const CudaKernel cuda_sum_of_squares{"sum_of_squares", make};
+extern const CudaKernel cuda_sum_of_squares{"sum_of_squares", make};
 
 }  // namespace thimble

@@ -36,7 +36,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_add_along;
-const CudaKernel cuda_add_along{"add_along", make};
+extern const CudaKernel cuda_add_along{"add_along", make};
 
 }  // namespace thimble

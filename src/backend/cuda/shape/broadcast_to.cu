@@ -89,7 +89,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_broadcast_to;
-const CudaKernel cuda_broadcast_to{"broadcast_to", make};
+extern const CudaKernel cuda_broadcast_to{"broadcast_to", make};
 
 }  // namespace thimble

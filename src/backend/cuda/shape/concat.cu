@@ -63,7 +63,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_concat;
-const CudaKernel cuda_concat{"concat", make};
+extern const CudaKernel cuda_concat{"concat", make};
 
 }  // namespace thimble

@@ -44,7 +44,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_put_along;
-const CudaKernel cuda_put_along{"put_along", make};
+extern const CudaKernel cuda_put_along{"put_along", make};
 
 }  // namespace thimble

@@ -34,7 +34,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_slice;
-const CudaKernel cuda_slice{"slice", make};
+extern const CudaKernel cuda_slice{"slice", make};
 
 }  // namespace thimble

@@ -54,7 +54,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_slice_backward;
-const CudaKernel cuda_slice_backward{"slice_backward", make};
+extern const CudaKernel cuda_slice_backward{"slice_backward", make};
 
 }  // namespace thimble

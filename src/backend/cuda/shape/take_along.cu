@@ -32,7 +32,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_take_along;
-const CudaKernel cuda_take_along{"take_along", make};
+extern const CudaKernel cuda_take_along{"take_along", make};
 
 }  // namespace thimble

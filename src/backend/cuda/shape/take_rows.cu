@@ -3,7 +3,6 @@
 
 namespace thimble {
 
-extern const CudaKernel cuda_take_rows;
-const CudaKernel cuda_take_rows{"take_rows", make_row_lookup};
+extern const CudaKernel cuda_take_rows{"take_rows", make_row_lookup};
 
 }  // namespace thimble

@@ -124,7 +124,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_transpose;
-const CudaKernel cuda_transpose{"transpose", make};
+extern const CudaKernel cuda_transpose{"transpose", make};
 
 }  // namespace thimble

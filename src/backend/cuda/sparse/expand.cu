@@ -28,7 +28,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_expand;
-const CudaKernel cuda_expand{"expand", make};
+extern const CudaKernel cuda_expand{"expand", make};
 
 }  // namespace thimble

@@ -45,7 +45,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gather;
-const CudaKernel cuda_gather{"gather", make};
+extern const CudaKernel cuda_gather{"gather", make};
 
 }  // namespace thimble

@@ -96,7 +96,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gather_fold_8bit;
-const CudaKernel cuda_gather_fold_8bit{"gather_fold_8bit", make};
+extern const CudaKernel cuda_gather_fold_8bit{"gather_fold_8bit", make};
 
 }  // namespace thimble

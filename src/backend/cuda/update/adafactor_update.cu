@@ -159,7 +159,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_adafactor_update;
-const CudaKernel cuda_adafactor_update{"adafactor_update", make};
+extern const CudaKernel cuda_adafactor_update{"adafactor_update", make};
 
 }  // namespace thimble

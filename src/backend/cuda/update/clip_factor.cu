@@ -24,7 +24,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_clip_factor;
-const CudaKernel cuda_clip_factor{"clip_factor", make};
+extern const CudaKernel cuda_clip_factor{"clip_factor", make};
 
 }  // namespace thimble

@@ -18,7 +18,6 @@ std::unique_ptr<Kernel> make(const Signature&, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_gradient_factor;
-const CudaKernel cuda_gradient_factor{"gradient_factor", make};
+extern const CudaKernel cuda_gradient_factor{"gradient_factor", make};
 
 }  // namespace thimble

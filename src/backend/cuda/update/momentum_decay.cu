@@ -22,7 +22,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_momentum_decay;
-const CudaKernel cuda_momentum_decay{"momentum_decay", make};
+extern const CudaKernel cuda_momentum_decay{"momentum_decay", make};
 
 }  // namespace thimble

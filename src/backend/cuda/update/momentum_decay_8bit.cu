@@ -53,7 +53,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_momentum_decay_8bit;
-const CudaKernel cuda_momentum_decay_8bit{"momentum_decay_8bit", make};
+extern const CudaKernel cuda_momentum_decay_8bit{"momentum_decay_8bit", make};
 
 }  // namespace thimble

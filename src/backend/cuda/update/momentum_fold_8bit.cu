@@ -37,7 +37,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_momentum_fold_8bit;
-const CudaKernel cuda_momentum_fold_8bit{"momentum_fold_8bit", make};
+extern const CudaKernel cuda_momentum_fold_8bit{"momentum_fold_8bit", make};
 
 }  // namespace thimble

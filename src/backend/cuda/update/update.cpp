@@ -19,7 +19,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_update;
-const CudaKernel cuda_update{"update", make};
+extern const CudaKernel cuda_update{"update", make};
 
 }  // namespace thimble

@@ -11,7 +11,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_update_8bit;
-const CudaKernel cuda_update_8bit{"update_8bit", make};
+extern const CudaKernel cuda_update_8bit{"update_8bit", make};
 
 }  // namespace thimble

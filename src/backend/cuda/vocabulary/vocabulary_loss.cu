@@ -29,7 +29,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_vocabulary_loss;
-const CudaKernel cuda_vocabulary_loss{"vocabulary_loss", make};
+extern const CudaKernel cuda_vocabulary_loss{"vocabulary_loss", make};
 
 }  // namespace thimble

@@ -97,7 +97,6 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
 
 }  // namespace
 
-extern const CudaKernel cuda_vocabulary_loss_backward;
-const CudaKernel cuda_vocabulary_loss_backward{"vocabulary_loss_backward", make};
+extern const CudaKernel cuda_vocabulary_loss_backward{"vocabulary_loss_backward", make};
 
 }  // namespace thimble

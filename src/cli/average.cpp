@@ -33,12 +33,8 @@ Command add_average(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("average", "The mean of a run's last checkpoints");
   add_argument(*command, "run", flags->run, "Folder of the run (--out of `thimble train`)");
-  command->add_option("--last", flags->last, "How many checkpoints (10)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{10'000}));
-  command->add_option("--out", flags->out, "safetensors file to write")
-      ->type_name("FILE")
-      ->required();
+  add_whole(*command, "--last", flags->last, 1, 10'000, "How many checkpoints (10)");
+  add_value(*command, "--out", flags->out, "FILE", "safetensors file to write")->required();
   return {command, [flags] {
             average_weights(last_weights(flags->run, flags->last), flags->out);
             print("{}: the mean of {} checkpoints\n", flags->out, flags->last);

@@ -263,13 +263,10 @@ Command add_calibrate(CLI::App& app) {
   add_argument(*command, "model", flags->models,
                "Names from `thimble list models`, or a recipe file");
   add_json_flag(*command, flags->recipe.json);
-  command->add_option("--seconds", flags->seconds, "Time to spend at most, roughly (60)")
-      ->type_name("X");
-  command
-      ->add_option("--costs", flags->costs,
-                   "File to add the times to (auto: the one "
-                   "that plan, train and profile look into)")
-      ->type_name("FILE");
+  add_value(*command, "--seconds", flags->seconds, "X", "Time to spend at most, roughly (60)");
+  add_value(*command, "--costs", flags->costs, "FILE",
+            "File to add the times to (auto: the one "
+            "that plan, train and profile look into)");
   flags->recipe.add_to(*command, false, {"costs", "planner", "allow"});
   return {command, [flags] { return run(*flags); }};
 }

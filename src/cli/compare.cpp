@@ -35,8 +35,7 @@ Command add_compare(CLI::App& app) {
       "compare", "Runs beside each other: results, memory, time, and what their recipes differ in");
   auto flags = std::make_shared<CompareFlags>();
   add_argument(*command, "runs", flags->runs, "Folders of runs");
-  command->add_option("-o,--output", flags->page, "Write a page with their curves, too")
-      ->type_name("FILE");
+  add_value(*command, "-o,--output", flags->page, "FILE", "Write a page with their curves, too");
   add_json_flag(*command, flags->json);
   return {command, [flags] { return run(*flags); }};
 }

@@ -54,20 +54,15 @@ Action add_bpe(CLI::App& data) {
   CLI::App* apply = bpe->add_subcommand("apply", "Cut the words of a text into pieces");
   for (CLI::App* command : {learn, apply}) {
     add_argument(*command, "text", flags->texts, "Text files, a sentence a line");
-    command->add_option("--out", flags->out, "File to write")->type_name("FILE")->required();
-    command->add_option("--language", flags->preparation.language, "For --tokenise: de, en, ...")
-        ->type_name("NAME");
+    add_value(*command, "--out", flags->out, "FILE", "File to write")->required();
+    add_value(*command, "--language", flags->preparation.language, "NAME",
+              "For --tokenise: de, en, ...");
     add_preparation(*command, flags->preparation);
   }
-  learn->add_option("--merges", flags->merges, "How many merges (10000)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
-  learn->add_option("--least", flags->least, "Only pairs that are there so often (2)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
-  apply->add_option("--codes", flags->codes, "Merges that `learn` wrote")
-      ->type_name("FILE")
-      ->required();
+  add_whole(*learn, "--merges", flags->merges, 1, 10'000'000, "How many merges (10000)");
+  add_whole(*learn, "--least", flags->least, 1, 1'000'000'000,
+            "Only pairs that are there so often (2)");
+  add_value(*apply, "--codes", flags->codes, "FILE", "Merges that `learn` wrote")->required();
   return [flags, bpe, learn]() -> int {
     if (!bpe->parsed()) return -1;
     note_language(flags->preparation, "--language");
@@ -121,54 +116,40 @@ Action add_pairs(CLI::App& data) {
   auto flags = std::make_shared<Flags>();
   CLI::App* pairs = data.add_subcommand("pairs", "Translation pairs of raw text, for --data pairs");
   const auto files = [&](const char* name, std::vector<std::string>& paths, const char* help) {
-    return pairs->add_option(name, paths, help)->type_name("FILE [FILE]")->expected(1, 2);
+    return add_value(*pairs, name, paths, "FILE [FILE]", help)->expected(1, 2);
   };
   files("--train", flags->train, "Source and target, a sentence a line; or one file with columns")
       ->required();
   files("--valid", flags->valid, "Likewise, to test while training (every 23rd training pair)");
   files("--test", flags->test, "Likewise, kept as test.pairs (none)");
-  pairs->add_option("--columns", flags->columns, "Of one file: source and target, from 1 (1,2)")
-      ->type_name("N,M")
+  add_value(*pairs, "--columns", flags->columns, "N,M",
+            "Of one file: source and target, from 1 (1,2)")
       ->delimiter(',')
       ->expected(2)
       ->check(CLI::Range(1, 1000));
-  pairs
-      ->add_option("--valid-columns", flags->valid_columns,
-                   "The same of --valid and --test (as --columns)")
-      ->type_name("N,M")
+  add_value(*pairs, "--valid-columns", flags->valid_columns, "N,M",
+            "The same of --valid and --test (as --columns)")
       ->delimiter(',')
       ->expected(2)
       ->check(CLI::Range(1, 1000));
   PairOptions& options = flags->options;
-  pairs->add_option("--out", options.out, "Folder to write")->type_name("FOLDER")->required();
-  pairs->add_option("--from", options.source.language, "Source language: de, en, ...")
-      ->type_name("NAME");
-  pairs->add_option("--to", options.target.language, "Target language")->type_name("NAME");
+  add_value(*pairs, "--out", options.out, "FOLDER", "Folder to write")->required();
+  add_value(*pairs, "--from", options.source.language, "NAME", "Source language: de, en, ...");
+  add_value(*pairs, "--to", options.target.language, "NAME", "Target language");
   add_preparation(*pairs, flags->preparation);
-  auto* merges = pairs
-                     ->add_option("--merges", options.merges,
-                                  "Cut words into pieces by so many merges, learnt jointly (none)")
-                     ->type_name("N")
-                     ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
-  pairs->add_option("--codes", options.codes, "Or by the merges of this file")
-      ->type_name("FILE")
+  auto* merges = add_whole(*pairs, "--merges", options.merges, 1, 10'000'000,
+                           "Cut words into pieces by so many merges, learnt jointly (none)");
+  add_value(*pairs, "--codes", options.codes, "FILE", "Or by the merges of this file")
       ->excludes(merges);
   pairs->add_flag("--joint", options.joint, "One vocabulary for both languages");
-  pairs->add_option("--least-count", options.least_count, "Rarer pieces are unknown (1)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
-  pairs->add_option("--shortest", options.shortest, "Fewest words of a sentence (1)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
-  pairs->add_option("--longest", options.longest, "Most words of a sentence (175)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
-  pairs->add_option("--ratio", options.ratio, "Most words for one of the other; 0: any (1.5)")
-      ->type_name("X")
+  add_whole(*pairs, "--least-count", options.least_count, 1, 1'000'000'000,
+            "Rarer pieces are unknown (1)");
+  add_whole(*pairs, "--shortest", options.shortest, 1, 1'000'000, "Fewest words of a sentence (1)");
+  add_whole(*pairs, "--longest", options.longest, 1, 1'000'000, "Most words of a sentence (175)");
+  add_value(*pairs, "--ratio", options.ratio, "X", "Most words for one of the other; 0: any (1.5)")
       ->check(number_between(0, 1000));
-  pairs->add_option("--valid-every", options.valid_every, "Without --valid: every Nth pair (23)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{2}, int64_t{1'000'000}));
+  add_whole(*pairs, "--valid-every", options.valid_every, 2, 1'000'000,
+            "Without --valid: every Nth pair (23)");
   return [flags, pairs]() -> int {
     if (!pairs->parsed()) return -1;
     PairOptions& chosen = flags->options;
@@ -194,26 +175,20 @@ Action add_tokens(CLI::App& data) {
   auto kind = std::make_shared<std::string>("bytes");
   CLI::App* tokens = data.add_subcommand("tokens", "Text as a stream of tokens, for --data tokens");
   add_argument(*tokens, "text", options->texts, "Text files, one behind the other");
-  tokens->add_option("--out", options->out, "Folder to write")->type_name("FOLDER")->required();
-  tokens->add_option("--by", *kind, "What a token is: bytes, characters, pieces or gpt2 (bytes)")
-      ->type_name("KIND")
+  add_value(*tokens, "--out", options->out, "FOLDER", "Folder to write")->required();
+  add_value(*tokens, "--by", *kind, "KIND",
+            "What a token is: bytes, characters, pieces or gpt2 (bytes)")
       ->check(CLI::IsMember({"bytes", "characters", "pieces", "gpt2"}));
-  tokens
-      ->add_option("--tokenizer", options->tokenizer,
-                   "gpt2: folder of vocab.json and merges.txt, as transformers saves them")
-      ->type_name("FOLDER");
-  tokens->add_option("--valid", options->valid, "Text to test with (the last tenth)")
-      ->type_name("FILE")
+  add_value(*tokens, "--tokenizer", options->tokenizer, "FOLDER",
+            "gpt2: folder of vocab.json and merges.txt, as transformers saves them");
+  add_value(*tokens, "--valid", options->valid, "FILE", "Text to test with (the last tenth)")
       ->expected(1);
-  auto* merges =
-      tokens->add_option("--merges", options->merges, "pieces: cut words by so many merges (none)")
-          ->type_name("N")
-          ->check(CLI::Range(int64_t{1}, int64_t{10'000'000}));
-  tokens->add_option("--codes", options->codes, "pieces: or by the merges of this file")
-      ->type_name("FILE")
+  auto* merges = add_whole(*tokens, "--merges", options->merges, 1, 10'000'000,
+                           "pieces: cut words by so many merges (none)");
+  add_value(*tokens, "--codes", options->codes, "FILE", "pieces: or by the merges of this file")
       ->excludes(merges);
-  tokens->add_option("--language", options->preparation.language, "For --tokenise: de, en, ...")
-      ->type_name("NAME");
+  add_value(*tokens, "--language", options->preparation.language, "NAME",
+            "For --tokenise: de, en, ...");
   add_preparation(*tokens, options->preparation);
   tokens->add_flag("--raw", options->raw, "16-bit tokens without a header, as nanoGPT has them");
   return [options, kind, tokens]() -> int {
@@ -248,8 +223,7 @@ Action add_bleu(CLI::App& data) {
   add_argument(*bleu, "translations", flags->translations, "A translation a line");
   add_argument(*bleu, "references", flags->references, "References, one or more files");
   bleu->add_flag("--lower", flags->options.lower_case, "Both in lower case");
-  bleu->add_option("--tokens", flags->tokens, "13a, or none: as they are (13a)")
-      ->type_name("NAME")
+  add_value(*bleu, "--tokens", flags->tokens, "NAME", "13a, or none: as they are (13a)")
       ->check(CLI::IsMember({"13a", "none"}));
   add_json_flag(*bleu, flags->json);
   return [flags, bleu]() -> int {
@@ -268,13 +242,11 @@ Action add_get(CLI::App& data) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* get = data.add_subcommand("get", "Fetch a data set from where it is published");
-  get->add_option("name", flags->name, "Which; without it, those there are")->type_name("");
-  get->add_option("--out", flags->options.out, "Folder to write (data/NAME)")->type_name("FOLDER");
-  auto* from =
-      get->add_option("--from", flags->options.from, "Take the files from this folder instead")
-          ->type_name("PATH");
-  get->add_option("--url", flags->options.url, "A mirror that has the files, by their names")
-      ->type_name("URL")
+  add_value(*get, "name", flags->name, "", "Which; without it, those there are");
+  add_value(*get, "--out", flags->options.out, "FOLDER", "Folder to write (data/NAME)");
+  auto* from = add_value(*get, "--from", flags->options.from, "PATH",
+                         "Take the files from this folder instead");
+  add_value(*get, "--url", flags->options.url, "URL", "A mirror that has the files, by their names")
       ->excludes(from);
   return [flags, get]() -> int {
     if (!get->parsed()) return -1;

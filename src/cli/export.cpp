@@ -51,14 +51,10 @@ Command add_export(CLI::App& app) {
   add_argument(*command, "run", flags->run,
                "Folder of the run (--out of `thimble train`), or a checkpoint");
   add_argument(*command, "file", flags->file, "File to write");
-  command
-      ->add_option(
-          "--names", flags->names,
-          "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
-          "from outside, where it is the usual) (thimble)")
-      ->type_name("NAME");
-  command->add_option("--weights", flags->weights, "Other weights than the checkpoint's")
-      ->type_name("FILE");
+  add_value(*command, "--names", flags->names, "NAME",
+            "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
+            "from outside, where it is the usual) (thimble)");
+  add_value(*command, "--weights", flags->weights, "FILE", "Other weights than the checkpoint's");
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -93,10 +93,8 @@ Command add_list(CLI::App& app) {
     bool markdown = false;
   };
   auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("kind", flags->kind,
-                   "Only these: models, data, planners, packers, codecs, ops or flags")
-      ->type_name("")
+  add_value(*command, "kind", flags->kind, "",
+            "Only these: models, data, planners, packers, codecs, ops or flags")
       ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
   add_json_flag(*command, flags->json);
   command->add_flag("--markdown", flags->markdown, "flags: as the tables of the reference");

@@ -67,11 +67,9 @@ void add_json_flag(CLI::App& command, bool& json) {
 }
 
 void TrainedFlags::add_to(CLI::App& command, const char* folder) {
-  command.add_option("--data-dir", data_dir, folder)->type_name("FOLDER");
-  command.add_option("--device", device, "cpu or cuda (the run's)")->type_name("NAME");
-  command.add_option("--threads", threads, "Threads (the run's)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024));
+  add_value(command, "--data-dir", data_dir, "FOLDER", folder);
+  add_value(command, "--device", device, "NAME", "cpu or cuda (the run's)");
+  add_whole(command, "--threads", threads, 0, 1024, "Threads (the run's)");
   add_json_flag(command, json);
 }
 

@@ -46,6 +46,20 @@ template <class T>
 void add_argument(CLI::App& command, const char* name, T& value, const char* help) {
   command.add_option(name, value, help)->type_name("")->required();
 }
+// An option whose value help calls by its type.
+template <class T>
+CLI::Option* add_value(CLI::App& command, const char* flag, T& value, const char* type,
+                       const char* help) {
+  return command.add_option(flag, value, help)->type_name(type);
+}
+// A whole number, or several, between two.
+template <class T>
+CLI::Option* add_whole(CLI::App& command, const char* flag, T& value, int64_t least, int64_t most,
+                       const char* help) {
+  using Number = std::conditional_t<std::is_same_v<T, int64_t>, int64_t, int>;
+  const CLI::Range range(static_cast<Number>(least), static_cast<Number>(most));
+  return add_value(command, flag, value, "N", help)->check(range);
+}
 void add_json_flag(CLI::App& command, bool& json);
 
 // Common to commands that use a trained model.

@@ -211,32 +211,24 @@ Command add_plan(CLI::App& app) {
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Plan");
-  command->add_option("--save", flags->save, "Write the plan, for `thimble verify`")
-      ->type_name("FILE");
+  add_value(*command, "--save", flags->save, "FILE", "Write the plan, for `thimble verify`");
   command->add_flag(
       "--explain", flags->explain,
       "What fills the arena, what a MiB more or less costs, and why each tensor is kept, "
       "encoded or computed again");
-  command
-      ->add_option("--largest", flags->largest,
-                   "The largest batch, length, layers or width that fits --memory")
-      ->type_name("WHAT");
+  add_value(*command, "--largest", flags->largest, "WHAT",
+            "The largest batch, length, layers or width that fits --memory");
   command->add_flag("--sweep", flags->sweep,
                     "Memory against time, for every planner; with --ranks, for every sharding");
   command->add_flag("--simulate", flags->simulate,
                     "With --ranks: plays a step of all of them, stragglers and overlap included");
-  command
-      ->add_option("--jitter", flags->jitter,
-                   "Simulated: how much longer kernels take at random, as a share (0.03)")
-      ->type_name("X")
+  add_value(*command, "--jitter", flags->jitter, "X",
+            "Simulated: how much longer kernels take at random, as a share (0.03)")
       ->check(number_between(0, 10));
-  command
-      ->add_option("--slowest", flags->slowest,
-                   "Simulated: what one rank's kernels take, of the others' (1)")
-      ->type_name("X")
+  add_value(*command, "--slowest", flags->slowest, "X",
+            "Simulated: what one rank's kernels take, of the others' (1)")
       ->check(number_between(1, 1000));
-  command->add_option("--svg", flags->picture, "Draw the arena over time, or the sweep")
-      ->type_name("FILE");
+  add_value(*command, "--svg", flags->picture, "FILE", "Draw the arena over time, or the sweep");
   command->add_flag("-v,--verbose", flags->verbose, "Also which kernel runs each op");
   return {command, [flags] { return run(*flags); }};
 }

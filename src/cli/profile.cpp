@@ -208,9 +208,7 @@ Command add_profile(CLI::App& app) {
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, false);
   command->option_defaults()->group("Profile");
-  command->add_option("--steps", flags->steps, "Steps to run (3; 0: only plans)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1000));
+  add_whole(*command, "--steps", flags->steps, 0, 1000, "Steps to run (3; 0: only plans)");
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -65,9 +65,8 @@ Command add_report(CLI::App& app) {
   auto flags = std::make_shared<ReportFlags>();
   add_argument(*command, "what", flags->what,
                "The folder of a run, or a plan file written by `thimble plan --save`");
-  command->add_option("-o,--output", flags->page, "Write the page here")->type_name("FILE");
-  command->add_option("--svg", flags->pictures, "Write the pictures as SVG, for papers")
-      ->type_name("FOLDER");
+  add_value(*command, "-o,--output", flags->page, "FILE", "Write the page here");
+  add_value(*command, "--svg", flags->pictures, "FOLDER", "Write the pictures as SVG, for papers");
   command
       ->add_option("--frontier", flags->frontier,
                    "on, off, or auto: plan with every policy and many budgets, but not for the "

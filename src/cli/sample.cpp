@@ -101,25 +101,18 @@ Command add_sample(CLI::App& app) {
   add_argument(*command, "run", flags->run,
                "Folder of the run (--out of `thimble train`), or a checkpoint");
   const CLI::Option* prompt =
-      command->add_option("--prompt", flags->prompt, "What to go on with (a line break)")
-          ->type_name("TEXT");
-  command->add_option("--length", flags->length, "Tokens to make (256)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}));
-  command
-      ->add_option("--temperature", flags->how.temperature,
-                   "What logits are divided by; 0: always the likeliest token (1)")
-      ->type_name("X")
+      add_value(*command, "--prompt", flags->prompt, "TEXT", "What to go on with (a line break)");
+  add_whole(*command, "--length", flags->length, 0, 1'000'000, "Tokens to make (256)");
+  add_value(*command, "--temperature", flags->how.temperature, "X",
+            "What logits are divided by; 0: always the likeliest token (1)")
       ->check(number_between(0, 1000));
-  command->add_option("--top-k", flags->how.top_k, "Only the likeliest N tokens; 0: all (0)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
-  command->add_option("--seed", flags->how.seed, "Seed of the choice (1)")->type_name("N");
+  add_whole(*command, "--top-k", flags->how.top_k, 0, INT64_C(1) << 31,
+            "Only the likeliest N tokens; 0: all (0)");
+  add_value(*command, "--seed", flags->how.seed, "N", "Seed of the choice (1)");
   command->add_flag("--numbers", flags->numbers,
                     "Tokens as numbers, in the prompt and what follows");
-  command
-      ->add_option("--weights", flags->weights, "Other weights than the checkpoint's (safetensors)")
-      ->type_name("FILE");
+  add_value(*command, "--weights", flags->weights, "FILE",
+            "Other weights than the checkpoint's (safetensors)");
   flags->add_to(*command, "Folder of the vocabulary (the run's)");
   return {command, [flags, prompt] {
             user_check(!flags->numbers || prompt->count() > 0,

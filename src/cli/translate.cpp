@@ -165,30 +165,19 @@ Command add_translate(CLI::App& app) {
   auto flags = std::make_shared<TranslateFlags>();
   CLI::App* command = app.add_subcommand("translate", "Translate text with a trained model");
   add_argument(*command, "run", flags->run, "Folder of the run (--out of `thimble train`)");
-  command->add_option("--input", flags->input, "Raw text, a sentence a line")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--output", flags->output, "File to write (standard output)")
-      ->type_name("FILE");
-  command->add_option("--beam", flags->beam, "Beginnings that are gone on with (4)")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-  command
-      ->add_option("--length-penalty", flags->length_penalty,
-                   "A translation of n tokens counts its score / n^X (1)")
-      ->type_name("X")
+  add_value(*command, "--input", flags->input, "FILE", "Raw text, a sentence a line")->required();
+  add_value(*command, "--output", flags->output, "FILE", "File to write (standard output)");
+  add_whole(*command, "--beam", flags->beam, 1, 1000, "Beginnings that are gone on with (4)");
+  add_value(*command, "--length-penalty", flags->length_penalty, "X",
+            "A translation of n tokens counts its score / n^X (1)")
       ->check(number_between(-100, 100));
-  auto* average =
-      command->add_option("--average", flags->average, "The mean of the last N checkpoints (1)")
-          ->type_name("N")
-          ->check(CLI::Range(int64_t{1}, int64_t{10'000}));
-  command->add_option("--weights", flags->weights, "Or weights that `thimble average` wrote")
-      ->type_name("FILE")
+  auto* average = add_whole(*command, "--average", flags->average, 1, 10'000,
+                            "The mean of the last N checkpoints (1)");
+  add_value(*command, "--weights", flags->weights, "FILE",
+            "Or weights that `thimble average` wrote")
       ->excludes(average);
-  command
-      ->add_option("--reference", flags->references,
-                   "With --output: files to print the BLEU against")
-      ->type_name("FILE");
+  add_value(*command, "--reference", flags->references, "FILE",
+            "With --output: files to print the BLEU against");
   command->add_flag("--cut", flags->cut,
                     "Of sentences longer than the run's, translate the beginning");
   command->add_flag("--lower", flags->lower, "With --reference: both in lower case");

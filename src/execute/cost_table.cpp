@@ -103,6 +103,8 @@ void write_costs(const std::string& path, const CostFile& file) {
       kernels[key] = {{"seconds", time.seconds}, {"modelled", time.modelled}, {"date", time.date}};
     }
   }
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) ensure_directory(folder);
   write_file(path, json_text({{"format", kFormat}, {"machines", machines}}, 1) + "\n");
 }
 
@@ -112,8 +114,6 @@ void add_costs(const std::string& path, const std::string& machine, const CostTa
   if (exists(path)) file = read_costs(path);
   for (const std::string& key : forgotten) file[machine].erase(key);
   for (const auto& [key, time] : table) file[machine][key] = time;
-  const std::string folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) ensure_directory(folder);
   write_costs(path, file);
 }
 

@@ -108,8 +108,6 @@ bool Machine::keep(const CostTable& added) {
     }
     CostFile grown = *known_;
     for (const auto& [key, time] : added) grown[name_][key] = time;
-    const std::string folder = std::filesystem::path(path).parent_path();
-    if (!folder.empty()) ensure_directory(folder);
     write_costs(path, grown);
     known_ = std::move(grown);
     read_at_ = written_at(path);

@@ -93,7 +93,17 @@ json entries_of(const json& value) {
   return entries;
 }
 
-std::string who_of(std::string_view name) { return fmt::format("--{}", name); }
+// `read` sets the member from a value; `who` begins its sentences.
+void add_field(Fields& fields, std::string_view name, const char* placeholder, About about,
+               Field::Get get, std::function<void(const json& value, const std::string& who)> read,
+               Field::Kind kind = Field::Kind::value) {
+  if (about.placeholder.empty()) about.placeholder = placeholder;
+  fields.add({std::string(name), kind, fields.current_group(), std::move(get),
+              [read = std::move(read), who = fmt::format("--{}", name)](const json& value) {
+                read(value, who);
+              },
+              std::move(about)});
+}
 
 }  // namespace
 
@@ -219,224 +229,199 @@ std::string Field::text() const {
 }
 
 void Fields::toggle(std::string_view name, bool& member, About about) {
-  add({std::string(name), Field::Kind::toggle, group_, [&member] { return json(member); },
-       [&member, who = who_of(name)](const json& value) { member = read_bool(value, who); },
-       std::move(about)});
+  add_field(
+      *this, name, "", std::move(about), [&member] { return json(member); },
+      [&member](const json& value, const std::string& who) { member = read_bool(value, who); },
+      Field::Kind::toggle);
 }
 
 void Fields::inverted(std::string_view name, bool& member, About about) {
-  add({std::string(name), Field::Kind::toggle, group_, [&member] { return json(!member); },
-       [&member, who = who_of(name)](const json& value) { member = !read_bool(value, who); },
-       std::move(about)});
+  add_field(
+      *this, name, "", std::move(about), [&member] { return json(!member); },
+      [&member](const json& value, const std::string& who) { member = !read_bool(value, who); },
+      Field::Kind::toggle);
 }
 
 void Fields::on_off(std::string_view name, bool& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "on|off";
-  add({std::string(name), Field::Kind::value, group_, [&member] { return member ? "on" : "off"; },
-       [&member, who = who_of(name)](const json& value) { member = read_bool(value, who); },
-       std::move(about)});
+  add_field(
+      *this, name, "on|off", std::move(about), [&member] { return member ? "on" : "off"; },
+      [&member](const json& value, const std::string& who) { member = read_bool(value, who); });
 }
 
 void Fields::whole(std::string_view name, int64_t& member, WholeRange range, About about) {
-  if (about.placeholder.empty()) about.placeholder = "N";
-  add({std::string(name), Field::Kind::value, group_,
-       [&member, range] { return member == range.open ? json() : json(member); },
-       [&member, range, who = who_of(name)](const json& value) {
-         member = value.is_null() ? range.open : read_whole(value, range, who);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "N", std::move(about),
+      [&member, range] { return member == range.open ? json() : json(member); },
+      [&member, range](const json& value, const std::string& who) {
+        member = value.is_null() ? range.open : read_whole(value, range, who);
+      });
 }
 
 void Fields::whole(std::string_view name, int& member, WholeRange range, About about) {
   range.most = std::min<int64_t>(range.most, std::numeric_limits<int>::max());
-  if (about.placeholder.empty()) about.placeholder = "N";
-  add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
-       [&member, range, who = who_of(name)](const json& value) {
-         member = static_cast<int>(read_whole(value, range, who));
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "N", std::move(about), [&member] { return json(member); },
+      [&member, range](const json& value, const std::string& who) {
+        member = static_cast<int>(read_whole(value, range, who));
+      });
 }
 
 void Fields::wholes(std::string_view name, std::vector<int64_t>& member, WholeRange range,
                     About about) {
-  if (about.placeholder.empty()) about.placeholder = "N,M,...";
-  add({std::string(name), Field::Kind::list, group_,
-       [&member] { return member.empty() ? json() : json(member); },
-       [&member, range, who = who_of(name)](const json& value) {
-         std::vector<int64_t> read;
-         for (const json& entry : entries_of(value)) {
-           if (!entry.is_null()) read.push_back(read_whole(entry, range, who));
-         }
-         member = std::move(read);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "N,M,...", std::move(about),
+      [&member] { return member.empty() ? json() : json(member); },
+      [&member, range](const json& value, const std::string& who) {
+        std::vector<int64_t> read;
+        for (const json& entry : entries_of(value)) {
+          if (!entry.is_null()) read.push_back(read_whole(entry, range, who));
+        }
+        member = std::move(read);
+      },
+      Field::Kind::list);
 }
 
 void Fields::seed(std::string_view name, uint64_t& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "N";
-  add({std::string(name), Field::Kind::value, group_, [&member] { return json(member); },
-       [&member, who = who_of(name)](const json& value) {
-         uint64_t number = 0;
-         const bool good = value.is_string()
-                               ? is_plain(value.get_ref<const std::string&>()) &&
-                                     parses_whole(value.get_ref<const std::string&>(), number)
-                               : value.is_number_unsigned() ||
-                                     (value.is_number_integer() && value.get<int64_t>() >= 0);
-         user_check(good, "{} wants a whole number from 0 on, {} at most, not {}", who,
-                    std::numeric_limits<uint64_t>::max(), quoted(value));
-         member = value.is_string() ? number : value.get<uint64_t>();
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "N", std::move(about), [&member] { return json(member); },
+      [&member](const json& value, const std::string& who) {
+        uint64_t number = 0;
+        bool good =
+            value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+        if (good) number = value.get<uint64_t>();
+        if (value.is_string()) {
+          const std::string& text = value.get_ref<const std::string&>();
+          good = is_plain(text) && parses_whole(text, number);
+        }
+        user_check(good, "{} wants a whole number from 0 on, {} at most, not {}", who,
+                   std::numeric_limits<uint64_t>::max(), quoted(value));
+        member = number;
+      });
 }
 
 void Fields::real(std::string_view name, double& member, RealRange range, About about) {
-  if (about.placeholder.empty()) about.placeholder = "X";
-  add({std::string(name), Field::Kind::value, group_,
-       [&member, range] { return range.open == member ? json() : json(member); },
-       [&member, range, who = who_of(name)](const json& value) {
-         member = value.is_null() && range.open ? *range.open : read_real(value, range, who);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "X", std::move(about),
+      [&member, range] { return range.open == member ? json() : json(member); },
+      [&member, range](const json& value, const std::string& who) {
+        member = value.is_null() && range.open ? *range.open : read_real(value, range, who);
+      });
 }
 
 void Fields::span(std::string_view name, Span& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "X";
-  add({std::string(name), Field::Kind::value, group_, [&member] { return to_json(member); },
-       [&member, who = who_of(name)](const json& value) { member = read_span(value, who); },
-       std::move(about)});
+  add_field(
+      *this, name, "X", std::move(about), [&member] { return to_json(member); },
+      [&member](const json& value, const std::string& who) { member = read_span(value, who); });
 }
 
 void Fields::spans(std::string_view name, std::vector<Span>& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "X,Y,...";
-  add({std::string(name), Field::Kind::list, group_,
-       [&member] {
-         json list = json::array();
-         for (const Span& span : member) list.push_back(to_json(span));
-         return list;
-       },
-       [&member, who = who_of(name)](const json& value) {
-         std::vector<Span> read;
-         for (const json& entry : entries_of(value)) {
-           read.push_back(read_span(entry, who));
-         }
-         member = std::move(read);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "X,Y,...", std::move(about),
+      [&member] {
+        json list = json::array();
+        for (const Span& span : member) list.push_back(to_json(span));
+        return list;
+      },
+      [&member](const json& value, const std::string& who) {
+        std::vector<Span> read;
+        for (const json& entry : entries_of(value)) read.push_back(read_span(entry, who));
+        member = std::move(read);
+      },
+      Field::Kind::list);
 }
 
 void Fields::text(std::string_view name, std::string& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "NAME";
-  add({std::string(name), Field::Kind::value, group_,
-       [&member] { return member.empty() ? json() : json(member); },
-       [&member, who = who_of(name)](const json& value) {
-         member = value.is_null() ? "" : read_text(value, who);
-         user_check(value.is_null() || !member.empty(), "{} wants a name, not ''", who);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "NAME", std::move(about),
+      [&member] { return member.empty() ? json() : json(member); },
+      [&member](const json& value, const std::string& who) {
+        member = value.is_null() ? "" : read_text(value, who);
+        user_check(value.is_null() || !member.empty(), "{} wants a name, not ''", who);
+      });
 }
 
 void Fields::texts(std::string_view name, std::vector<std::string>& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "GLOB";
-  add({std::string(name), Field::Kind::list, group_, [&member] { return json(member); },
-       [&member, who = who_of(name)](const json& value) {
-         std::vector<std::string> read;
-         for (const json& entry : entries_of(value)) {
-           read.push_back(read_text(entry, who));
-           user_check(!read.back().empty(), "{} wants names or patterns, not ''", who);
-         }
-         member = std::move(read);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "GLOB", std::move(about), [&member] { return json(member); },
+      [&member](const json& value, const std::string& who) {
+        std::vector<std::string> read;
+        for (const json& entry : entries_of(value)) {
+          read.push_back(read_text(entry, who));
+          user_check(!read.back().empty(), "{} wants names or patterns, not ''", who);
+        }
+        member = std::move(read);
+      },
+      Field::Kind::list);
 }
 
 void Fields::image(std::string_view name, Shape& member, About about) {
-  if (about.placeholder.empty()) about.placeholder = "H,W,C";
-  add({std::string(name), Field::Kind::value, group_,
-       [&member] {
-         if (member.rank() == 0) return json();
-         return json(std::vector<int64_t>(member.dims().begin(), member.dims().end()));
-       },
-       [&member, who = who_of(name)](const json& value) {
-         constexpr WholeRange kSide = {.least = 1, .most = std::numeric_limits<int32_t>::max()};
-         if (value.is_null()) {
-           member = Shape();
-           return;
-         }
-         json parts = value;
-         if (value.is_string()) {  // "32,32,3"
-           parts = json::array();
-           std::string_view rest = value.get_ref<const std::string&>();
-           for (bool more = true; more;) {
-             const size_t comma = rest.find(',');
-             more = comma != std::string_view::npos;
-             parts.push_back(std::string(rest.substr(0, comma)));
-             if (more) rest.remove_prefix(comma + 1);
-           }
-         }
-         user_check(parts.is_array() && parts.size() == 3,
-                    "{} wants three whole numbers H,W,C, not {}", who, quoted(value));
-         std::vector<int64_t> sides;
-         for (const json& part : parts) sides.push_back(read_whole(part, kSide, who));
-         member = Shape(sides);
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "H,W,C", std::move(about),
+      [&member] {
+        if (member.rank() == 0) return json();
+        return json(std::vector<int64_t>(member.dims().begin(), member.dims().end()));
+      },
+      [&member](const json& value, const std::string& who) {
+        constexpr WholeRange kSide = {.least = 1, .most = std::numeric_limits<int32_t>::max()};
+        std::vector<int64_t> sides;
+        if (!value.is_null()) {
+          const json parts = entries_of(value);
+          user_check(parts.size() == 3, "{} wants three whole numbers H,W,C, not {}", who,
+                     quoted(value));
+          for (const json& part : parts) sides.push_back(read_whole(part, kSide, who));
+        }
+        member = Shape(sides);
+      });
 }
 
 void Fields::budget(std::string_view name, std::optional<Bytes>& member, NamedSizes names,
                     About about) {
-  if (about.placeholder.empty()) about.placeholder = "BYTES";
-  add({std::string(name), Field::Kind::value, group_,
-       [&member, names] {
-         if (!member) return json();
-         for (const auto& [word, size] : names) {
-           if (*member == size) return json(word);
-         }
-         return json(member->count);
-       },
-       [&member, names, who = who_of(name)](const json& value) {
-         member.reset();
-         if (value.is_null()) return;
-         for (const auto& [word, size] : names) {
-           if (value == word) member = size;
-         }
-         if (member) return;
-         try {
-           member = parse_bytes(written(value));
-         } catch (const UserError& error) {
-           user_error("{}: {}", who, error.what());
-         }
-       },
-       std::move(about)});
+  add_field(
+      *this, name, "BYTES", std::move(about),
+      [&member, names] {
+        if (!member) return json();
+        for (const auto& [word, size] : names) {
+          if (*member == size) return json(word);
+        }
+        return json(member->count);
+      },
+      [&member, names](const json& value, const std::string& who) {
+        member.reset();
+        if (value.is_null()) return;
+        for (const auto& [word, size] : names) {
+          if (value == word) member = size;
+        }
+        if (member) return;
+        try {
+          member = parse_bytes(written(value));
+        } catch (const UserError& error) {
+          user_error("{}: {}", who, error.what());
+        }
+      });
 }
 
 void Fields::choice(std::string_view name, std::string_view noun, std::vector<std::string> names,
                     std::function<std::string()> get, std::function<void(const std::string&)> set,
                     About about) {
-  if (about.placeholder.empty()) about.placeholder = "NAME";
-  add({std::string(name), Field::Kind::value, group_,
-       [get = std::move(get)] { return json(get()); },
-       [set = std::move(set), names = std::move(names), noun = std::string(noun),
-        who = who_of(name)](const json& value) {
-         const std::string chosen = written(value);
-         user_check(std::ranges::find(names, chosen) != names.end(),
-                    "{}: there is no {} '{}'; known: {}; the nearest is '{}'", who, noun, chosen,
-                    fmt::join(names, ", "), nearest_name(chosen, names));
-         set(chosen);
-       },
-       std::move(about)});
+  add_field(*this, name, "NAME", std::move(about), std::move(get),
+            [set = std::move(set), names = std::move(names), noun = std::string(noun)](
+                const json& value, const std::string& who) {
+              const std::string chosen = written(value);
+              user_check(std::ranges::find(names, chosen) != names.end(),
+                         "{}: there is no {} '{}'; known: {}; the nearest is '{}'", who, noun,
+                         chosen, fmt::join(names, ", "), nearest_name(chosen, names));
+              set(chosen);
+            });
 }
 
 void Fields::spelt(std::string_view name, std::function<std::string()> get,
                    std::function<void(const std::string&)> set, About about) {
-  if (about.placeholder.empty()) about.placeholder = "NAME";
-  add({std::string(name), Field::Kind::value, group_,
-       [get = std::move(get)] { return json(get()); },
-       [set = std::move(set), who = who_of(name)](const json& value) {
-         user_check(value.is_primitive() && !value.is_null(), "{} wants a name or a number, not {}",
-                    who, quoted(value));
-         set(written(value));
-       },
-       std::move(about)});
+  add_field(*this, name, "NAME", std::move(about), std::move(get),
+            [set = std::move(set)](const json& value, const std::string& who) {
+              user_check(value.is_primitive() && !value.is_null(),
+                         "{} wants a name or a number, not {}", who, quoted(value));
+              set(written(value));
+            });
 }
 
 const Field* find_field(std::span<const Field> fields, std::string_view name) {

@@ -144,7 +144,7 @@ class Differentiator final : public GradientBuilder {
   bool stands_for_weight(ValueId value) const {
     const Value& v = graph_[value];
     if (v.role == Role::weight) return true;
-    if (!v.producer.valid() || graph_[v.producer].op->name != "cast") return false;
+    if (!v.producer.valid() || !graph_[v.producer].op->casts) return false;
     const ValueId from = graph_[v.producer].inputs[0];
     return graph_[from].role == Role::weight && !needed_[from.at()];
   }

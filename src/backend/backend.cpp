@@ -1,21 +1,44 @@
 #include "backend/backend.h"
 
+#include <algorithm>
+#include <array>
+
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cuda_library.h"
 #include "backend/null/null_backend.h"
 #include "base/error.h"
 
 namespace thimble {
+namespace {
+
+constexpr std::array kDevices = {&device_cpu, &device_cuda, &device_null};  // the usual one first
+
+const DeviceDef* find_device(std::string_view name) {
+  const auto found = std::ranges::find(kDevices, name, &DeviceDef::name);
+  return found == kDevices.end() ? nullptr : *found;
+}
+
+}  // namespace
 
 DeviceTraits device_traits(std::string_view name) {
-  return {.runs = name != "null", .has_memory = name == "cuda"};
+  const DeviceDef* const device = find_device(name);
+  return device == nullptr ? DeviceTraits() : device->traits;
+}
+
+std::string_view usual_device() { return kDevices.front()->name; }
+
+std::string_view planning_device() {
+  const auto plans = [](const DeviceDef* device) { return !device->traits.runs; };
+  return (*std::ranges::find_if(kDevices, plans))->name;
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options) {
-  if (name == "cpu") return make_cpu_backend(options.threads);
-  if (name == "null") return make_null_backend();
-  if (name == "cuda") return load_cuda_library(find_cuda_library()).make(options);
-  user_error("there is no device '{}'; known: cpu, cuda, null", name);
+  if (const DeviceDef* const device = find_device(name)) return device->make(options);
+  std::string known;
+  for (const DeviceDef* device : kDevices) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", device->name);
+  }
+  user_error("there is no device '{}'; known: {}", name, known);
 }
 
 }  // namespace thimble

@@ -133,14 +133,23 @@ struct DeviceOptions {
   int streams = 4;   // on cuda: kernels of a step that may run at the same time
 };
 
-// Of a device of that name, whether or not it is here.
 struct DeviceTraits {
   bool runs = true;         // Backend::runs()
   bool has_memory = false;  // Backend::has_device_memory()
 };
+// A kind of device, whether or not one is here: a record in the file of its backend.
+struct DeviceDef {
+  std::string_view name;
+  std::unique_ptr<Backend> (*make)(const DeviceOptions& options) = nullptr;
+  DeviceTraits traits = {};
+};
+// Of an unknown device: the usual ones.
 DeviceTraits device_traits(std::string_view name);
+// The name of the device that is meant where none is said, and of the one that plans and runs nothing.
+std::string_view usual_device();
+std::string_view planning_device();
 
-// "cpu", "null" (and "cuda" where built). Throws UserError for another name.
+// Throws UserError for a name that no device has.
 std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options);
 inline std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
   return make_backend(name, DeviceOptions{.threads = threads});

@@ -73,4 +73,12 @@ const CudaEntry& load_cuda_library(const std::filesystem::path& file) {
   return found;
 }
 
+extern const DeviceDef device_cuda{
+    .name = "cuda",
+    .make =
+        [](const DeviceOptions& options) {
+          return load_cuda_library(find_cuda_library()).make(options);
+        },
+    .traits = {.has_memory = true}};
+
 }  // namespace thimble

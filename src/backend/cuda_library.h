@@ -25,4 +25,6 @@ std::filesystem::path find_cuda_library();
 // loaded or is of another build.
 const CudaEntry& load_cuda_library(const std::filesystem::path& file);
 
+extern const DeviceDef device_cuda;
+
 }  // namespace thimble

@@ -17,7 +17,7 @@ struct ExportFlags {
 int run(const ExportFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = recipe_in(checkpoint);
-  recipe.device = "cpu";
+  recipe.device = usual_device();
   auto planned = plan_or_explain(recipe, false);
   if (!planned) return kInfeasible;
   TrainedModel trained(*planned);

@@ -144,10 +144,13 @@ struct OpDef {
   bool casts = false;        // output 0 is input 0 in another dtype
   bool mixes_rows = false;   // what becomes of one row depends on the others
   bool normalizes = false;   // brings a layer's numbers to a common scale
+  bool reduces = false;      // output 0 has one number for all along some axes of input 0
   int filter = -1;           // of a convolution: the input that holds its weights
   uint32_t maps = 0;         // bit i: input i is the matrix of a linear map of what flows through
   bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   bool collective = false;   // every rank takes part, in the order of the plan that all of them run
+  bool expands = false;      // output 0 is a weight, made of packed nonzeros and a bitmap
+  bool slices = false;       // output 0 is a part of one axis of input 0: attrs axis, begin, end
   uint32_t accumulates = 0;  // bit k: output k can be added into
   double tolerance = 1e-5;   // backend against reference, relative to the largest element, f32
 

@@ -46,7 +46,7 @@ Lowering::Kind Lowering::kind_of(ValueId value) {
         return [&, wanted](ValueId input) { return kinds_[input.at()] == wanted; };
       };
       const auto rounded = [&](ValueId in) { return size_of(graph[in].type.dtype) == 2; };
-      if (node.op->name == "reduce" || std::ranges::any_of(node.inputs, is(Kind::of_sum)) ||
+      if (node.op->reduces || std::ranges::any_of(node.inputs, is(Kind::of_sum)) ||
           (!node.op->casts && std::ranges::any_of(node.inputs, rounded))) {
         kind = Kind::of_sum;
       } else if (!node.inputs.empty() && std::ranges::all_of(node.inputs, is(Kind::of_constants))) {

@@ -84,7 +84,7 @@ std::optional<std::string> find_fault(const PlanFile& file) {
 }
 
 std::optional<std::string> find_fault_on_any_device(const PlanFile& file) {
-  const auto backend = make_backend("null", file.recipe.on);
+  const auto backend = make_backend(planning_device(), file.recipe.on);
   return find_fault(file, graphs_of(file), [&](const Graph& graph) {
     Costs costs = gather_costs(graph, *backend);
     for (NodeCost& cost : costs.nodes) cost.workspace = Bytes();

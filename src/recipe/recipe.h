@@ -67,7 +67,7 @@ struct Recipe {
   SparsitySpec sparsity = {};
   FineTuning tuning = {};
   int64_t reallocate_every = 0;  // steps between moves of nonzeros; 0: reallocation_schedule's own
-  std::string device = "cpu";
+  std::string device{usual_device()};
   DeviceOptions on = {};          // how it is used
   RanksSpec ranks = {};           // processes that train together, a microbatch each at a time
   std::string interconnect = {};  // between them (comm/interconnect.h); empty: what was measured

@@ -55,7 +55,7 @@ Bytes model_bytes(const Graph& graph) {
 Bytes places_of_nonzeros(const Graph& graph) {
   Bytes sum;
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "expand") continue;
+    if (!node.op->expands) continue;
     for (const ValueId input : node.inputs) {
       if (graph[input].role == Role::statistic) sum += graph[input].type.bytes();
     }

@@ -54,7 +54,7 @@ Costs node_costs(const ReportRequest& request, const Graph& graph, Machine* mach
     return costs;
   }
   if (machine != nullptr) return machine->price(request.plan.recipe, graph);
-  const auto none = make_backend("null", {});
+  const auto none = make_backend(planning_device(), DeviceOptions());
   return gather_costs(graph, *none);
 }
 

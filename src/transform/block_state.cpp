@@ -12,7 +12,7 @@ std::vector<NodeId> gathers_of(const Graph& graph, ValueId gradient) {
   std::vector<NodeId> gathers;
   for (ValueId sum = gradient; sum.valid();) {
     const NodeId maker = graph[sum].producer;
-    if (!maker.valid() || graph[maker].op->name != "gather") return {};
+    if (!maker.valid() || !graph[maker].op->packs) return {};
     gathers.push_back(maker);
     sum = graph[maker].added_into(0);
   }

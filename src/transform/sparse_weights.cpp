@@ -5,7 +5,7 @@ namespace thimble {
 SparseWeights find_sparse_weights(const Graph& graph) {
   SparseWeights sparse;
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "expand") continue;
+    if (!node.op->expands) continue;
     sparse.values = node.inputs[0];
     sparse.weights.push_back({node.outputs[0], node.inputs[2], node.inputs[1]});
   }

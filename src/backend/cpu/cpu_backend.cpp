@@ -16,6 +16,8 @@
 namespace thimble {
 namespace {
 
+constexpr std::string_view kName = "cpu";
+
 // Pages straight from the system: untouched ones cost nothing, and the size is exactly the plan's.
 class MappedMemory final : public Memory {
  public:
@@ -64,7 +66,7 @@ class CpuBackend final : public Backend {
     model_.launch_seconds = 2e-6;
   }
 
-  std::string_view name() const override { return "cpu"; }
+  std::string_view name() const override { return kName; }
   std::string machine() const override {
     const int threads = team_.size();
     return fmt::format("{}, {} {}", cpu_model(), threads, threads == 1 ? "thread" : "threads");
@@ -124,5 +126,9 @@ class CpuBackend final : public Backend {
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
   return std::make_unique<CpuBackend>(threads);
 }
+
+extern const DeviceDef device_cpu{.name = kName, .make = [](const DeviceOptions& options) {
+                                    return make_cpu_backend(options.threads);
+                                  }};
 
 }  // namespace thimble

@@ -12,4 +12,6 @@ namespace thimble {
 // (team.h). Results depend on the thread count, never on the plan.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 
+extern const DeviceDef device_cpu;
+
 }  // namespace thimble

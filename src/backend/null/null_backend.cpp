@@ -6,6 +6,8 @@
 namespace thimble {
 namespace {
 
+constexpr std::string_view kName = "null";
+
 // A large data-centre GPU in round figures; only ratios matter here.
 constexpr Roofline kModel = {
     .flops_per_second = 50e12, .bytes_per_second = 3e12, .launch_seconds = 2e-6};
@@ -18,7 +20,7 @@ class NullKernel final : public Kernel {
 
 class NullBackend final : public Backend {
  public:
-  std::string_view name() const override { return "null"; }
+  std::string_view name() const override { return kName; }
   std::string machine() const override { return "none"; }
   bool runs() const override { return false; }
   Kernel& kernel(const Signature&) override { return kernel_; }
@@ -37,6 +39,10 @@ class NullBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_null_backend() { return std::make_unique<NullBackend>(); }
+extern const DeviceDef device_null{.name = kName,
+                                   .make = [](const DeviceOptions&) -> std::unique_ptr<Backend> {
+                                     return std::make_unique<NullBackend>();
+                                   },
+                                   .traits = {.runs = false}};
 
 }  // namespace thimble

@@ -29,8 +29,8 @@ std::optional<Part> part_of(const Builder& b, ValueId x) {
   while (graph[x].producer.valid()) {
     const Node& node = graph[graph[x].producer];
     x = node.inputs.empty() ? x : node.inputs[0];
-    if (node.op->name == "reshape") continue;
-    if (node.op->name != "slice") break;
+    if (node.op->view && node.op->gradient != nullptr) continue;  // reshaped, and not detached
+    if (!node.op->slices) break;
     const Shape whole = b.shape(x);
     const int axis = static_cast<int>(node.attrs.integer("axis"));
     const int64_t step = whole.product(axis + 1, whole.rank());

@@ -152,6 +152,7 @@ extern const OpDef op_reduce{
     .work = flops_per_input<1>,
     .samples = samples,
     .rows = rows,
+    .reduces = true,
     .accumulates = 1,
 };
 

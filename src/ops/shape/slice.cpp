@@ -83,6 +83,7 @@ extern const OpDef op_slice{
     .work = work,
     .samples = samples,
     .rows = rows,
+    .slices = true,
     .accumulates = 1,
 };
 

@@ -57,6 +57,7 @@ extern const OpDef op_expand{
     .reference = reference,
     .work = work,
     .samples = samples,
+    .expands = true,
 };
 
 }  // namespace thimble

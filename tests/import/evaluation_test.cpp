@@ -1,4 +1,4 @@
-// What imported nets compute in training and in tests, by hand: statistics, smoothed labels, sizes.
+// Imported nets in training and in tests, by hand: statistics, smoothed labels, sizes.
 #include <gtest/gtest.h>
 
 #include <cmath>

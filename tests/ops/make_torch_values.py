@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of windows, resampling, padding and ignored labels: writes torch_values.json beside this file.
+"""Windows, resampling, padding and ignored labels as PyTorch computes them: writes torch_values.json beside this file.
 
 usage: make_torch_values.py     Python with torch; torch_values_test.cpp reads the result and needs none
 

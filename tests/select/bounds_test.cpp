@@ -1,5 +1,5 @@
-// Bounds of a step against slow answers: the least time within a budget is that of a fractional knapsack, and no
-// plan is below any of them, whatever size the last micro-batch has and however fine the budgets are.
+// Bounds of a step against slow answers: the least time within a budget is that of a fractional knapsack. No plan is
+// below any of them, whatever size the last micro-batch has and however fine the budgets are.
 #include "select/bounds.h"
 
 #include <gtest/gtest.h>
@@ -76,8 +76,8 @@ Recipe uneven(const SmallNet& net, int64_t microbatch) {
   return recipe;
 }
 
-// What is computed again is computed again in every micro-batch; what that takes in a smaller last one the
-// bound leaves out.
+// A recomputed value is recomputed in every micro-batch. The bound leaves out the time that this takes in a smaller
+// last one.
 TEST(Bounds, CountRecomputationInFullMicrobatchesOnly) {
   const SmallNet net = small_nets()[0];  // of 12 rows
   for (const auto& [rows, alike, count] : {std::tuple(5, 2, 3), {4, 3, 3}, {7, 1, 2}}) {

@@ -18,7 +18,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-onnx test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-quick parity \
         docs docs-test pictures format check-format tidy size clean
 
@@ -153,6 +153,12 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --more --steps 5)
+
+# ONNX files out of PyPI packages. NETS: parts of their names; MARKDOWN=FILE: the page, too.
+test-onnx: library $(TORCH)
+	@$(TORCH) -c "import onnxruntime" 2>/dev/null || $(TORCH) -m pip install --quiet onnxruntime
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/onnx/published.py \
+	        $(NETS) $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
 # CASES: names of cases, or of files in tests/torch/border; MARKDOWN=FILE: the table, too.
 test-border: library $(TORCH)

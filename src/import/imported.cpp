@@ -9,6 +9,7 @@
 #include "import/loss_parts.h"
 #include "import/lowering.h"
 #include "import/net.h"
+#include "import/onnx/ends.h"
 #include "import/onnx/lower_onnx.h"
 #include "model/model.h"
 
@@ -23,7 +24,8 @@ struct NetFile {
 };
 
 struct Imported {
-  std::shared_ptr<NetFile> file;                    // shared by all copies of the options
+  std::shared_ptr<NetFile> file;  // shared by all copies of the options
+  OnnxChoices choices;
   std::shared_ptr<std::optional<LossParts>> parts;  // found when they are asked for
   bool joined = false;                              // on a device whose products add biases
 };
@@ -43,17 +45,56 @@ const OnnxModel& onnx_of(ModelOptions& options) {
   return *file.onnx;
 }
 
-// Rows that an ONNX file was exported with, where it says so.
-int64_t usual_rows(const OnnxModel& onnx) {
-  for (const OnnxEnd& input : onnx.inputs) {
-    const bool fed = !onnx.tensors.contains(input.name) && !input.dims.empty();
-    if (fed && input.dims[0] > 0) return input.dims[0];
-  }
-  return 32;
+// Of ONNX files, which leave open what others say.
+void fields(ModelOptions& options, Fields& list) {
+  file_of(options);  // here, since whoever lists the options is where copies come from
+  OnnxChoices& choices = own_of<Imported>(options).choices;
+  const std::string idle =
+      is_onnx(options.name) ? "" : "with a .json network, which says it itself";
+  list.texts(
+      "shape", choices.shapes,
+      {.help = "Axes of an input, x=rows,3,48,320; may be repeated",
+       .more = "axes of an input of an ONNX file that leaves them open: `x=4,3,48,320`, whose "
+               "first number is the usual `--batch`, or `x=rows,3,48,320`; may be repeated",
+       .usual = "the file's",
+       .placeholder = "INPUT=AXES",
+       .affects = affects::all,
+       .unused_reason = idle});
+  list.texts(
+      "fixed", choices.fixed,
+      {.help = "An input that is one number everywhere, sr=16000",
+       .more = "inputs of an ONNX file that are one number everywhere: `sr=16000`, `state=0`; "
+               "may be repeated",
+       .usual = "none",
+       .placeholder = "INPUT=NUMBER",
+       .affects = affects::all,
+       .unused_reason = idle});
+  list.text("output", choices.output,
+            {.help = "The output that the loss is of",
+             .usual = "the first of real numbers",
+             .placeholder = "NAME",
+             .affects = affects::all,
+             .unused_reason = idle});
+  list.choice(
+      "loss", "loss", kOnnxLosses, [&choices] { return choices.loss; },
+      [&choices](const std::string& chosen) { choices.loss = chosen; },
+      {.help = "What an ONNX file is trained for",
+       .more = "what an ONNX file is trained for: `cross_entropy`, `bce`, `mse`, `l1`, `dice`, or "
+               "its `own` output; see [losses](import.md#losses)",
+       .usual = "auto: by how the graph ends",
+       .affects = affects::all,
+       .unused_reason = idle});
+  list.choice(
+      "norms", "way", kOnnxNorms, [&choices] { return choices.norms; },
+      [&choices](const std::string& chosen) { choices.norms = chosen; },
+      {.help = "Batch norms of an ONNX file: train, or frozen",
+       .more =
+           "batch norms of an ONNX file: `train`: statistics of the batch, and files whose norms "
+           "are folded into convolutions are refused; `frozen`: those of the file",
+       .usual = "auto: trained where they are there, folded ones as they are",
+       .affects = affects::all,
+       .unused_reason = idle});
 }
-
-// Whoever lists the options is where copies come from.
-void fields(ModelOptions& options, Fields&) { file_of(options); }
 
 const Net& net_of(ModelOptions& options) {
   NetFile& file = file_of(options);
@@ -63,7 +104,8 @@ const Net& net_of(ModelOptions& options) {
 
 LossParts find_parts(ModelOptions options) {
   try {
-    if (is_onnx(options.name)) return loss_parts_of_onnx(onnx_of(options), options);
+    if (is_onnx(options.name))
+      return loss_parts_of_onnx(onnx_of(options), options, own_of<Imported>(options).choices);
     const auto [some, others] = two_sizes_of(options);
     Lowering one(net_of(options), some), other(net_of(options), others);
     one.lower_all();
@@ -87,8 +129,10 @@ void complete(ModelOptions& options, bool on_gpu) {
   if (on_gpu) own.joined = true;
   if (!own.parts) own.parts = std::make_shared<std::optional<LossParts>>();
   if (is_onnx(options.name)) {
+    constexpr int64_t kUsual = 32;
     const OnnxModel& onnx = onnx_of(options);
-    if (options.batch == 0) options.batch = usual_rows(onnx);
+    if (options.batch == 0) options.batch = usual_rows(onnx, own_of<Imported>(options).choices);
+    if (options.batch == 0) options.batch = kUsual;
     return;
   }
   const Net& net = net_of(options);
@@ -97,7 +141,8 @@ void complete(ModelOptions& options, bool on_gpu) {
 
 std::vector<RecordField> records(const ModelOptions& options) {
   ModelOptions read = options;
-  if (is_onnx(options.name)) return fields_read(build_onnx(onnx_of(read), read));
+  if (is_onnx(options.name))
+    return fields_read(build_onnx(onnx_of(read), read, own_of<Imported>(read).choices));
   const Net& net = net_of(read);
   std::vector<RecordField> fields;
   for (const NetInput& input : net.inputs) {
@@ -126,7 +171,8 @@ Model build(const ModelOptions& options) {
              options.name);
   ModelOptions read = options;
   const LossParts* const parts = options.is_part() ? &parts_of(read) : nullptr;
-  if (is_onnx(options.name)) return build_onnx(onnx_of(read), options, parts);
+  if (is_onnx(options.name))
+    return build_onnx(onnx_of(read), options, own_of<Imported>(read).choices, parts);
   Lowering lowering(net_of(read), options);
   if (own_of<Imported>(read).joined) lowering.join_products();
   return lowering.build(parts);

@@ -254,8 +254,10 @@ ValueId Lowering::loss_of_parts(const LossParts& parts) {
 void Lowering::add_input(const NetInput& input, WholeNumbers numbers) {
   const Shape shape = shape_for(input.shape, rows());
   const ValueId value = builder_.input(input.name, {shape, input.dtype});
+  const auto rows_at = std::ranges::find_if(input.shape, &Extent::of_rows);
   model_.feeds.push_back({.value = value,
                           .field = input.name,
+                          .row_axis = static_cast<int>(rows_at - input.shape.begin()),
                           .limit = numbers.limit,
                           .ignored = numbers.ignored,
                           .one_counts = numbers.one_counts});

@@ -3,17 +3,18 @@
 #pragma once
 
 #include "import/loss_parts.h"
+#include "import/onnx/choices.h"
 #include "import/onnx/onnx_model.h"
 #include "model/model.h"
 
 namespace thimble {
 
-// UserError naming all that cannot be built. A graph that ends in logits gets a cross-entropy
-// against the field "target". `parts` as in Lowering::build.
-Model build_onnx(const OnnxModel& onnx, const ModelOptions& options,
+// UserError naming all that cannot be built. `parts` as in Lowering::build.
+Model build_onnx(const OnnxModel& onnx, const ModelOptions& options, const OnnxChoices& choices,
                  const LossParts* parts = nullptr);
 
-// What its loss is made of.
-LossParts loss_parts_of_onnx(const OnnxModel& onnx, const ModelOptions& options);
+// The parts that its loss is made of.
+LossParts loss_parts_of_onnx(const OnnxModel& onnx, const ModelOptions& options,
+                             const OnnxChoices& choices);
 
 }  // namespace thimble

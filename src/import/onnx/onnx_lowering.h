@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "import/lowering.h"
+#include "import/onnx/choices.h"
+#include "import/onnx/ends.h"
 #include "import/onnx/known.h"
 #include "import/onnx/onnx_model.h"
 
@@ -22,23 +24,27 @@ inline Shape as_shape(const std::vector<int64_t>& dims) {
 
 class OnnxLowering {
  public:
-  OnnxLowering(const OnnxModel& onnx, const Net& net, const ModelOptions& options)
-      : onnx_(onnx), options_(options), l_(net, options) {}
+  // REQUIRES: all of them outlive it.
+  OnnxLowering(const OnnxModel& onnx, const std::vector<OnnxNode>& nodes, const Net& net,
+               const ModelOptions& options, const OnnxChoices& choices)
+      : onnx_(onnx), nodes_(nodes), options_(options), choices_(choices), l_(net, options) {}
 
-  // As Lowering::build.
-  Model build(const LossParts* parts) {
-    const std::string end = lower_all();
-    return l_.finish(end, outputs(), parts);
-  }
+  // A branch whose condition is known, met while nodes were built.
+  struct Taken {
+    size_t node = 0;
+    bool holds = false;
+  };
 
-  // The name of the loss.
+  // The name of the loss. Throws Taken where a branch has to stand in place of its node first.
   std::string lower_all() {
     l_.begin();
-    for (const OnnxNode& node : onnx_.nodes) {
+    fix_inputs();
+    for (const OnnxNode& node : nodes_) {
       try {
         user_check(!node.out.empty(), "it makes nothing");
         node_ = &node;
         lower(node);
+        note_whole(node);
       } catch (const Told&) {
         mark_broken(node);
       } catch (const UserError& fault) {
@@ -56,6 +62,10 @@ class OnnxLowering {
     }
     l_.check_faults();
     return end;
+  }
+  // As Lowering::finish.
+  Model finish(const std::string& loss, const LossParts* parts) {
+    return l_.finish(loss, outputs(), parts);
   }
   const Lowering& lowering() const { return l_; }
 
@@ -94,15 +104,25 @@ class OnnxLowering {
     const auto tensor = onnx_.tensors.find(of);
     if (tensor == onnx_.tensors.end()) return nullptr;
     const OnnxTensor& t = tensor->second;
-    const bool trained = t.dtype == DType::f32 && t.shape.rank() > 0 && !onnx_.buffers.contains(of);
-    if (trained) return nullptr;
-    Known numbers = filled(t.shape, 0, t.dtype != DType::f32 && t.dtype != DType::f64);
-    for (int64_t i = 0; i < t.elements(); ++i) numbers.numbers[static_cast<size_t>(i)] = t.at(i);
-    return &(known_[of] = std::move(numbers));
+    user_check(t.refused.empty(), "{}", t.refused);
+    if (t.is_real() && t.shape.rank() > 0 && !onnx_.buffers.contains(of)) return nullptr;
+    return &(known_[of] = known_of(t));
   }
+  static Known known_of(const OnnxTensor& t) {
+    Known numbers = filled(t.shape, 0, t.whole);
+    for (int64_t i = 0; i < t.elements(); ++i) numbers.numbers[static_cast<size_t>(i)] = t.at(i);
+    return numbers;
+  }
+  // A setting of the node, which may stand in the file like a weight.
   const Known& known_in(size_t i) {
     const Known* found = known(name(i));
-    user_check(found != nullptr, "its input {} is not known beforehand", i + 1);
+    if (found == nullptr) {
+      const std::string setting = "setting." + name(i);
+      const auto tensor = onnx_.tensors.find(name(i));
+      if (const auto told = known_.find(setting); told != known_.end()) return told->second;
+      user_check(tensor != onnx_.tensors.end(), "its input {} is not known beforehand", i + 1);
+      return known_[setting] = known_of(tensor->second);
+    }
     return *found;
   }
   bool all_known() {
@@ -193,16 +213,36 @@ class OnnxLowering {
     return has(input) ? known_in(input).wholes() : node_->wholes("axes", {});
   }
 
+  void fix_inputs();
   void lower(const OnnxNode& node);
+  void branch(const OnnxNode& node);
+
+  // Each says whether it knows the op. Rules by what ops do: rules_NAME.cpp.
   bool lower_known(const OnnxNode& node);
+  bool lower_known_lists(const OnnxNode& node);
   bool lower_shape(const OnnxNode& node);
   bool lower_layer(const OnnxNode& node);
+  bool lower_norm(const OnnxNode& node);
+  bool lower_pooling(const OnnxNode& node);
   bool lower_elements(const OnnxNode& node);
+  bool lower_choices(const OnnxNode& node);
+  bool lower_sums(const OnnxNode& node);
   bool lower_places(const OnnxNode& node);
-  void conv(const OnnxNode& node, bool transposed);
+  bool lower_sequences(const OnnxNode& node);
+
+  // Whether a value is of whole numbers, which the vocabulary may keep in a floating type.
+  bool is_whole(const std::string& of);
+  void note_whole(const OnnxNode& node);
+
+  void conv(const OnnxNode& node);
+  void conv_of_volumes(const OnnxNode& node);
+  void conv_transpose(const OnnxNode& node);
   void gemm(const OnnxNode& node);
   void matmul();
+  void einsum(const OnnxNode& node);
   void lstm(const OnnxNode& node);
+  void gru(const OnnxNode& node);
+  void attention(const OnnxNode& node);
   void gather(const OnnxNode& node);
   void gather_by_places(const OnnxNode& node);
   void take(const Known& places, int axes, const Shape& result);
@@ -213,7 +253,55 @@ class OnnxLowering {
   void running_sum(const OnnxNode& node);
   void draw(const OnnxNode& node);
   void slice(const OnnxNode& node);
+  void pad(const OnnxNode& node);
   void resize(const OnnxNode& node);
+  void pool(const OnnxNode& node);
+
+  // Tensors by name, made of others. `out`: under that name, where one is given.
+
+  // Numbers where the operand is a list, or a number that has to be a value.
+  std::string as_value(const std::string& of);
+  std::string permuted(const std::string& x, const std::vector<int64_t>& axes,
+                       std::string out = "");
+  // With zeros, or another number, in front and behind.
+  std::string padded(const std::string& x, int axis, int64_t before, int64_t behind, double value);
+  // Places of an axis, in any order.
+  std::string picked(const std::string& x, int axis, const std::vector<int64_t>& places,
+                     std::string out = "");
+  // Every step-th of an axis.
+  std::string stepped(const std::string& x, int axis, int64_t begin, int64_t end, int64_t step);
+  // x where the mask, of ones and zeros, has a one, else y.
+  std::string chosen(const Operand& mask, const Operand& x, const Operand& y, std::string out = "");
+  // The larger of two, element by element.
+  std::string larger(const Operand& x, const Operand& y, bool smaller, std::string out = "");
+  // The largest over axes, which stay with an extent of 1; equals share the gradient.
+  std::string largest(const std::string& x, const std::vector<int64_t>& axes);
+  // An axis whose numbers become sums of them, weighed by a matrix [from, to].
+  std::string by_matrix(const std::string& x, int axis, const Known& matrix);
+  // Windows over spatial axes, as attributes tell: extents before and behind, by auto_pad, too.
+  struct Windows {
+    std::vector<int64_t> kernel, stride, dilation, before, behind;
+  };
+  Windows windows_of(const OnnxNode& node, const Shape& x, std::vector<int64_t> kernel);
+  Operand emitted(std::string op, std::vector<Operand> in, Attrs attrs = {},
+                  std::optional<Shape> said = {}) {
+    return {emit_as(std::move(op), std::move(in), fresh(), std::move(attrs), said), {}};
+  }
+  // A number for minus infinity where it may be multiplied by zero.
+  double far_below() const { return size_of(options_.storage) == 2 ? -6.0e4 : -3.0e38; }
+
+  // The end of a graph (closing.cpp).
+  std::string loss();
+  // The node that makes a value, and what it made it of by moving numbers around.
+  struct Ending {
+    const OnnxNode* activation = nullptr;  // Softmax, LogSoftmax, Sigmoid
+    std::vector<const OnnxNode*> moves;    // behind it, the last one first
+  };
+  Ending ending_of(const std::string& end) const;
+  std::string before_activation(const std::string& end, const Ending& ending);
+  void add_target(const Shape& shape, DType dtype, WholeNumbers numbers);
+  std::string cross_entropy(std::string logits, int classes_axis);
+  std::string distance(const std::string& output, std::string_view kind);
 
   std::vector<NetOutput> outputs() const {
     std::vector<NetOutput> ends;
@@ -222,16 +310,17 @@ class OnnxLowering {
     }
     return ends;
   }
-  std::string loss();
-
   const OnnxModel& onnx_;
+  const std::vector<OnnxNode>& nodes_;
   const ModelOptions& options_;
+  const OnnxChoices& choices_;
   Lowering l_;
   const OnnxNode* node_ = nullptr;
   std::map<std::string, Known, std::less<>> known_;
   std::map<std::string, std::string, std::less<>>
       not_a_number_;                                     // where something is none: of what
   std::map<std::string, Names, std::less<>> sequences_;  // parts of what was split
+  std::set<std::string, std::less<>> whole_;
   int parts_ = 0;
 };
 

@@ -1,9 +1,10 @@
-#include <cstring>
+#include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "base/error.h"
-#include "base/io/file.h"
 #include "import/onnx/onnx_model.h"
+#include "import/onnx/read_tensor.h"
 #include "import/onnx/wire.h"
 
 namespace thimble {
@@ -11,135 +12,7 @@ namespace {
 
 constexpr Bytes kLargestFile = Bytes(int64_t{4} << 30);
 constexpr size_t kMostNodes = 1 << 18;
-constexpr int64_t kMostSettings = 1 << 16;  // numbers of a list that a graph is told by
-
-// TensorProto.DataType.
-std::optional<DType> dtype_of(uint64_t code) {
-  switch (code) {
-    case 1:
-      return DType::f32;
-    case 2:
-    case 9:
-      return DType::u8;
-    case 6:
-      return DType::i32;
-    case 7:
-      return DType::i64;
-    case 11:
-      return DType::f64;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::vector<int64_t> packed(const WireField& field) {
-  if (field.kind == 0) return {field.whole()};
-  std::vector<int64_t> numbers;
-  for (WireReader reader(field.bytes); !reader.done();) {
-    numbers.push_back(static_cast<int64_t>(reader.varint()));
-  }
-  return numbers;
-}
-
-template <class Number>
-void append_fixed(const WireField& field, std::vector<double>& to) {
-  if (field.kind != 2) {
-    Number number{};
-    std::memcpy(&number, &field.value, sizeof(Number));
-    to.push_back(static_cast<double>(number));
-    return;
-  }
-  for (size_t at = 0; at + sizeof(Number) <= field.bytes.size(); at += sizeof(Number)) {
-    Number number{};
-    std::memcpy(&number, field.bytes.data() + at, sizeof(Number));
-    to.push_back(static_cast<double>(number));
-  }
-}
-
-OnnxTensor tensor_of(std::span<const std::byte> bytes) {
-  OnnxTensor tensor;
-  std::vector<int64_t> dims;
-  uint64_t type = 0;
-  bool elsewhere = false;
-  WireField field;
-  for (WireReader reader(bytes); reader.next(field);) {
-    switch (field.number) {
-      case 1:
-        for (const int64_t extent : packed(field)) dims.push_back(extent);
-        user_check(dims.size() <= 64, "a tensor has more axes than anyone wants");
-        break;
-      case 2:
-        type = field.value;
-        break;
-      case 4:
-        append_fixed<float>(field, tensor.numbers);
-        break;
-      case 5:
-      case 7:
-        for (const int64_t number : packed(field)) {
-          tensor.numbers.push_back(static_cast<double>(number));
-        }
-        break;
-      case 8:
-        tensor.name = field.text();
-        break;
-      case 9:
-        tensor.raw = field.bytes;
-        break;
-      case 10:
-        append_fixed<double>(field, tensor.numbers);
-        break;
-      case 14:
-        elsewhere = field.value == 1;
-        break;
-    }
-  }
-  user_check(!elsewhere, "'{}' lies in another file; export with {}", tensor.name, kHowToExport);
-  const auto dtype = dtype_of(type);
-  user_check(dtype.has_value(),
-             "'{}' is of ONNX's type {}; float, double, int32, int64, uint8 and "
-             "bool can be read",
-             tensor.name, type);
-  tensor.dtype = *dtype;
-  tensor.shape = Shape(std::span<const int64_t>(dims));
-  const bool whole = tensor.raw.empty()
-                         ? std::ssize(tensor.numbers) == tensor.elements()
-                         : std::ssize(tensor.raw) == tensor.elements() * size_of(tensor.dtype);
-  user_check(whole, "'{}' has not as many numbers as its shape {}", tensor.name,
-             to_string(tensor.shape));
-  return tensor;
-}
-
-OnnxAttribute attribute_of(std::span<const std::byte> bytes, std::string& name) {
-  OnnxAttribute attribute;
-  WireField field;
-  for (WireReader reader(bytes); reader.next(field);) {
-    switch (field.number) {
-      case 1:
-        name = field.text();
-        break;
-      case 2:
-        attribute.real = static_cast<double>(field.real());
-        break;
-      case 3:
-        attribute.whole = field.whole();
-        break;
-      case 4:
-        attribute.text = field.text();
-        break;
-      case 5:
-        attribute.tensors.assign(1, tensor_of(field.bytes));
-        break;
-      case 7:
-        append_fixed<float>(field, attribute.reals);
-        break;
-      case 8:
-        for (const int64_t number : packed(field)) attribute.wholes.push_back(number);
-        break;
-    }
-  }
-  return attribute;
-}
+constexpr int kDeepest = 8;  // branches in branches
 
 // A note beside a node, StringStringEntryProto, that says that the node was a batch norm, or that a rule put one
 // into it. Notes that name classes are of no use: those of the user's own may be called anything.
@@ -160,71 +33,6 @@ bool tells_of_norm(std::span<const std::byte> bytes) {
   return op.find("batch_norm") != std::string_view::npos;
 }
 
-OnnxNode node_of(std::span<const std::byte> bytes) {
-  OnnxNode node;
-  bool of_norm = false;
-  WireField field;
-  for (WireReader reader(bytes); reader.next(field);) {
-    std::string name;
-    switch (field.number) {
-      case 1:
-        node.in.emplace_back(field.text());
-        break;
-      case 2:
-        node.out.emplace_back(field.text());
-        break;
-      case 3:
-        node.name = field.text();
-        break;
-      case 4:
-        node.op = field.text();
-        break;
-      case 5: {
-        OnnxAttribute attribute = attribute_of(field.bytes, name);
-        node.attributes[name] = std::move(attribute);
-        break;
-      }
-      case 7:
-        user_check(field.text().empty() || field.text() == "ai.onnx",
-                   "'{}' is an op of '{}', and only ONNX's own are known", node.op, field.text());
-        break;
-      case 9:
-        of_norm = of_norm || tells_of_norm(field.bytes);
-        break;
-    }
-  }
-  node.norm_folded =
-      of_norm && (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm");
-  return node;
-}
-
-OnnxEnd end_of(std::span<const std::byte> bytes) {
-  OnnxEnd end;
-  WireField field, type, tensor, shape, dim;
-  for (WireReader reader(bytes); reader.next(field);) {
-    if (field.number == 1) end.name = field.text();
-    if (field.number != 2) continue;
-    for (WireReader types(field.bytes); types.next(type);) {
-      if (type.number != 1) continue;
-      for (WireReader tensors(type.bytes); tensors.next(tensor);) {
-        if (tensor.number == 1) {
-          const auto dtype = dtype_of(tensor.value);
-          user_check(dtype.has_value(), "'{}' is of ONNX's type {}", end.name, tensor.value);
-          end.dtype = *dtype;
-        }
-        if (tensor.number != 2) continue;
-        for (WireReader shapes(tensor.bytes); shapes.next(shape);) {
-          end.dims.push_back(0);
-          for (WireReader dims(shape.bytes); dims.next(dim);) {
-            if (dim.number == 1) end.dims.back() = dim.whole();
-          }
-        }
-      }
-    }
-  }
-  return end;
-}
-
 // "... b_table: BUFFER target='table' ..." in the notes beside a graph.
 void note_buffers(std::string_view text, OnnxModel& model) {
   constexpr std::string_view kMark = "BUFFER target='";
@@ -236,59 +44,222 @@ void note_buffers(std::string_view text, OnnxModel& model) {
   }
 }
 
-void read_graph(std::span<const std::byte> bytes, OnnxModel& model) {
-  WireField field;
-  for (WireReader reader(bytes); reader.next(field);) {
-    switch (field.number) {
-      case 1:
-        user_check(model.nodes.size() < kMostNodes, "it has more than {} nodes", kMostNodes);
-        model.nodes.push_back(node_of(field.bytes));
-        break;
-      case 5: {
-        OnnxTensor tensor = tensor_of(field.bytes);
-        const std::string name = tensor.name;
-        user_check(model.tensors.emplace(name, std::move(tensor)).second, "'{}' is there twice",
-                   name);
-        model.order.push_back(name);
-        break;
+void read_type(std::span<const std::byte> bytes, OnnxEnd& end) {
+  WireField type, tensor, shape, dim;
+  end.refused = "no tensor";
+  for (WireReader types(bytes); types.next(type);) {
+    if (type.number != 1) continue;
+    for (WireReader tensors(type.bytes); tensors.next(tensor);) {
+      if (tensor.number == 1) {
+        const OnnxType known = onnx_type(tensor.value);
+        end.dtype = known.dtype;
+        end.refused = known.bytes > 0 ? "" : "of " + onnx_type_name(tensor.value);
       }
-      case 11:
-        model.inputs.push_back(end_of(field.bytes));
-        break;
-      case 12:
-        model.outputs.push_back(end_of(field.bytes));
-        break;
-      case 16:
-        note_buffers(field.text(), model);
-        break;
+      if (tensor.number != 2) continue;
+      for (WireReader shapes(tensor.bytes); shapes.next(shape);) {
+        if (shape.number != 1) continue;
+        end.axes.emplace_back();
+        for (WireReader dims(shape.bytes); dims.next(dim);) {
+          if (dim.number == 1) end.axes.back().extent = std::max<int64_t>(0, dim.whole());
+          if (dim.number == 2) end.axes.back().symbol = dim.text();
+        }
+      }
     }
   }
-  for (const OnnxNode& node : model.nodes) {
-    if (node.op != "BatchNormalization") continue;
-    for (size_t i = 3; i < node.in.size(); ++i) model.buffers.erase(node.in[i]);
+}
+
+OnnxEnd end_of(std::span<const std::byte> bytes) {
+  OnnxEnd end;
+  WireField field;
+  for (WireReader reader(bytes); reader.next(field);) {
+    if (field.number == 1) end.name = field.text();
+    if (field.number == 2) read_type(field.bytes, end);
   }
+  return end;
+}
+
+// Everywhere in the branch, and in those inside of it.
+void rename(std::vector<OnnxNode>& nodes, const std::map<std::string, std::string>& names) {
+  const auto renamed = [&](std::string& name) {
+    if (const auto found = names.find(name); found != names.end()) name = found->second;
+  };
+  for (OnnxNode& node : nodes) {
+    std::ranges::for_each(node.in, renamed);
+    std::ranges::for_each(node.out, renamed);
+    for (auto& [key, attribute] : node.attributes) {
+      if (!attribute.branch) continue;
+      OnnxBranch inner = *attribute.branch;
+      rename(inner.nodes, names);
+      std::ranges::for_each(inner.outputs, renamed);
+      attribute.branch = std::make_shared<const OnnxBranch>(std::move(inner));
+    }
+  }
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, OnnxModel& model) : beside_(path), model_(model) {}
+
+  void read_graph(std::span<const std::byte> bytes) {
+    WireField field;
+    for (WireReader reader(bytes); reader.next(field);) {
+      switch (field.number) {
+        case 1:
+          model_.nodes.push_back(node_of(field.bytes, 0));
+          break;
+        case 5:
+          model_.add_tensor(read_onnx_tensor(field.bytes, model_, beside_));
+          break;
+        case 11:
+          model_.inputs.push_back(end_of(field.bytes));
+          break;
+        case 12:
+          model_.outputs.push_back(end_of(field.bytes));
+          break;
+        case 15:
+          user_check(field.bytes.empty(), "it has sparse tensors; store them as dense ones");
+          break;
+        case 16:
+          note_buffers(field.text(), model_);
+          break;
+      }
+    }
+    for (const OnnxNode& node : model_.nodes) {
+      if (node.op != "BatchNormalization") continue;
+      for (size_t i = 3; i < node.in.size(); ++i) model_.buffers.erase(node.in[i]);
+    }
+  }
+
+ private:
+  OnnxAttribute attribute_of(std::span<const std::byte> bytes, std::string& name, int deep) {
+    OnnxAttribute attribute;
+    WireField field;
+    for (WireReader reader(bytes); reader.next(field);) {
+      switch (field.number) {
+        case 1:
+          name = field.text();
+          break;
+        case 2:
+          attribute.real = static_cast<double>(field.real());
+          break;
+        case 3:
+          attribute.whole = field.whole();
+          break;
+        case 4:
+          attribute.text = field.text();
+          break;
+        case 5:
+          attribute.tensors.assign(1, read_onnx_tensor(field.bytes, model_, beside_));
+          break;
+        case 6:
+          attribute.branch = branch_of(field.bytes, deep + 1);
+          break;
+        case 7:
+          append_floats(field, attribute.reals);
+          break;
+        case 8:
+          for (const int64_t number : wholes_in(field)) attribute.wholes.push_back(number);
+          break;
+        case 9:  // several texts, as one
+          attribute.text += (attribute.text.empty() ? "" : ",") + std::string(field.text());
+          break;
+      }
+    }
+    return attribute;
+  }
+
+  std::shared_ptr<const OnnxBranch> branch_of(std::span<const std::byte> bytes, int deep) {
+    user_check(deep <= kDeepest, "it has branches in branches, {} deep", deep);
+    OnnxBranch branch;
+    std::vector<OnnxTensor> tensors;
+    std::map<std::string, std::string> names;
+    const std::string prefix = fmt::format("branch{}.", ++branches_);
+    WireField field;
+    for (WireReader reader(bytes); reader.next(field);) {
+      if (field.number == 1) branch.nodes.push_back(node_of(field.bytes, deep));
+      if (field.number == 5) tensors.push_back(read_onnx_tensor(field.bytes, model_, beside_));
+      if (field.number == 12) branch.outputs.push_back(end_of(field.bytes).name);
+    }
+    for (const OnnxNode& node : branch.nodes) {
+      for (const std::string& out : node.out) {
+        if (!out.empty()) names[out] = prefix + out;
+      }
+    }
+    for (OnnxTensor& tensor : tensors) {
+      names[tensor.name] = prefix + tensor.name;
+      tensor.name = prefix + tensor.name;
+      model_.add_tensor(std::move(tensor));
+    }
+    rename(branch.nodes, names);
+    for (std::string& output : branch.outputs) {
+      if (const auto found = names.find(output); found != names.end()) output = found->second;
+    }
+    return std::make_shared<const OnnxBranch>(std::move(branch));
+  }
+
+  OnnxNode node_of(std::span<const std::byte> bytes, int deep) {
+    user_check(++nodes_ <= kMostNodes, "it has more than {} nodes", kMostNodes);
+    OnnxNode node;
+    bool of_norm = false;
+    std::string domain;
+    WireField field;
+    for (WireReader reader(bytes); reader.next(field);) {
+      std::string name;
+      switch (field.number) {
+        case 1:
+          node.in.emplace_back(field.text());
+          break;
+        case 2:
+          node.out.emplace_back(field.text());
+          break;
+        case 3:
+          node.name = field.text();
+          break;
+        case 4:
+          node.op = field.text();
+          break;
+        case 5: {
+          OnnxAttribute attribute = attribute_of(field.bytes, name, deep);
+          node.attributes[name] = std::move(attribute);
+          break;
+        }
+        case 7:
+          domain = field.text();
+          break;
+        case 9:
+          of_norm = of_norm || tells_of_norm(field.bytes);
+          break;
+      }
+    }
+    if (!domain.empty() && domain != "ai.onnx") node.op = domain + "." + node.op;
+    node.norm_folded =
+        of_norm && (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm");
+    return node;
+  }
+
+  FilesBeside beside_;
+  OnnxModel& model_;
+  size_t nodes_ = 0;
+  int branches_ = 0;
+};
+
+void read_opset(std::span<const std::byte> bytes, OnnxModel& model) {
+  std::string_view domain;
+  int64_t version = 0;
+  WireField part;
+  for (WireReader reader(bytes); reader.next(part);) {
+    if (part.number == 1) domain = part.text();
+    if (part.number == 2) version = part.whole();
+  }
+  if (domain.empty() || domain == "ai.onnx") model.opset = std::max(model.opset, version);
 }
 
 }  // namespace
 
-double OnnxTensor::at(int64_t i) const {
-  if (raw.empty()) return numbers[static_cast<size_t>(i)];
-  return with_any_type(dtype, [&]<class T>(TypeTag<T>) {
-    T number{};
-    std::memcpy(&number, raw.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    return static_cast<double>(number);
-  });
-}
-
-std::vector<int64_t> OnnxTensor::wholes() const {
-  user_check(elements() <= kMostSettings, "'{}' is a list of {} numbers", name, elements());
-  std::vector<int64_t> result;
-  for (int64_t i = 0; i < elements(); ++i) {
-    const double number = at(i);
-    const bool sane = number >= -9.2e18 && number <= 9.2e18;
-    result.push_back(sane ? static_cast<int64_t>(number) : number > 0 ? INT64_MAX : INT64_MIN);
-  }
-  return result;
+void OnnxModel::add_tensor(OnnxTensor tensor) {
+  const std::string name = tensor.name;
+  user_check(tensors.emplace(name, std::move(tensor)).second, "'{}' is there twice", name);
+  order.push_back(name);
 }
 
 int64_t OnnxNode::whole(std::string_view key, int64_t otherwise) const {
@@ -310,24 +281,23 @@ std::vector<int64_t> OnnxNode::wholes(std::string_view key, std::vector<int64_t>
 
 OnnxModel read_onnx(const std::string& path) {
   OnnxModel model;
-  model.file = read_text(path, "an ONNX file", kLargestFile);
+  model.files.push_back(std::make_shared<const MappedFile>(path, "an ONNX file", kLargestFile));
   try {
-    WireField field, part;
+    WireField field;
     bool found = false;
-    const std::span<const std::byte> all = std::as_bytes(std::span(model.file));
-    for (WireReader reader(all); reader.next(field);) {
+    Reader graph(path, model);
+    for (WireReader reader(model.files[0]->bytes()); reader.next(field);) {
       if (field.number == 2) model.producer = field.text();
-      if (field.number == 8) {
-        for (WireReader opsets(field.bytes); opsets.next(part);) {
-          if (part.number == 2) model.opset = std::max(model.opset, part.whole());
-        }
-      }
+      if (field.number == 8) read_opset(field.bytes, model);
       if (field.number != 7 || field.kind != 2) continue;
       user_check(!found, "it has two graphs");
       found = true;
-      read_graph(field.bytes, model);
+      graph.read_graph(field.bytes);
     }
     user_check(found, "it has no graph");
+    user_check(model.opset == 0 || (model.opset >= 7 && model.opset <= 26),
+               "it is of opset {}; 7 to 26 can be read", model.opset);
+    tidy(model);
   } catch (const UserError& fault) {
     user_error("'{}' is not an ONNX file that can be read: {}", path, fault.what());
   }

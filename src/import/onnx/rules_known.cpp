@@ -20,6 +20,8 @@ Combine combine_of(std::string_view op, bool whole) {
   if (op == "Pow") return [](double a, double b) { return std::pow(a, b); };
   if (op == "Max") return [](double a, double b) { return std::max(a, b); };
   if (op == "Min") return [](double a, double b) { return std::min(a, b); };
+  if (op == "Xor") return [](double a, double b) { return (a != 0) != (b != 0) ? 1.0 : 0.0; };
+  if (op == "Sum") return [](double a, double b) { return a + b; };
   if (op == "Equal") return [](double a, double b) { return a == b ? 1.0 : 0.0; };
   if (op == "Less") return [](double a, double b) { return a < b ? 1.0 : 0.0; };
   if (op == "LessOrEqual") return [](double a, double b) { return a <= b ? 1.0 : 0.0; };
@@ -41,6 +43,15 @@ Change change_of(std::string_view op) {
   if (op == "Cos") return [](double a) { return std::cos(a); };
   if (op == "Sin") return [](double a) { return std::sin(a); };
   if (op == "Reciprocal") return [](double a) { return 1 / a; };
+  if (op == "Abs") return [](double a) { return std::abs(a); };
+  if (op == "Exp") return [](double a) { return std::exp(a); };
+  if (op == "Log") return [](double a) { return std::log(a); };
+  if (op == "Tanh") return [](double a) { return std::tanh(a); };
+  if (op == "Erf") return [](double a) { return std::erf(a); };
+  if (op == "Sigmoid") return [](double a) { return 1 / (1 + std::exp(-a)); };
+  if (op == "Relu") return [](double a) { return std::max(a, 0.0); };
+  if (op == "Round") return [](double a) { return std::nearbyint(a); };
+  if (op == "Sign") return [](double a) { return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; };
   if (op == "Identity" || op == "CastLike") return [](double a) { return a; };
   return nullptr;
 }
@@ -52,10 +63,8 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
     for (const auto& [key, value] : node.attributes) {
       if (key == "value" && !value.tensors.empty()) {
         const OnnxTensor& t = value.tensors[0];
-        Known numbers = filled(t.shape, 0, t.dtype != DType::f32 && t.dtype != DType::f64);
-        for (int64_t i = 0; i < t.elements(); ++i)
-          numbers.numbers[static_cast<size_t>(i)] = t.at(i);
-        return set_known(std::move(numbers)), true;
+        user_check(t.refused.empty(), "{}", t.refused);
+        return set_known(known_of(t)), true;
       }
       if (key == "value_int")
         return set_known({{}, {static_cast<double>(value.whole)}, true}), true;
@@ -97,7 +106,7 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   if (node.op == "Cast") {
     Known y = x;
     const int64_t to = node.whole("to", 1);
-    y.whole = to != 1 && to != 11;
+    y.whole = to != 1 && to != 10 && to != 11 && to != 16;
     for (double& number : y.numbers) {
       number = to == 9 ? (number != 0 ? 1 : 0) : y.whole ? std::trunc(number) : number;
     }
@@ -129,6 +138,7 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
     for (size_t i = 0; i < node.in.size(); ++i) parts.push_back(known_in(i));
     return set_known(joined(parts, axis_of(node.whole("axis", 0), x.shape.rank()))), true;
   }
+  if (lower_known_lists(node)) return true;
   if (node.op == "Range") {
     const double start = x.numbers.at(0), end = known_in(1).numbers.at(0),
                  step = known_in(2).numbers.at(0);
@@ -141,7 +151,7 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   if (node.op == "ConstantOfShape") {
     const auto value = node.attributes.find("value");
     const bool given = value != node.attributes.end() && !value->second.tensors.empty();
-    const bool whole = given && value->second.tensors[0].dtype != DType::f32;
+    const bool whole = given && value->second.tensors[0].whole;
     return set_known(filled(Shape(std::span<const int64_t>(x.wholes())),
                             given ? value->second.tensors[0].at(0) : 0, whole)),
            true;
@@ -162,7 +172,9 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
     return set_known(std::move(y)), true;
   }
   if (node.op == "Transpose") {
-    return set_known(turned(x, node.wholes("perm", {}))), true;
+    std::vector<int64_t> reversed;
+    for (int axis = x.shape.rank(); axis-- > 0;) reversed.push_back(axis);
+    return set_known(turned(x, node.wholes("perm", reversed))), true;
   }
   if (node.op == "Trilu") {
     const int64_t diagonal = has(1) ? known_in(1).wholes().at(0) : 0;
@@ -191,8 +203,9 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   }
   if (node.op == "Slice") {
     Known y = x;
-    const std::vector<int64_t> begins = known_in(1).wholes(), ends = known_in(2).wholes();
-    const std::vector<int64_t> axes = has(3) ? known_in(3).wholes() : std::vector<int64_t>{};
+    const std::vector<int64_t> begins = has(1) ? known_in(1).wholes() : node.wholes("starts", {});
+    const std::vector<int64_t> ends = has(2) ? known_in(2).wholes() : node.wholes("ends", {});
+    const std::vector<int64_t> axes = has(3) ? known_in(3).wholes() : node.wholes("axes", {});
     const std::vector<int64_t> steps = has(4) ? known_in(4).wholes() : std::vector<int64_t>{};
     for (size_t i = 0; i < begins.size(); ++i) {
       const int axis = axis_of(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.shape.rank());

@@ -67,15 +67,15 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
     const int rank = shape(name(0)).rank();
     std::vector<int64_t> reversed;
     for (int axis = rank; axis-- > 0;) reversed.push_back(axis);
-    emit("permute", {operand(name(0))}, {{"axes", node.wholes("perm", reversed)}});
+    permuted(as_value(name(0)), node.wholes("perm", reversed), node.out[0]);
   } else if (node.op == "Concat") {
     std::vector<Operand> parts;
-    for (size_t i = 0; i < node.in.size(); ++i) parts.push_back(operand(name(i)));
+    for (size_t i = 0; i < node.in.size(); ++i) parts.push_back({as_value(name(i)), {}});
     emit("concat", parts,
          {{"axis", int64_t{axis_of(node.whole("axis", 0), shape(name(0)).rank())}}});
   } else if (node.op == "Expand") {
     const Shape to = as_shape(known_in(1).wholes());
-    emit("expand", {operand(name(0))}, {}, broadcast(shape(name(0)), to, "Expand"));
+    emit("expand", {{as_value(name(0)), {}}}, {}, broadcast(shape(name(0)), to, "Expand"));
   } else if (node.op == "Slice") {
     slice(node);
   } else if (node.op == "Split") {
@@ -84,6 +84,15 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
     std::vector<int64_t> sizes = has(1) ? known_in(1).wholes() : node.wholes("split", {});
     const int64_t count = std::ssize(node.out);
     if (sizes.empty()) sizes.assign(node.out.size(), (x[axis] + count - 1) / count);
+    if (const Known* all = known(name(0))) {
+      const Known whole = *all;
+      for (int64_t i = 0, at = 0; i < count; ++i) {
+        const int64_t end = std::min(x[axis], at + sizes.at(static_cast<size_t>(i)));
+        known_[node.out[static_cast<size_t>(i)]] = sliced(whole, axis, at, end, 1);
+        at = end;
+      }
+      return true;
+    }
     int64_t begin = 0;
     for (size_t i = 0; i < node.out.size(); ++i) {
       const int64_t end = std::min(x[axis], begin + sizes.at(i));
@@ -110,21 +119,43 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
     user_check(at >= 0 && at < count, "there is no part {} of {}", given, count);
     l_.alias(node.out[0], sequence->second[static_cast<size_t>(at)]);
   } else if (node.op == "Pad") {
+    pad(node);
+  } else if (node.op == "Tile") {
+    const std::vector<int64_t> times = known_in(1).wholes();
     const Shape x = shape(name(0));
-    const std::vector<int64_t> pads = has(1) ? known_in(1).wholes() : node.wholes("pads", {});
-    user_check(node.text("mode", "constant") == "constant" && std::ssize(pads) == 2 * x.rank(),
-               "only constants on both sides of every axis can be padded with");
-    const double value = has(2) ? known_in(2).numbers.at(0) : 0;
-    std::string at = name(0);
+    user_check(std::ssize(times) == x.rank(), "it repeats {} of {} axes", times.size(), x.rank());
+    std::string y = as_value(name(0));
     for (int axis = 0; axis < x.rank(); ++axis) {
-      const int64_t before = pads[static_cast<size_t>(axis)];
-      const int64_t behind = pads[static_cast<size_t>(axis + x.rank())];
-      if (before == 0 && behind == 0) continue;
-      at = emit_as(
-          "pad", {{at, {}}}, fresh(),
-          {{"axis", int64_t{axis}}, {"before", before}, {"behind", behind}, {"value", value}});
+      const int64_t count = times[static_cast<size_t>(axis)];
+      user_check(count >= 1 && count <= 4096, "it repeats an axis {} times", count);
+      if (count == 1) continue;
+      const std::vector<Operand> parts(static_cast<size_t>(count), {y, {}});
+      y = emitted("concat", parts, {{"axis", int64_t{axis}}}).value;
     }
-    l_.alias(node.out[0], at);
+    l_.alias(node.out[0], y);
+  } else if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") {
+    const Shape x = shape(name(0));
+    const int64_t b = node.whole("blocksize", 1);
+    user_check(x.rank() == 4 && b >= 1 && b <= 1024, "it takes blocks of {} of {}", b,
+               to_string(x));
+    std::vector<int64_t> dims;
+    std::string y;
+    if (node.op == "DepthToSpace") {
+      user_check(x[1] % (b * b) == 0, "{} channels are no blocks of {}", x[1], b);
+      const int64_t c = x[1] / (b * b);
+      const bool blocks_first = node.text("mode", "DCR") == "DCR";
+      y = reshaped(name(0), blocks_first ? Shape{x[0], b, b, c, x[2], x[3]}
+                                         : Shape{x[0], c, b, b, x[2], x[3]});
+      y = permuted(y, blocks_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2}
+                                   : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+      dims = {x[0], c, x[2] * b, x[3] * b};
+    } else {
+      user_check(x[2] % b == 0 && x[3] % b == 0, "{} is no blocks of {}", to_string(x), b);
+      y = reshaped(name(0), {x[0], x[1], x[2] / b, b, x[3] / b, b});
+      y = permuted(y, {0, 3, 5, 1, 2, 4});
+      dims = {x[0], x[1] * b * b, x[2] / b, x[3] / b};
+    }
+    reshaped(y, as_shape(dims), node.out[0]);
   } else if (node.op == "Gather") {
     gather(node);
   } else if (node.op == "GatherND") {
@@ -146,7 +177,17 @@ void OnnxLowering::slice(const OnnxNode& node) {
   for (size_t i = 0; i < begins.size(); ++i) {
     const int axis = axis_of(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.rank());
     const int64_t extent = x[axis], step = i < steps.size() ? steps[i] : 1;
-    user_check(step >= 1, "it goes backwards");
+    if (step < 0) {
+      const auto from = [&](int64_t p) {
+        return std::clamp<int64_t>(p < -extent ? -1 : p < 0 ? p + extent : p, -1, extent - 1);
+      };
+      std::vector<int64_t> places;
+      const int64_t last = ends[i] <= INT64_MIN / 2 ? -1 : from(ends[i]);
+      for (int64_t p = from(begins[i]); p > last; p += step) places.push_back(p);
+      at = picked(at, axis, places);
+      continue;
+    }
+    user_check(step >= 1, "it goes by steps of 0");
     const auto place = [&](int64_t p) {
       return std::clamp<int64_t>(p < 0 ? p + extent : p, 0, extent);
     };
@@ -158,27 +199,77 @@ void OnnxLowering::slice(const OnnxNode& node) {
   l_.alias(node.out[0], at);
 }
 
-// A table's rows by ids, or one place of an axis.
+// A table's rows by ids, or places of an axis.
 void OnnxLowering::gather(const OnnxNode& node) {
   const Shape x = shape(name(0));
   const int axis = axis_of(node.whole("axis", 0), x.rank());
   const Known* index = known(name(1));
-  if (index != nullptr && index->elements() == 1) {
-    const int64_t given = index->wholes()[0], at = given < 0 ? given + x[axis] : given;
-    std::vector<int64_t> dims(x.dims().begin(), x.dims().end());
-    dims.erase(dims.begin() + axis);
-    dims.insert(dims.begin() + axis, index->shape.dims().begin(), index->shape.dims().end());
-    reshaped(part(name(0), axis, at, at + 1), as_shape(dims), node.out[0]);
+  std::vector<int64_t> dims = dims_of(x);
+  dims.erase(dims.begin() + axis);
+  const Shape ids = shape(name(1));
+  dims.insert(dims.begin() + axis, ids.dims().begin(), ids.dims().end());
+  if (index != nullptr) {
+    std::vector<int64_t> places = index->wholes();
+    for (int64_t& at : places) at = at < 0 ? at + x[axis] : at;
+    reshaped(picked(as_value(name(0)), axis, places), as_shape(dims), node.out[0]);
     return;
   }
-  if (index == nullptr) {
-    user_check(axis == 0 && x.rank() == 2, "it gathers from other than the rows of a table");
-    return emit("embedding", {operand(name(0)), operand(name(1))});
+  // Of another axis than the first, or of more than a table: rows of all that lies behind a place.
+  std::vector<int64_t> axes = {axis};
+  for (int at = 0; at < x.rank(); ++at) {
+    if (at != axis) axes.push_back(at);
   }
-  user_check(axis == 0, "it gathers several places of another axis than the first");
-  std::vector<int64_t> dims = dims_of(index->shape);
-  for (int rest = 1; rest < x.rank(); ++rest) dims.push_back(x[rest]);
-  take(*index, 1, as_shape(dims));
+  const std::string front = axis == 0 ? as_value(name(0)) : permuted(as_value(name(0)), axes);
+  const Shape lying = shape(front);
+  const std::string table =
+      lying.rank() == 2 ? front : reshaped(front, {lying[0], lying.product(1, lying.rank())});
+  if (axis == 0 && x.rank() == 2) return emit("embedding", {{table, {}}, operand(name(1))});
+  const Operand rows = emitted("embedding", {{table, {}}, operand(name(1))});
+  std::vector<int64_t> apart = dims_of(ids);
+  for (int at = 1; at < lying.rank(); ++at) apart.push_back(lying[at]);
+  const std::string y = reshaped(rows.value, as_shape(apart));
+  if (axis == 0) return l_.alias(node.out[0], y);
+  std::vector<int64_t> order;  // what was in front of the axis, the places, what was behind
+  for (int at = 0; at < axis; ++at) order.push_back(ids.rank() + at);
+  for (int at = 0; at < ids.rank(); ++at) order.push_back(at);
+  for (int at = axis; at + 1 < x.rank(); ++at) order.push_back(ids.rank() + at);
+  permuted(y, order, node.out[0]);
+}
+
+void OnnxLowering::pad(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const std::vector<int64_t> given = has(1) ? known_in(1).wholes() : node.wholes("pads", {});
+  std::vector<int64_t> axes = has(3) ? known_in(3).wholes() : std::vector<int64_t>{};
+  for (int axis = 0; axes.empty() && axis < x.rank(); ++axis) {
+    axes.resize(static_cast<size_t>(x.rank()));
+    for (int k = 0; k < x.rank(); ++k) axes[static_cast<size_t>(k)] = k;
+  }
+  const std::string_view mode = node.text("mode", "constant");
+  user_check(given.size() == 2 * axes.size(), "it pads {} axes of {}", given.size(), x.rank());
+  const double value = has(2) ? known_in(2).numbers.at(0) : node.real("value", 0);
+  std::string y = as_value(name(0));
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const int axis = axis_of(axes[a], x.rank());
+    const int64_t before = given[a], behind = given[a + axes.size()], extent = x[axis];
+    if (before == 0 && behind == 0) continue;
+    if (mode == "constant") {
+      y = padded(y, axis, before, behind, value);
+      continue;
+    }
+    user_check(mode == "reflect" || mode == "edge" || mode == "wrap", "it pads by '{}'", mode);
+    user_check(before > -extent && behind > -extent && before < 1 << 24 && behind < 1 << 24 &&
+                   (mode != "reflect" || (before < extent && behind < extent)),
+               "it pads {} by {} and {}", extent, before, behind);
+    std::vector<int64_t> places;
+    for (int64_t at = -before; at < extent + behind; ++at) {
+      const int64_t mirrored = at < 0 ? -at : at >= extent ? 2 * (extent - 1) - at : at;
+      places.push_back(mode == "reflect" ? mirrored
+                       : mode == "edge"  ? std::clamp<int64_t>(at, 0, extent - 1)
+                                         : ((at % extent) + extent) % extent);
+    }
+    y = picked(y, axis, places);
+  }
+  l_.alias(node.out[0], y);
 }
 
 // Slices of the first tensor by known numbers of their first `axes` places, which are one list: all of them in

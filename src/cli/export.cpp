@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "generate/trained_model.h"
+#include "weights/adapter_file.h"
 #include "weights/weights_file.h"
 
 namespace thimble {
@@ -12,6 +13,7 @@ namespace {
 
 struct ExportFlags {
   std::string run, file, names, weights;
+  bool adapters = false;
 };
 
 int run(const ExportFlags& flags) {
@@ -28,6 +30,12 @@ int run(const ExportFlags& flags) {
     if (!note.empty()) say("{}: {}\n", flags.weights, note);
   }
   const std::optional<ForeignNames>& foreign = trained.model().foreign;
+  if (flags.adapters) {
+    save_adapters(flags.file, trained.program(), recipe.tuning.adapters, foreign,
+                  trained.model().first_values);
+    say("{}: the adapters of {} for PEFT\n", flags.file, recipe.model.name);
+    return kOk;
+  }
   // A net from outside goes back as it came.
   const bool outside = !trained.model().first_values.empty();
   const std::string names = !flags.names.empty() ? flags.names
@@ -55,6 +63,8 @@ Command add_export(CLI::App& app) {
             "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
             "from outside, where it is the usual) (thimble)");
   add_value(*command, "--weights", flags->weights, "FILE", "Other weights than the checkpoint's");
+  command->add_flag("--adapters", flags->adapters,
+                    "Its adapters alone (--lora), as a folder that PEFT reads");
   return {command, [flags] { return run(*flags); }};
 }
 

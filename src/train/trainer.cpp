@@ -13,6 +13,7 @@
 #include "recipe/settings.h"
 #include "train/check_plans.h"
 #include "transform/sparse_weights.h"
+#include "weights/adapter_file.h"
 #include "weights/base_weights.h"
 #include "weights/checkpoint.h"
 #include "weights/outside_tensors.h"
@@ -370,7 +371,8 @@ std::string Trainer::save() {
   position.data = options_.fingerprint;
   if (base_.is_null() && has_frozen(program().graph()) && first_rank()) {
     const std::string& own = planned_.full().model.first_values;
-    base_ = describe_base(options_.weights.empty() ? own : options_.weights);
+    const bool starts_there = options_.weights.empty() || is_adapter_folder(options_.weights);
+    base_ = describe_base(starts_there ? own : options_.weights);
   }
   position.base = base_;
   if (optimizer_steps_ > 0) position.progress["optimizer_steps"] = optimizer_steps_;

@@ -9,6 +9,7 @@
 #include "base/io/sha256.h"
 #include "comm/communicator.h"
 #include "transform/adapt.h"
+#include "weights/adapter_file.h"
 #include "weights/coded_tensors.h"
 #include "weights/gather_shards.h"
 #include "weights/initialize.h"
@@ -181,6 +182,10 @@ std::map<std::string, std::string> model_metadata(const Graph& graph) {
 
 std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign) {
+  if (is_adapter_folder(path)) {
+    load_adapters(path, program, foreign);
+    return "";
+  }
   const SafetensorsFile file(path);
   const Graph& graph = program.graph();
   const std::vector<OutsideTensor> places = places_in(file, graph, foreign);

@@ -16,6 +16,7 @@ namespace thimble {
 // ("6 tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
 // has a number that the model's type does not reach. A file of the program that `foreign` names is
 // known by its names.
+// A folder of PEFT (weights/adapter_file.h) has adapters alone.
 std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign = {});
 

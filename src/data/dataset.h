@@ -4,7 +4,6 @@
 // from Dataset (examples/train_mlp.cpp).
 #pragma once
 
-#include <any>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/number/record.h"
+#include "base/own_settings.h"
 
 namespace thimble {
 
@@ -74,7 +74,7 @@ class Dataset {
 };
 
 // Settings of data sets, by their names: each a struct of the set's own file.
-using DataSettings = std::map<std::string, std::any, std::less<>>;
+using DataSettings = std::map<std::string, OwnSettings, std::less<>>;
 
 // The facts that a data set is opened with.
 struct DataRequest {
@@ -90,8 +90,7 @@ struct DataRequest {
   template <class Own>
   Own own_of(std::string_view set) const {
     const auto found = settings.find(set);
-    const Own* own = found == settings.end() ? nullptr : std::any_cast<Own>(&found->second);
-    return own == nullptr ? Own() : *own;
+    return found == settings.end() ? Own() : found->second.value<Own>();
   }
 };
 
@@ -102,7 +101,7 @@ struct DatasetDef {
   std::unique_ptr<Dataset> (*open)(const DataRequest& request) = nullptr;
   std::string_view where_to_get = {};  // the files of a set that needs a folder
   // Lists what can be chosen about it; `own` is its part of DataSettings, made where it is empty.
-  void (*fields)(std::any& own, Fields& fields) = nullptr;
+  void (*fields)(OwnSettings& own, Fields& fields) = nullptr;
   std::string_view gives_way_to = {};  // a set that is opened in its place for models made for that
 };
 

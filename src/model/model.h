@@ -4,7 +4,6 @@
 // token. All the rest matches names.
 #pragma once
 
-#include <any>
 #include <functional>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/number/record.h"
+#include "base/own_settings.h"
 #include "graph/graph.h"
 #include "graph/loss_factor.h"
 #include "graph/update_rule.h"
@@ -54,7 +54,7 @@ struct ModelOptions {
   int ranks = 1;               // that compute a microbatch each at the same time
   bool training = true;        // false: running statistics, no dropout
   bool generating = false;     // no loss: what follows some positions is asked for
-  std::any own = {};           // what only the family knows of: see own_of()
+  OwnSettings own = {};        // of the family: see own_of()
   // A net of the caller's own (examples/train_mlp.cpp): builds it, in place of the family that the
   // name would pick. Batch, image and classes have no defaults then.
   std::function<Model(const ModelOptions& options)> build = nullptr;
@@ -102,13 +102,11 @@ struct Output {
 // The family's own settings, a struct of its file. The first makes usual ones where there are none.
 template <class Own>
 Own& own_of(ModelOptions& options) {
-  if (std::any_cast<Own>(&options.own) == nullptr) options.own = Own();
-  return *std::any_cast<Own>(&options.own);
+  return options.own.of<Own>();
 }
 template <class Own>
 Own own_of(const ModelOptions& options) {
-  const Own* own = std::any_cast<Own>(&options.own);
-  return own == nullptr ? Own() : *own;
+  return options.own.value<Own>();
 }
 
 // A weight as another program has it.

@@ -118,7 +118,7 @@ TEST_F(TextSets, WindowsShiftFromEpochToEpoch) {
     place_of.push_back(token < 14 ? 26 + token : token - 14);
   }
   DataRequest asked = request(3);
-  std::any own;
+  OwnSettings own;
   Fields list;
   find_dataset("tokens", "")->fields(own, list);
   for (const Field& field : std::move(list).take()) field.set("on");

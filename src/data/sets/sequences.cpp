@@ -17,9 +17,8 @@ struct Own {
   int64_t records = 6400;  // of an epoch; a tenth as many are tested on
 };
 
-void fields(std::any& own, Fields& list) {
-  if (std::any_cast<Own>(&own) == nullptr) own = Own();
-  list.whole("sequences", std::any_cast<Own&>(own).records, {.least = 1, .most = INT32_MAX},
+void fields(OwnSettings& own, Fields& list) {
+  list.whole("sequences", own.of<Own>().records, {.least = 1, .most = INT32_MAX},
              {.help = "Generated sequences of an epoch",
               .more = "`lstm`: generated sequences of an epoch; a tenth as many are tested on",
               .affects = affects::numerics,

@@ -40,9 +40,8 @@ struct Own {
   Frames frames = Frames::samples;
 };
 
-void fields(std::any& own, Fields& list) {
-  if (std::any_cast<Own>(&own) == nullptr) own = Own();
-  list.choice("frames", "kind of frames", 2, std::any_cast<Own&>(own).frames,
+void fields(OwnSettings& own, Fields& list) {
+  list.choice("frames", "kind of frames", 2, own.of<Own>().frames,
               {.help = "What a model reads of audio: samples or spectrum",
                .more = "`spoken_digits`: what a model reads of audio: `samples`, or the `spectrum` "
                        "of frames of twice as many; see [data](data.md#spoken_digits)",

@@ -24,9 +24,8 @@ struct Own {
   bool shifted = false;
 };
 
-void fields(std::any& own, Fields& list) {
-  if (std::any_cast<Own>(&own) == nullptr) own = Own();
-  list.on_off("shifted-windows", std::any_cast<Own&>(own).shifted,
+void fields(OwnSettings& own, Fields& list) {
+  list.on_off("shifted-windows", own.of<Own>().shifted,
               {.help = "Windows of a text begin elsewhere in every epoch",
                .more = "`tokens`: windows of a text begin elsewhere in every epoch but the first, "
                        "at random, so that a model learns the text, not its windows",

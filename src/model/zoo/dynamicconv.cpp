@@ -55,7 +55,7 @@ bool matches(std::string_view name) {
 
 // The settings of the name, before any other.
 Translator& settings_of(ModelOptions& options) {
-  const bool fresh = std::any_cast<Translator>(&options.own) == nullptr;
+  const bool fresh = !options.own.has<Translator>();
   Translator& net = own_of<Translator>(options);
   if (fresh && is_published(options.name)) {
     net.width = 512;

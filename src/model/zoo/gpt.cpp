@@ -57,7 +57,7 @@ bool matches(std::string_view name) {
 
 // The settings of the name, before any other.
 Gpt& settings_of(ModelOptions& options) {
-  const bool fresh = std::any_cast<Gpt>(&options.own) == nullptr;
+  const bool fresh = !options.own.has<Gpt>();
   Gpt& gpt = own_of<Gpt>(options);
   const Preset* const preset = preset_of(options.name);
   if (fresh && preset != nullptr) {

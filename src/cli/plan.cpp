@@ -215,7 +215,7 @@ Command add_plan(CLI::App& app) {
   command->add_flag(
       "--explain", flags->explain,
       "What fills the arena, what a MiB more or less costs, and why each tensor is kept, "
-      "encoded or computed again");
+      "compressed or recomputed");
   add_value(*command, "--largest", flags->largest, "WHAT",
             "The largest batch, length, layers or width that fits --memory");
   command->add_flag("--sweep", flags->sweep,

@@ -36,6 +36,7 @@ nlohmann::json to_json(const SelectionReport& report) {
   all.update({{"allow", name_of(report.allow)},
               {"flags", report.flags},
               {"harm", report.risk},
+              {"accuracy_risk", report.risk},
               {"steps_tried", report.tried},
               {"steps_planned", report.planned},
               {"seconds", report.seconds}});

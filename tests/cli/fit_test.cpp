@@ -263,6 +263,8 @@ TEST(ExplainCommand, PricesTheNextMegabyteAndEveryTensor) {
   int again = 0;
   for (const nlohmann::json& tensor : why["tensors"]) {
     again += tensor["fate"] == "computed again" ? 1 : 0;
+    EXPECT_EQ(tensor["residency"] == "recomputed",
+              tensor["fate"].get<std::string>().starts_with("computed again"));
     EXPECT_FALSE(tensor["why"].get<std::string>().empty());
   }
   EXPECT_GT(again, 0);

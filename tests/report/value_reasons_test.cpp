@@ -44,7 +44,7 @@ int count(const std::vector<Why>& all, std::string_view fate, std::string_view s
 TEST(Why, APlanThatKeepsEverythingSaysSo) {
   const std::vector<Why> all = whys(planned("keep_all"));
   EXPECT_EQ(count(all, "computed again"), 0);
-  EXPECT_GT(count(all, "kept", "nothing is computed again"), 5);
+  EXPECT_GT(count(all, "kept", "nothing is recomputed"), 5);
   EXPECT_GT(count(all, "kept between steps"), 10);
 }
 
@@ -67,9 +67,9 @@ TEST(Why, WhatIsComputedAgainCarriesItsPrice) {
 TEST(Why, WhatOthersAreComputedAgainFromSaysSo) {
   const PlannedTraining step = planned("drop_cheap");
   const std::vector<Why> all = whys(step, 1e9);
-  EXPECT_GT(count(all, "kept", "computed again from it"), 0);
+  EXPECT_GT(count(all, "kept", "recomputed from it"), 0);
   for (size_t v = 0; v < all.size(); ++v) {
-    if (all[v].reason.find("computed again from it") == std::string::npos) continue;
+    if (all[v].reason.find("recomputed from it") == std::string::npos) continue;
     EXPECT_TRUE(std::ranges::any_of(step.plan().calls, [&](const PlannedCall& call) {
       const auto& inputs = step.graph()[call.node].inputs;
       return call.recompute && std::ranges::find(inputs, make_id<ValueId>(v)) != inputs.end();

@@ -66,7 +66,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 .affects = affects::step_time,
                 .technique = "recomputation"});
   fields.texts("recompute", recipe.marks.recompute,
-               {.help = "Results always computed again, by node name",
+               {.help = "Results always recomputed, by node name",
                 .usual = "none",
                 .affects = affects::step_time,
                 .technique = "recomputation"});

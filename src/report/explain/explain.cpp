@@ -90,9 +90,9 @@ std::string reason(const PlannedTraining& training, const ForwardPass& pass, Val
   const std::string price = fmt::format("its op alone takes {:.3g} ms per MiB", own);
   if (recomputed) return price + ", and its bytes serve others meanwhile";
   if (readers_again > 0) {
-    return fmt::format(
-        "{} computed again from it",
-        readers_again == 1 ? "another is" : fmt::format("{} others are", readers_again));
+    return fmt::format("{} recomputed from it", readers_again == 1
+                                                    ? "another is"
+                                                    : fmt::format("{} others are", readers_again));
   }
   if (next <= 0) return price + " again, and there is room for it";
   return fmt::format("{} again, what it reads apart; the next MiB of the arena costs {:.3g}", price,
@@ -112,6 +112,9 @@ void add_tensors(const PlannedTraining& training, Explanation& why) {
     const bool recomputed = fates[kept.at()] == ValueResidency::recomputed;
     TensorResidency fate = {.name = graph[value].name,
                             .fate = (recomputed ? "computed again" : "kept") + as,
+                            .residency = recomputed   ? "recomputed"
+                                         : as.empty() ? "kept"
+                                                      : "compressed",
                             .bytes = graph[value].type.bytes(),
                             .kept = recomputed ? Bytes() : bytes,
                             .again_ms = again_ms(value)};

@@ -57,11 +57,19 @@ void add_frontier(const Explanation& why, std::string& text) {
   }
 }
 
+// "recomputed as int4": the field's word in place of the one that JSON keeps.
+std::string residency_text(const TensorResidency& tensor) {
+  constexpr std::string_view kOld = "computed again";
+  const bool recomputed = tensor.fate.starts_with(kOld);
+  return recomputed ? "recomputed" + tensor.fate.substr(kOld.size()) : tensor.fate;
+}
+
 void add_tensors(const Explanation& why, std::string& text) {
   text += "  large activations that the backward pass needs\n";
   for (const TensorResidency& fate : why.tensors) {
     text += fmt::format(
-        "  {:>12}  {:<44} {}{}: {}\n", to_string(fate.bytes), printable(fate.name), fate.fate,
+        "  {:>12}  {:<44} {}{}: {}\n", to_string(fate.bytes), printable(fate.name),
+        residency_text(fate),
         fate.kept < fate.bytes && fate.kept > Bytes() ? ", " + to_string(fate.kept) : "",
         printable(fate.why));
   }
@@ -93,6 +101,7 @@ nlohmann::json to_json(const Explanation& why) {
   for (const TensorResidency& fate : why.tensors) {
     tensors.push_back({{"name", fate.name},
                        {"fate", fate.fate},
+                       {"residency", fate.residency},
                        {"bytes", fate.bytes.count},
                        {"kept_bytes", fate.kept.count},
                        {"again_ms", fate.again_ms},

@@ -25,10 +25,11 @@ struct LiveTensor {
 
 struct TensorResidency {
   std::string name;
-  std::string fate;     // "kept", "computed again", "kept as int4", "computed again as int4"
-  Bytes bytes;          // whole
-  Bytes kept;           // of them in memory between forward and backward pass; codes as they are
-  double again_ms = 0;  // of its op alone, all microbatches
+  std::string fate;       // "kept", "computed again", "kept as int4", "computed again as int4"
+  std::string residency;  // "kept", "recomputed", "compressed"
+  Bytes bytes;            // whole
+  Bytes kept;             // of them in memory between forward and backward pass; codes as they are
+  double again_ms = 0;    // of its op alone, all microbatches
   std::string why;
 };
 

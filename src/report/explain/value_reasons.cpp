@@ -89,7 +89,7 @@ class Explainer {
       case ValueResidency::transient:
         return {"passing", again(graph_[id]) == 0
                                ? "no gradient reads it: gone when the forward pass is through"
-                               : "no gradient reads it; made again where others are made of it"};
+                               : "no gradient reads it; recomputed where others are made of it"};
       case ValueResidency::recomputed:
         return {"computed again", recomputed(id, maker)};
       case ValueResidency::kept:
@@ -117,7 +117,7 @@ class Explainer {
     if (maker.op->recompute == Recompute::never) {
       return fmt::format("'{}' may not run twice", maker.op->name);
     }
-    if (!recomputes_) return "there is room: in this plan nothing is computed again";
+    if (!recomputes_) return "there is room: in this plan nothing is recomputed";
     const double seconds = seconds_to_remake(id);
     const double price = seconds / mebibytes(id);
     std::string text =
@@ -126,7 +126,7 @@ class Explainer {
     if (request_.price > 0 && price > request_.price) {
       text += fmt::format(", above the {} that a MiB costs here", milliseconds(request_.price));
     } else if (const int readers = readers_again_[id.at()]; readers > 0) {
-      text += fmt::format(", and {} computed again from it",
+      text += fmt::format(", and {} recomputed from it",
                           readers == 1 ? "another is" : fmt::format("{} others are", readers));
     } else if (!at_peak_[id.at()]) {
       text += ", and it is not there when the arena is fullest";

@@ -116,7 +116,7 @@ TrainOptions options_of(thimble_run& run, const thimble_run_options& asked) {
     options.resume = goes_on(resume, asked.overwrite != 0, options.out);
   }
   user_check(asked.resume == THIMBLE_START || run.folder,
-             "--resume goes on with a run that has a folder; say which with --out");
+             "--resume continues a run that has a folder; say which with --out");
   if (asked.weights != nullptr) options.weights = asked.weights;
   user_check(asked.optimizer_steps >= 0 && asked.optimizer_steps <= kEndless,
              "an optimizer that made {} steps before is none", asked.optimizer_steps);

@@ -115,7 +115,7 @@ RunSettings run_settings(RunSettings overrides, const Settings& in_file) {
   user_check(overrides.resume.empty() || overrides.resume == "latest" || overrides.resume == "auto",
              "--resume is latest or auto, not '{}'", overrides.resume);
   user_check(overrides.resume.empty() || !overrides.out.empty(),
-             "--resume goes on with a run that has a folder; say which with --out");
+             "--resume continues a run that has a folder; say which with --out");
   return overrides;
 }
 

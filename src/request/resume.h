@@ -20,7 +20,7 @@ enum class Resume : uint8_t {
 // old one that nobody allowed it to.
 bool goes_on(Resume resume, bool overwrite, const std::string& out);
 
-// The folder of a run, held by the first rank, and whether the run goes on with what is in it.
+// The folder of a run, held by the first rank, and whether the run resumes from it.
 struct RunPlace {
   std::optional<RunFolder> folder;  // none: another rank holds it
   std::string out;                  // the same on every rank, as is what follows

@@ -37,7 +37,7 @@ TEST(RunSettings, WhatIsNoValueIsRefused) {
   EXPECT_EQ(refusal({.out = "run"}, {{"resume", "last"}}),
             "--resume is latest or auto, not 'last'");
   EXPECT_EQ(refusal({}, {{"resume", true}}),
-            "--resume goes on with a run that has a folder; say which with --out");
+            "--resume continues a run that has a folder; say which with --out");
 }
 
 // A run begins in its folder, and with --resume auto as well where nothing is there yet.

@@ -38,6 +38,7 @@ PlannedTraining plan_or_throw(Request& request) {
     if (refusal->allow) sentence += "; or give more --memory";
     throw NoFit{sentence, refusal->least.min_bytes};
   }
+  say_what_it_took(request, std::get<PlannedTraining>(planned));
   return std::get<PlannedTraining>(std::move(planned));
 }
 

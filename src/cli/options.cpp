@@ -183,6 +183,7 @@ std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_pt
     return std::nullopt;
   }
   auto& ready = std::get<PlannedTraining>(planned);
+  say_what_it_took(request, ready);
   if (!json && speaks && ready.report) say_choices(*ready.report, ready);
   return std::move(ready);
 }

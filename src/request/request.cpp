@@ -145,4 +145,10 @@ std::unique_ptr<Dataset> open_data(Request& request, bool needed) {
   return dataset;
 }
 
+void say_what_it_took(const Request& request, PlannedTraining& planned) {
+  const auto waited = std::chrono::steady_clock::now() - request.asked_at;
+  planned.plan_seconds = std::chrono::duration<double>(waited).count();
+  if (planned.report) planned.report->seconds = planned.plan_seconds;
+}
+
 }  // namespace thimble

@@ -2,12 +2,14 @@
 // makes one, from the same words.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/dataset.h"
+#include "pipeline/pipeline.h"
 #include "recipe/settings.h"
 
 namespace thimble {
@@ -35,7 +37,11 @@ struct Request {
   Settings run_in_file;                 // what that file says of one run
   RunSettings run = {};                 // of `train`: run_settings() of both
   std::vector<std::string> notes = {};  // on what is said and has no effect
+  std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 };
+
+// Says of the plan how long whoever asked has waited for it.
+void say_what_it_took(const Request& request, PlannedTraining& planned);
 
 // UserError for a setting that cannot have an effect; of what a file says without effect, a note.
 Request read_request(const std::string& model, const Settings& overrides);

@@ -32,8 +32,11 @@ void report(const Refusal& refusal, bool json) {
         tiers[std::string(name_of(floor.tier))] = {{"min_bytes", floor.least.count},
                                                    {"flags", floor.flags}};
       }
-      object.update(
-          {{"allow", name_of(*refusal.allow)}, {"tiers", tiers}, {"unlock", refusal.unlock}});
+      object.update({{"allow", name_of(*refusal.allow)},
+                     {"tiers", tiers},
+                     {"unlock", refusal.unlock},
+                     {"bound_bytes", refusal.bound.count},
+                     {"proved", refusal.proved}});
     }
     print_json(object);
   }

@@ -23,7 +23,8 @@ struct Bounds {
       without_recompute;  // everything computed once: its time, and what is live at its fullest
   Bytes persistent;
   Bytes carried;           // from microbatch to microbatch, beside those
-  Bytes largest_call;      // with both: no plan is smaller
+  Bytes largest_call;      // with both: of any call by itself
+  Bytes least;             // no plan is smaller
   Bytes kept_always;       // of what the backward pass reads and nobody can compute again
   std::vector<Kept> kept;  // cheapest byte first
 

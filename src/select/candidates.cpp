@@ -143,6 +143,14 @@ std::string flags_of(const Settings& settings) {
   return flags;
 }
 
+Settings all_changes(const Candidate& candidate) {
+  Settings settings;
+  for (const Change& change : candidate.changes) {
+    settings.insert(change.settings.begin(), change.settings.end());
+  }
+  return settings;
+}
+
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
   constexpr double kNear = 1.25, kFar = 2.5;  // ratios of neighbours
   std::vector<int64_t> rows;

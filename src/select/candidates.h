@@ -42,6 +42,8 @@ using Choices = std::vector<std::vector<Change>>;
 Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
                     const Graph& graph);
 
+Settings all_changes(const Candidate& candidate);
+
 // The recipe with the changes, which are of different techniques, checked. UserError where they do not go
 // together.
 Candidate changed(const Recipe& requested, std::vector<Change> changes);

@@ -12,11 +12,12 @@ namespace {
 // By its own planner; `requested`, where it is there: the step of the largest shape, nothing encoded.
 std::variant<PlannedTraining, Infeasible> plan_as_requested(const Recipe& recipe,
                                                             const std::shared_ptr<Machine>& machine,
+                                                            const SearchLimits& limits,
                                                             std::optional<Step> requested = {}) {
   const bool encodes = recipe.codec.automatic && !recipe.codec.chosen;
   auto planned = plan_training(recipe, machine, [&](const StepShape& shape) {
     Step step = requested ? *std::exchange(requested, {}) : build_step(recipe, shape, *machine);
-    return encodes ? select_encoding(step) : Selection{std::move(step)};
+    return encodes ? select_encoding(step, limits) : Selection{std::move(step)};
   });
   if (const auto* misfit = std::get_if<Misfit>(&planned)) user_error("{}", misfit->why);
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) return std::move(*infeasible);
@@ -26,8 +27,9 @@ std::variant<PlannedTraining, Infeasible> plan_as_requested(const Recipe& recipe
 std::variant<PlannedTraining, Refusal> plan_chosen(const Recipe& recipe,
                                                    const Settings& explicit_settings,
                                                    const std::shared_ptr<Machine>& machine,
+                                                   const SearchLimits& limits,
                                                    std::optional<Step> requested) {
-  TechniqueSelector selector(recipe, explicit_settings, machine);
+  TechniqueSelector selector(recipe, explicit_settings, machine, limits);
   if (requested) selector.use(*std::move(requested));
   if (machine->may_profile()) {
     const Bytes budget =
@@ -59,7 +61,8 @@ std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& expl
 
 std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
                                                        const Settings& explicit_settings,
-                                                       const std::shared_ptr<Machine>& machine) {
+                                                       const std::shared_ptr<Machine>& machine,
+                                                       const SearchLimits& limits) {
   constexpr double kRequested = 0.4;  // of the time: what else is chosen from is scaled like it
   const bool chooses = selects_techniques(recipe, explicit_settings);
   std::optional<Step> requested;
@@ -69,9 +72,10 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
   }
   if (chooses) {
     return keeping_its_kernels(
-        plan_chosen(recipe, explicit_settings, machine, std::move(requested)));
+        plan_chosen(recipe, explicit_settings, machine, limits, std::move(requested)));
   }
-  auto planned = keeping_its_kernels(plan_as_requested(recipe, machine, std::move(requested)));
+  auto planned =
+      keeping_its_kernels(plan_as_requested(recipe, machine, limits, std::move(requested)));
   if (auto* infeasible = std::get_if<Infeasible>(&planned)) {
     return refusal_of(recipe, std::move(*infeasible));
   }
@@ -80,13 +84,13 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
 
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe) {
   check(recipe);
-  return keeping_its_kernels(plan_as_requested(recipe, Machine::open(recipe)));
+  return keeping_its_kernels(plan_as_requested(recipe, Machine::open(recipe), {}));
 }
 
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe,
                                                         const std::shared_ptr<Machine>& machine) {
   check(recipe);
-  return keeping_its_kernels(plan_as_requested(recipe, machine));
+  return keeping_its_kernels(plan_as_requested(recipe, machine, {}));
 }
 
 }  // namespace thimble

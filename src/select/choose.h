@@ -18,7 +18,8 @@ std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& expl
 // REQUIRES: the recipe was checked, its budget is in bytes (or kLeastMemory), the machine is its own.
 std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
                                                        const Settings& explicit_settings,
-                                                       const std::shared_ptr<Machine>& machine);
+                                                       const std::shared_ptr<Machine>& machine,
+                                                       const SearchLimits& limits = {});
 
 // The front door of callers: a recipe as it is written, checked and planned. UserError likewise.
 std::variant<PlannedTraining, Infeasible> plan_training(const Recipe& recipe);

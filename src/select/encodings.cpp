@@ -8,7 +8,8 @@
 
 namespace thimble {
 
-std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain) {
+std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain,
+                                                         const SearchLimits& limits) {
   const Graph& graph = plain.model.graph;
   const Recipe& recipe = plain.recipe;
   const std::vector<Encodable> encodable = find_encodable(graph, recipe.codec);
@@ -16,8 +17,8 @@ std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain) {
   for (const Encodable& entry : encodable) values.push_back(entry.value);
 
   // In all graphs together, so that large ones are planned in time.
-  constexpr size_t kNodes = 3'000;
-  const size_t most = std::clamp<size_t>(kNodes / graph.nodes.size(), 6, 16);
+  const size_t most = std::clamp<size_t>(limits.encoded_nodes / graph.nodes.size(),
+                                         limits.least_encodings, limits.most_encodings);
   std::vector<std::unique_ptr<StepOption>> options;
   for (Encoding& encoding :
        encodings_to_try(graph, recipe.codec, recipe.allow, encodable,
@@ -25,13 +26,14 @@ std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain) {
     Candidate candidate = {.recipe = recipe, .risk = encoding.risk};
     candidate.recipe.codec.chosen = std::move(encoding.values);
     Step step = build_step(candidate.recipe, plain.shape, *plain.machine);
-    options.push_back(std::make_unique<StepOption>(std::move(candidate), std::move(step), true));
+    options.push_back(
+        std::make_unique<StepOption>(std::move(candidate), std::move(step), true, limits));
   }
   return options;
 }
 
-Selection select_encoding(const Step& plain) {
-  auto options = encoded_options(plain);
+Selection select_encoding(const Step& plain, const SearchLimits& limits) {
+  auto options = encoded_options(plain, limits);
   const Recipe& least = options.front()->candidate().recipe;
   allowed_tier(least, options.front()->step().model.graph, least.codec);
   std::vector<Option*> all;

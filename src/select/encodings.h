@@ -11,9 +11,10 @@ namespace thimble {
 
 // All of them, for that shape of a step alone; their risk is that of transform/codec_ladder.h. `plain` is
 // the step with nothing encoded.
-std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain);
+std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain,
+                                                         const SearchLimits& limits = {});
 
 // The step with the encoding that suits its recipe's budget.
-Selection select_encoding(const Step& plain);
+Selection select_encoding(const Step& plain, const SearchLimits& limits = {});
 
 }  // namespace thimble

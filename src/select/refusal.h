@@ -21,6 +21,8 @@ struct Refusal {
   std::string sentence;  // why there is no plan, and what to do about it
   // Where the budget chose: up to that tier.
   std::optional<NumericsTier> allow = {};
+  Bytes bound;          // no plan of any candidate is below
+  bool proved = false;  // the budget is
   std::vector<TierFloor> floors = {};
   std::vector<std::string> unlock =
       {};  // what would go further down: "--allow approximate: 4.4 MiB"

@@ -40,12 +40,15 @@ using Combination = std::vector<size_t>;
 
 class Shortlist {
  public:
-  Shortlist(std::unique_ptr<StepOption> plain, const Choices& choices, Machine& machine)
+  Shortlist(std::unique_ptr<StepOption> plain, const Choices& choices, Machine& machine,
+            OptionFactsByFlags& facts, const SearchLimits& limits)
       : requested_(plain->candidate().recipe),
         choices_(choices),
         machine_(machine),
+        facts_(facts),
+        limits_(limits),
         plain_nodes_(plain->nodes()),
-        is_small_(plain_nodes_ < 4000),
+        is_small_(plain_nodes_ < limits.small_nodes),
         plain_(parts_of(*plain)) {
     steps_.push_back(std::move(plain));
   }
@@ -55,8 +58,7 @@ class Shortlist {
     Combination none(choices_.size(), 0);
     std::vector<Combination> all;
     combine(none, 0, all);
-    constexpr size_t kAllOfThem = 40;
-    if (all.size() > kAllOfThem) {
+    if (all.size() > limits_.all_combinations) {
       build_promising(all);
       let_smallest_recompute();
     } else {
@@ -89,11 +91,15 @@ class Shortlist {
   StepOption* build(std::optional<Candidate> candidate) {
     if (!candidate) return nullptr;
     candidate->recomputes = false;
+    OptionFacts& facts = facts_[flags_of(all_changes(*candidate))];
+    if (facts.refused) return nullptr;
     try {
-      steps_.push_back(std::make_unique<StepOption>(*std::move(candidate), machine_));
+      steps_.push_back(
+          std::make_unique<StepOption>(*std::move(candidate), machine_, facts, limits_));
       steps_.back()->release_graph();
       return steps_.back().get();
     } catch (const UserError&) {  // says why, to whoever types it
+      facts.refused = true;
       return nullptr;
     }
   }
@@ -107,9 +113,8 @@ class Shortlist {
   }
 
   // A planner of larger ones would take too long.
-  static void let_recompute(StepOption& step) {
-    constexpr size_t kLargest = 12'000;
-    if (step.nodes() <= kLargest) step.let_recompute();
+  void let_recompute(StepOption& step) const {
+    if (step.nodes() <= limits_.planned_nodes) step.let_recompute();
   }
 
   // Of a large step, only what saves most of its activations may compute things again.
@@ -174,9 +179,9 @@ class Shortlist {
     return {all, worst};
   }
 
-  static double floor_of(const Parts& parts) {
-    constexpr double kCalls = 1.5;  // of the largest, by experience
-    return parts.persistent + parts.carried + std::min(parts.activations, kCalls * parts.working);
+  double floor_of(const Parts& parts) const {
+    return parts.persistent + parts.carried +
+           std::min(parts.activations, limits_.working_calls * parts.working);
   }
   static double seconds_within(const Parts& parts, double budget) {
     const double without_recompute = parts.persistent + parts.carried + parts.activations;
@@ -216,9 +221,8 @@ class Shortlist {
       levels.insert(std::ranges::max(changes, {}, &Change::risk).risk);
     }
     const double most = plain_.persistent + plain_.carried + plain_.activations;
-    constexpr int kBudgets = 24;
-    for (int i = 0; i < kBudgets; ++i) {
-      const double budget = least * std::pow(most / least, (i + 0.5) / kBudgets);
+    for (int i = 0; i < limits_.shortlist_budgets; ++i) {
+      const double budget = least * std::pow(most / least, (i + 0.5) / limits_.shortlist_budgets);
       for (const double level : levels) {
         Entry* fastest = find_fastest(entries, budget, level);
         while (fastest != nullptr && !fastest->built && may_build_more()) {
@@ -238,10 +242,9 @@ class Shortlist {
 
   // So large that building another would take too long.
   bool may_build_more() const {
-    constexpr size_t kNodes = 60'000;
     size_t nodes = 0;
     for (const auto& step : steps_) nodes += step->nodes();
-    return nodes < kNodes;
+    return nodes < limits_.built_nodes;
   }
 
   Entry* find_fastest(std::vector<Entry>& entries, double budget, double level) {
@@ -260,7 +263,8 @@ class Shortlist {
   void build_smallest(std::vector<Entry>& entries) {
     std::vector<Entry*> smallest_first;
     for (Entry& entry : entries) smallest_first.push_back(&entry);
-    std::ranges::stable_sort(smallest_first, {}, [](const Entry* e) { return floor_of(e->parts); });
+    std::ranges::stable_sort(smallest_first, {},
+                             [&](const Entry* e) { return floor_of(e->parts); });
     std::vector<Entry*> wanted;
     const auto want_one = [&](const auto& is_such) {
       for (Entry* entry : smallest_first) {
@@ -270,19 +274,25 @@ class Shortlist {
         return;
       }
     };
-    for (int i = 0; i < kSmallest; ++i) want_one([](const Entry&) { return true; });
+    for (int i = 0; i < limits_.smallest_combinations; ++i)
+      want_one([](const Entry&) { return true; });
     for (size_t choice = 0; choice <= choices_.back().size(); ++choice) {
       want_one([&](const Entry& entry) { return entry.combination.back() == choice; });
     }
-    for (Entry* entry : wanted) build(*entry);
+    for (Entry* entry : wanted) {
+      build(*entry);
+      lean_.insert(entry->combination);
+    }
   }
 
   // Where so much can be combined, there is a plan that computes nothing again for every budget but the
-  // smallest: beside techniques alone, only the smallest combinations may.
+  // smallest: beside techniques alone, only the smallest combinations may, of
+  // those that were built for being small: that does not depend on times.
   void let_smallest_recompute() {
     std::vector<std::pair<Bytes, const Combination*>> smallest_first;
     for (const auto& [combination, step] : built_) {
-      if (step != nullptr) smallest_first.emplace_back(step->bounds().largest_call, &combination);
+      if (step == nullptr || !lean_.contains(combination)) continue;
+      smallest_first.emplace_back(step->bounds().least, &combination);
     }
     std::ranges::stable_sort(smallest_first, {}, [](const auto& entry) { return entry.first; });
     const auto let = [&](int count, const auto& is_such) {
@@ -293,7 +303,7 @@ class Shortlist {
         --count;
       }
     };
-    let(kSmallest, [](const Combination&) { return true; });
+    let(limits_.smallest_combinations, [](const Combination&) { return true; });
     for (size_t choice = 0; choice <= choices_.back().size(); ++choice) {
       let(1, [&](const Combination& combination) { return combination.back() == choice; });
     }
@@ -334,12 +344,11 @@ class Shortlist {
   }
 
   void fill(const Combination& gap, size_t t) {
-    constexpr size_t kNodes = 20'000;  // of all of them: building takes its time
     Combination others = gap;
     others[t] = 0;
     const Change& more = choices_[t][gap[t] - 2];
     for (const Change& rows : microbatches_between(requested_, more, choices_[t][gap[t] - 1])) {
-      if (nodes_between_ + plain_nodes_ > kNodes) return;
+      if (nodes_between_ + plain_nodes_ > limits_.between_nodes) return;
       std::vector<Change> changes = changes_of(others);
       changes.push_back(rows);
       const StepOption* const step = build(candidate_of(std::move(changes)));
@@ -347,15 +356,17 @@ class Shortlist {
     }
   }
 
-  static constexpr int kSmallest = 3;
   const Recipe requested_;
   const Choices& choices_;
   Machine& machine_;
+  OptionFactsByFlags& facts_;
+  const SearchLimits& limits_;
   const size_t plain_nodes_;
   const bool is_small_;
   const Parts plain_;
   std::vector<std::unique_ptr<StepOption>> steps_;
   std::map<Combination, StepOption*> built_;
+  std::set<Combination> lean_;                                  // built since they look smallest
   std::map<Combination, std::optional<Candidate>> candidates_;  // asked for, and not built
   std::vector<std::vector<std::optional<Parts>>> singles_;      // by technique and choice
   size_t nodes_between_ = 0;                                    // see build_between()
@@ -365,8 +376,10 @@ class Shortlist {
 
 std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> requested,
                                                               const Choices& choices,
-                                                              Machine& machine) {
-  return Shortlist(std::move(requested), choices, machine).run();
+                                                              Machine& machine,
+                                                              OptionFactsByFlags& facts,
+                                                              const SearchLimits& limits) {
+  return Shortlist(std::move(requested), choices, machine, facts, limits).run();
 }
 
 }  // namespace thimble

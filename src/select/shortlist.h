@@ -10,9 +10,12 @@
 
 namespace thimble {
 
-// `requested` is the step as typed, and comes first. Steps that cannot be built are left out.
+// `requested` is the step as typed, and comes first. Steps that cannot be built are left out. Facts about steps
+// are put into `facts`, and read where they are known.
 std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> requested,
                                                               const Choices& choices,
-                                                              Machine& machine);
+                                                              Machine& machine,
+                                                              OptionFactsByFlags& facts,
+                                                              const SearchLimits& limits);
 
 }  // namespace thimble

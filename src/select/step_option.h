@@ -4,8 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "pipeline/pipeline.h"
 #include "plan/search/optimal_planner.h"
@@ -15,20 +17,36 @@
 
 namespace thimble {
 
+// Facts about a step without its graph. Options of the same step, in other tiers, share it.
+struct OptionFacts {
+  bool refused = false;  // it cannot be built
+  StepShape shape = {};
+  size_t nodes = 0;       // 0: nothing is known yet
+  double last_saves = 0;  // seconds, where the last microbatch is smaller than the others
+  Bounds bounds = {};
+  std::optional<PlanPoint> first_without_recompute = {}, without_recompute = {},
+                           least = {};  // when they were asked for
+  std::optional<Schedule> least_schedule = {};
+};
+using OptionFactsByFlags = std::map<std::string, OptionFacts>;
+
 class StepOption final : public Option {
  public:
   // The whole step of the candidate, by its largest shape: records of every length, and a smaller last
   // microbatch. UserError where the step cannot be built.
   StepOption(Candidate candidate, Machine& machine);
+  // `facts`: those of the step, or what is to be filled in; they outlive the option.
+  StepOption(Candidate candidate, Machine& machine, OptionFacts& facts, const SearchLimits& limits);
   // The same of a step that was built; `one_shape`: of that shape alone.
-  StepOption(Candidate candidate, Step step, bool one_shape = false);
+  StepOption(Candidate candidate, Step step, bool one_shape = false,
+             const SearchLimits& limits = {});
   ~StepOption() override;
   StepOption(const StepOption&) = delete;  // its parts refer to each other
   StepOption& operator=(const StepOption&) = delete;
 
   const Candidate& candidate() const { return candidate_; }
-  const Bounds& bounds() const { return bounds_; }
-  size_t nodes() const { return nodes_; }
+  const Bounds& bounds() const { return facts_.bounds; }
+  size_t nodes() const { return facts_.nodes; }
   // Whether it may be planned in any way; else by the policy that was typed.
   bool by_budget() const { return by_budget_; }
   bool was_planned() const { return planner_ != nullptr; }
@@ -43,8 +61,8 @@ class StepOption final : public Option {
   NumericsTier tier() const override { return candidate_.tier; }
   double risk() const override { return candidate_.risk; }
   Bytes least_arena() const override {
-    return std::max(
-        floor_, candidate_.recomputes ? bounds_.largest_call : bounds_.without_recompute.live_peak);
+    return std::max(floor_,
+                    candidate_.recomputes ? bounds().least : bounds().without_recompute.live_peak);
   }
   double least_seconds(Bytes budget) const override;
   std::optional<PlanPoint> without_recompute(Bytes budget) override {
@@ -61,33 +79,33 @@ class StepOption final : public Option {
   // How its plan in that arena goes; none: as its policy plans it.
   std::optional<Schedule> schedule_for(const PlanPoint& plan);
   Plan plan_for(const PlanPoint& plan);
+  // Laid out: what smallest() is, but for its floor.
+  Plan smallest_plan();
 
  private:
   bool fits_without_recompute(Bytes budget) const {
-    return budget >= std::max(bounds_.without_recompute.live_peak, floor_);
+    return budget >= std::max(bounds().without_recompute.live_peak, floor_);
   }
   // Of the records that the step is planned for first: in as little, those of other lengths may have to
   // compute things again.
   const PlanPoint& first_without_recompute();
+  void find_facts();
   double find_last_saves();
   // Of a plan in that arena, with the last microbatch as it will be planned there.
   double with_last(double seconds, const Schedule& schedule, Bytes arena);
-  PlanPoint find_smallest();
+  void find_least();
   PlanPoint planned_by_policy(const Plan& plan) const;
   PlanPoint planned_by_budget(const SchedulePool::Pick& pick);
   OptimalPlanner& planner();
 
   Candidate candidate_;
   Machine& machine_;
-  const StepShape shape_;
+  const SearchLimits limits_;
   const bool one_shape_;
   std::unique_ptr<Step> step_;  // null: released, or given away
-  const size_t nodes_;
   const bool by_budget_;
-  const double last_saves_;  // seconds, where the last microbatch is smaller than the others
-  const Bounds bounds_;
-  std::optional<PlanPoint> first_without_recompute_, without_recompute_,
-      smallest_;  // when they were asked for
+  OptionFacts own_facts_;
+  OptionFacts& facts_;
   std::unique_ptr<OptimalPlanner> planner_;
   // The last microbatch, smaller than the others: made when it is asked for.
   struct Last;

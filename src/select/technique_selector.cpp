@@ -22,14 +22,6 @@ Recipe recipe_of(StepOption& option, const PlanPoint& plan, Bytes budget) {
   return recipe;
 }
 
-Settings all_changes(const Candidate& candidate) {
-  Settings settings;
-  for (const Change& change : candidate.changes) {
-    settings.insert(change.settings.begin(), change.settings.end());
-  }
-  return settings;
-}
-
 // The selected changes, as they would be typed.
 std::string flags_of_choice(const Recipe& recipe, const Candidate& candidate) {
   Settings settings = all_changes(candidate);
@@ -49,11 +41,12 @@ std::string budget_text(const Settings& explicit_settings, Bytes asked) {
 }  // namespace
 
 TechniqueSelector::TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
-                                     std::shared_ptr<Machine> machine)
+                                     std::shared_ptr<Machine> machine, const SearchLimits& limits)
     : requested_(requested),
       explicit_settings_(explicit_settings),
       allow_(explicit_settings.contains("allow") ? requested.allow : NumericsTier::equivalent),
-      machine_(std::move(machine)) {
+      machine_(std::move(machine)),
+      limits_(limits) {
   requested_.fit = false;
   requested_.memory.reset();
   if (!explicit_settings_.contains("planner")) requested_.planner = budget_policy();
@@ -64,14 +57,15 @@ TechniqueSelector::Choice& TechniqueSelector::choice(NumericsTier tier) {
   if (!choice.selector) {
     if (!step_) step_ = build_step(requested_, largest_shape(requested_), *machine_);
     step_->recipe = requested_;
-    auto requested =
-        std::make_unique<StepOption>(Candidate{.recipe = requested_}, *std::move(step_));
+    auto requested = std::make_unique<StepOption>(Candidate{.recipe = requested_},
+                                                  *std::move(step_), false, limits_);
     step_.reset();
     const Graph& graph = requested->step().model.graph;
     allowed_tier(requested_, graph, requested_.codec);
     machine_->scale_untimed_steps(requested->step().costs.share);
     const Choices choices = choices_for(requested_, explicit_settings_, tier, graph);
-    choice.options = options_worth_trying(std::move(requested), choices, *machine_);
+    choice.options =
+        options_worth_trying(std::move(requested), choices, *machine_, facts_, limits_);
     std::vector<Option*> all;
     for (const auto& option : choice.options) all.push_back(option.get());
     choice.selector =
@@ -84,6 +78,7 @@ void TechniqueSelector::price_again() {
   if (choices_[static_cast<size_t>(allow_)].selector) step_ = requested().take();
   if (step_) step_->price();
   choices_ = {};
+  facts_.clear();
 }
 
 // Where the first shape keeps everything and others have no room for that, these compute things again.
@@ -175,12 +170,19 @@ SelectionReport TechniqueSelector::report_of(const PlannedTraining& training, St
 Refusal TechniqueSelector::refuse(Bytes budget) {
   const Pick smallest = this->smallest(allow_);
   StepOption& option = this->option(smallest, allow_);
-  Refusal refusal = {.least = infeasible(option.step().request(), option.plan_for(smallest)),
-                     .allow = allow_};
+  Refusal refusal = {.least = infeasible(option.step().request(), option.smallest_plan()),
+                     .allow = allow_,
+                     .bound = smallest.arena};
+  for (const auto& any : options(allow_)) {
+    refusal.bound = std::min(refusal.bound, any->least_arena());
+  }
+  refusal.proved = budget < refusal.bound;
   refusal.least.min_bytes = smallest.arena;
   refusal.sentence = fmt::format(
-      "nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes); {}", name_of(allow_),
-      to_string(budget), to_string(smallest.arena), smallest.arena.count, refusal.least.why);
+      "nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes), the smallest found; "
+      "no plan is below {} ({} bytes); {}",
+      name_of(allow_), to_string(budget), to_string(smallest.arena), smallest.arena.count,
+      to_string(refusal.bound), refusal.bound.count, refusal.least.why);
   for (const NumericsTier tier :
        {NumericsTier::exact, NumericsTier::equivalent, NumericsTier::approximate}) {
     const Pick least = tier == allow_ ? smallest : this->smallest(tier);

@@ -26,7 +26,7 @@ class TechniqueSelector {
   // that was said, else equivalent; what was said may go beyond it. REQUIRES: the recipe was checked;
   // the machine is its own.
   TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
-                    std::shared_ptr<Machine> machine);
+                    std::shared_ptr<Machine> machine, const SearchLimits& limits = {});
 
   NumericsTier allow() const { return allow_; }
   // As typed, less its budget; and the option of its step, the first of all.
@@ -68,7 +68,9 @@ class TechniqueSelector {
   const Settings explicit_settings_;
   const NumericsTier allow_;
   const std::shared_ptr<Machine> machine_;
+  const SearchLimits limits_;
   std::optional<Step> step_;            // as typed; none: not there yet, or given to a choice
+  OptionFactsByFlags facts_;            // of candidates
   std::array<Choice, 3> choices_ = {};  // by tier
 };
 

@@ -80,6 +80,35 @@ TEST(OptimalPlanner, BudgetsAreObeyedAndMonotone) {
   }
 }
 
+// The same for times of any machine, and for nets of any shape.
+TEST(OptimalPlanner, IsMonotoneWhateverKernelsTake) {
+  for (uint32_t seed = 1; seed <= (kSanitized ? 4u : 30u); ++seed) {
+    SCOPED_TRACE(seed);
+    const Graph graph = random_step(seed).graph;
+    Costs costs = flat_costs(graph);
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<> any_time(1e-6, 1e-3);
+    for (NodeCost& cost : costs.nodes) cost.seconds = any_time(random);
+    const PlanRequest request = {.graph = graph, .costs = costs, .policy = "optimal"};
+    OptimalPlanner planner(request);
+    const Bytes most = planner.choose({}).arena, least = planner.choose(kLeastMemory).arena;
+    std::uniform_int_distribution<int64_t> any(least.count, most.count);
+    std::vector<Bytes> budgets = {least, most};
+    for (int i = 0; i < 200; ++i) budgets.emplace_back(any(random));
+    std::sort(budgets.begin(), budgets.end());
+    SchedulePool::Pick last = planner.choose(least);
+    for (const Bytes budget : budgets) {
+      const SchedulePool::Pick pick = planner.choose(budget);
+      ASSERT_LE(pick.arena, budget);
+      ASSERT_GE(pick.arena, least);
+      ASSERT_GE(pick.arena, last.arena) << "at " << budget.count;
+      ASSERT_LE(pick.seconds, last.seconds) << "at " << budget.count;
+      ASSERT_LE(predicted_seconds(request, *pick.schedule), pick.seconds);
+      last = pick;
+    }
+  }
+}
+
 // Each takes less than the one before, and is a whole plan.
 TEST(Squeeze, TakesLessAndLess) {
   const Problem problem({.name = "unet", .batch = 8});

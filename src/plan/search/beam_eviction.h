@@ -11,20 +11,10 @@
 
 #include "plan/search/evictable_set.h"
 #include "plan/search/eviction_search.h"
+#include "plan/search/search_limits.h"
 #include "plan/search/step_memory_model.h"
 
 namespace thimble {
-
-// How hard to look. Work is counted in visits of evictable values, so that results do not depend on clocks.
-struct Effort {
-  int first_budgets = 0;     // from keeping everything to the least
-  int budgets = 0;           // answers, at most
-  size_t beam = 0;           // partial plans kept behind each stage
-  size_t widest = 0;         // and when that led nowhere
-  size_t covers = 0;         // ways out tried when memory runs out
-  bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
-  int64_t work = 0;
-};
 
 // What to drop so that a step stays within one budget.
 template <size_t Words>
@@ -32,8 +22,8 @@ class BeamEviction {
  public:
   using Set = EvictableSet<Words>;
 
-  BeamEviction(const StepMemoryModel& memory, const Effort& effort)
-      : memory_(memory), effort_(effort) {
+  BeamEviction(const StepMemoryModel& memory, const EvictionEffort& effort, int repairs)
+      : memory_(memory), effort_(effort), repairs_(repairs) {
     dead_.resize(memory.stages.size());
     for (size_t u = 0; u < memory.evictables.size(); ++u) {
       const int last = std::max(memory.last_use[u], memory.maker[u]);
@@ -54,10 +44,9 @@ class BeamEviction {
   // When it ends where some value cannot be computed again for want of memory, that value is pinned
   // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
   std::optional<EvictionPoint> solve(int64_t budget) {
-    constexpr int kRepairs = 4;
     budget_ = budget;
     unpin();
-    for (int i = 0; i < kRepairs; ++i) {
+    for (int i = 0; i < repairs_; ++i) {
       dead_end_.reset();
       if (auto found = search(effort_.beam)) return found;
       if (!dead_end_ || work_ > effort_.work || !pin_missing()) break;
@@ -479,7 +468,8 @@ class BeamEviction {
   }
 
   const StepMemoryModel& memory_;
-  const Effort& effort_;
+  const EvictionEffort& effort_;
+  const int repairs_;
   std::vector<Set> dead_;    // by stage: evictable values of no more use behind it, or not to stay
   std::vector<Set> pinned_;  // by stage: not to be dropped there
   std::optional<DeadEnd> dead_end_;

@@ -1,31 +1,38 @@
 #include "plan/search/block_options.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
+#include <tuple>
+#include <utility>
 
 namespace thimble {
 namespace {
 
-using ValueSet = std::unordered_set<ValueId>;
+// By output of the block's nodes, counted from its first (see inner_values).
+using Outputs = std::vector<char>;
 
 class BlockStudy {
  public:
   BlockStudy(const ForwardPass& pass, const Costs& costs, const std::vector<Block>& blocks,
-             size_t index)
-      : pass_(pass), costs_(costs), block_(blocks[index]), inner_(inner_values(pass, block_)) {
+             size_t index, const SearchLimits& limits)
+      : pass_(pass),
+        limits_(limits),
+        block_(blocks[index]),
+        inner_(inner_values(pass, block_)),
+        leaves_(inner_.size(), false),
+        needed_(inner_.size(), false) {
+    list_nodes(costs);
     if (index + 1 < blocks.size()) {
       for (const ValueId value : blocks[index + 1].enters) {
-        if (made_here(value)) leaving_.push_back(value);
+        if (const int i = output_of(value); i >= 0) leaves_[at(i)] = true;
       }
       leaving_bytes_ = blocks[index + 1].entering;
     }
     for (const NodeId id : pass.backward) {
       const NodeId forward = pass.graph[id].differentiates;
-      const int at = forward.valid() ? pass.position[forward.at()] : -1;
-      if (at < block_.begin || at >= block_.end) continue;
+      const int position = forward.valid() ? pass.position[forward.at()] : -1;
+      if (position < block_.begin || position >= block_.end) continue;
       for (const ValueId input : pass.graph[id].inputs) {
-        if (pass.is_forward[input.at()]) needed_.insert(input);
+        if (const int i = output_of(input); i >= 0) needed_[at(i)] = true;
       }
     }
     sort_values();
@@ -39,11 +46,39 @@ class BlockStudy {
   }
 
  private:
-  static constexpr size_t kMostMajors = 10;
+  struct InnerNode {
+    double seconds = 0;
+    bool costly = false;
+    std::vector<int> reads;  // outputs of nodes before it
+    int begin = 0, end = 0;  // its own outputs
+  };
 
-  bool made_here(ValueId value) const {
-    const int at = pass_.made_at(value);
-    return at >= block_.begin && at < block_.end;
+  static size_t at(int i) { return static_cast<size_t>(i); }
+
+  // -1: it is made elsewhere.
+  int output_of(ValueId value) const {
+    if (!pass_.is_forward[value.at()]) return -1;
+    const int position = pass_.made_at(value);
+    if (position < block_.begin || position >= block_.end) return -1;
+    int i = nodes_[at(position - block_.begin)].begin;
+    while (inner_[at(i)] != value) ++i;
+    return i;
+  }
+
+  void list_nodes(const Costs& costs) {
+    for (int p = block_.begin; p < block_.end; ++p) {
+      const NodeId id = pass_.nodes[at(p)];
+      const Node& node = pass_.graph[id];
+      const int begin = nodes_.empty() ? 0 : nodes_.back().end;
+      nodes_.push_back({.seconds = costs.nodes[id.at()].seconds,
+                        .costly = node.op->recompute == Recompute::costly,
+                        .reads = {},
+                        .begin = begin,
+                        .end = begin + static_cast<int>(node.outputs.size())});
+      for (const ValueId input : node.inputs) {
+        if (const int i = output_of(input); i >= 0) nodes_.back().reads.push_back(i);
+      }
+    }
   }
 
   // Which inner values are worth a decision: read by the backward pass, large, not crossing the
@@ -53,8 +88,7 @@ class BlockStudy {
     Bytes largest;
     for (size_t i = 0; i < inner_.size(); ++i) {
       const ValueId value = inner_[i];
-      const bool crosses = std::find(leaving_.begin(), leaving_.end(), value) != leaving_.end();
-      if (!pass_.read_backward[value.at()] || crosses || !can_recompute(pass_, value)) continue;
+      if (!pass_.read_backward[value.at()] || leaves_[i] || !can_recompute(pass_, value)) continue;
       if (pass_.bytes_of[value.at()] != value) continue;
       const Bytes bytes = align_up(pass_.graph[value].type.bytes());
       candidates.emplace_back(bytes, static_cast<int>(i));
@@ -63,58 +97,52 @@ class BlockStudy {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [bytes, i] : candidates) {
-      const bool small = bytes.count * 32 < largest.count;
-      (small || majors_.size() >= kMostMajors ? minors_ : majors_).push_back(i);
+      const bool small = bytes.count * limits_.minor_share < largest.count;
+      (small || majors_.size() >= limits_.majors ? minors_ : majors_).push_back(i);
     }
   }
 
-  ValueId value(int i) const { return inner_[static_cast<size_t>(i)]; }
-  Bytes bytes(int i) const { return align_up(pass_.graph[value(i)].type.bytes()); }
+  Bytes bytes(int i) const { return align_up(pass_.graph[inner_[at(i)]].type.bytes()); }
 
-  // Positions that must run to have `targets`, given what is available inside the block.
-  std::vector<int> closure(const ValueSet& available, const std::vector<ValueId>& targets) const {
-    std::vector<int> positions;
-    std::unordered_set<int> seen;
-    std::vector<ValueId> todo = targets;
-    while (!todo.empty()) {
-      const ValueId next = todo.back();
-      todo.pop_back();
-      if (!pass_.is_forward[next.at()] || !made_here(next) || available.count(next) != 0) continue;
-      const int at = pass_.made_at(next);
-      if (!seen.insert(at).second) continue;
-      positions.push_back(at);
-      const Node& node = pass_.graph[pass_.nodes[static_cast<size_t>(at)]];
-      todo.insert(todo.end(), node.inputs.begin(), node.inputs.end());
+  // By node, whether it must run to have `targets`, given what is available inside the block.
+  const std::vector<char>& closure(const Outputs& available, const Outputs& targets) {
+    wanted_ = targets;
+    runs_.assign(nodes_.size(), false);
+    for (size_t n = nodes_.size(); n-- > 0;) {
+      const InnerNode& node = nodes_[n];
+      for (int i = node.begin; i < node.end; ++i) {
+        if (wanted_[at(i)] && !available[at(i)]) runs_[n] = true;
+      }
+      if (!runs_[n]) continue;
+      for (const int i : node.reads) wanted_[at(i)] = true;
     }
-    return positions;
+    return runs_;
   }
 
-  double seconds(const std::vector<int>& positions) const {
+  double seconds(const std::vector<char>& runs) const {
     double sum = 0;
-    for (const int at : positions) {
-      sum += costs_.nodes[pass_.nodes[static_cast<size_t>(at)].at()].seconds;
+    for (size_t n = 0; n < runs.size(); ++n) {
+      if (runs[n]) sum += nodes_[n].seconds;
     }
     return sum;
   }
 
   // What the backward pass of the block computes again, and the room for it.
-  std::pair<double, Bytes> backward(const ValueSet& available) const {
-    const std::vector<ValueId> targets(needed_.begin(), needed_.end());
-    const std::vector<int> positions = closure(available, targets);
+  std::pair<double, Bytes> backward(const Outputs& available) {
     Bytes room = leaving_bytes_ + block_.entering;  // the gradients on both sides
     for (const int i : majors_) {
-      if (needed_.count(value(i)) != 0 && available.count(value(i)) == 0) room += bytes(i);
+      if (needed_[at(i)] && !available[at(i)]) room += bytes(i);
     }
-    return {seconds(positions), room};
+    return {seconds(closure(available, needed_)), room};
   }
 
-  BlockOption evaluate(size_t mask) const {
+  BlockOption evaluate(size_t mask) {
     BlockOption option;
-    ValueSet available;
+    Outputs available(inner_.size(), false);
     const auto keep = [&](int i) {
       option.kept.push_back(i);
       option.kept_bytes += bytes(i);
-      available.insert(value(i));
+      available[at(i)] = true;
     };
     for (const int i : minors_) keep(i);
     for (size_t m = 0; m < majors_.size(); ++m) {
@@ -122,24 +150,26 @@ class BlockStudy {
     }
     std::sort(option.kept.begin(), option.kept.end());
     // Not run again: then a segment ends here, and what leaves the block is kept.
-    ValueSet with_leaving = available;
-    with_leaving.insert(leaving_.begin(), leaving_.end());
-    std::tie(option.alone_seconds, option.alone_bytes) = backward(with_leaving);
+    const auto with_leaving = [&](Outputs outputs) {
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (leaves_[i]) outputs[i] = true;
+      }
+      return outputs;
+    };
+    std::tie(option.alone_seconds, option.alone_bytes) = backward(with_leaving(available));
 
-    const std::vector<int> replay = closure(available, leaving_);
+    const std::vector<char>& replay = closure(available, leaves_);
     option.replay_seconds = seconds(replay);
-    for (const int at : replay) {
-      const Node& node = pass_.graph[pass_.nodes[static_cast<size_t>(at)]];
-      if (node.op->recompute != Recompute::costly) continue;
-      for (const ValueId output : node.outputs) {
-        if (!pass_.read_backward[output.at()]) continue;
-        if (available.insert(output).second) {
-          option.replay_bytes += align_up(pass_.graph[output].type.bytes());
-        }
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (!replay[n] || !nodes_[n].costly) continue;
+      for (int i = nodes_[n].begin; i < nodes_[n].end; ++i) {
+        if (available[at(i)] || !pass_.read_backward[inner_[at(i)].at()]) continue;
+        available[at(i)] = true;
+        option.replay_bytes += bytes(i);
       }
     }
-    for (const ValueId output : leaving_) available.insert(output);
-    std::tie(option.after_replay_seconds, option.after_replay_bytes) = backward(available);
+    std::tie(option.after_replay_seconds, option.after_replay_bytes) =
+        backward(with_leaving(available));
     return option;
   }
 
@@ -163,13 +193,16 @@ class BlockStudy {
   }
 
   const ForwardPass& pass_;
-  const Costs& costs_;
+  const SearchLimits& limits_;
   const Block& block_;
-  std::vector<ValueId> inner_;
-  std::vector<ValueId> leaving_;      // made here, crossing the cut behind the block
-  Bytes leaving_bytes_;               // everything crossing it
-  ValueSet needed_;                   // forward values its backward pass reads
-  std::vector<int> majors_, minors_;  // indices into inner_
+  const std::vector<ValueId> inner_;
+  std::vector<InnerNode> nodes_;
+  Outputs leaves_;                    // those crossing the cut behind the block
+  Bytes leaving_bytes_;               // of everything crossing it
+  Outputs needed_;                    // those that its backward pass reads
+  std::vector<int> majors_, minors_;  // outputs
+  Outputs wanted_;                    // scratch of closure()
+  std::vector<char> runs_;
 };
 
 }  // namespace
@@ -184,8 +217,9 @@ std::vector<ValueId> inner_values(const ForwardPass& pass, const Block& block) {
 }
 
 std::vector<BlockOption> block_options(const ForwardPass& pass, const Costs& costs,
-                                       const std::vector<Block>& blocks, size_t index) {
-  return BlockStudy(pass, costs, blocks, index).run();
+                                       const std::vector<Block>& blocks, size_t index,
+                                       const SearchLimits& limits) {
+  return BlockStudy(pass, costs, blocks, index, limits).run();
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/schedule/chain.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 
@@ -28,6 +29,7 @@ std::vector<ValueId> inner_values(const ForwardPass& pass, const Block& block);
 // Options by block kind, from "keep everything" to "keep nothing", none worse than another in both
 // bytes and time.
 std::vector<BlockOption> block_options(const ForwardPass& pass, const Costs& costs,
-                                       const std::vector<Block>& blocks, size_t index);
+                                       const std::vector<Block>& blocks, size_t index,
+                                       const SearchLimits& limits = {});
 
 }  // namespace thimble

@@ -50,16 +50,17 @@ class Chosen final : public Retention {
 }  // namespace
 
 ChainPlans::ChainPlans(const ForwardPass& pass, const Costs& costs,
-                       const std::vector<Block>& blocks)
+                       const std::vector<Block>& blocks, const SearchLimits& limits)
     : pass_(pass), blocks_(blocks) {
+  if (!limits.chain) return;
   for (size_t b = 0; b < blocks.size(); ++b) {
     // The block behind decides what leaves, so it belongs to the kind.
     const size_t next = b + 1 < blocks.size() ? blocks[b + 1].kind : 0;
     auto [entry, fresh] = kinds_.try_emplace({blocks[b].kind, next});
-    if (fresh) entry->second = block_options(pass, costs, blocks, b);
+    if (fresh) entry->second = block_options(pass, costs, blocks, b, limits);
     options_.push_back(&entry->second);
   }
-  frontier_ = chain_frontier(blocks, options_);
+  frontier_ = chain_frontier(blocks, options_, limits);
 }
 
 Schedule ChainPlans::schedule(size_t point) const {

@@ -11,7 +11,8 @@ namespace thimble {
 
 class ChainPlans {
  public:
-  ChainPlans(const ForwardPass& pass, const Costs& costs, const std::vector<Block>& blocks);
+  ChainPlans(const ForwardPass& pass, const Costs& costs, const std::vector<Block>& blocks,
+             const SearchLimits& limits);
 
   // Points of the frontier, from most memory to least (by the search's model).
   size_t size() const { return frontier_.size(); }

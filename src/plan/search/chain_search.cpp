@@ -1,7 +1,6 @@
 #include "plan/search/chain_search.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -17,8 +16,13 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 class Frontier {
  public:
   Frontier(const std::vector<Block>& blocks,
-           const std::vector<const std::vector<BlockOption>*>& options)
-      : blocks_(blocks), options_(options) {
+           const std::vector<const std::vector<BlockOption>*>& options, const SearchLimits& limits)
+      : blocks_(blocks),
+        options_(options),
+        limits_(limits),
+        buckets_(static_cast<int>(blocks.size() > limits.long_chain ? limits.long_chain_buckets
+                                                                    : limits.chain_buckets)),
+        moves_(static_cast<size_t>(limits.chain_prices) + 1) {
     for (size_t b = 0; b < blocks.size(); ++b) {
       total_bytes_ += static_cast<double>(blocks[b].made.count);
       total_seconds_ += blocks[b].seconds;
@@ -37,9 +41,9 @@ class Frontier {
   // Segments further on find more kept before them, so the room may shrink along the chain.
   std::vector<ChainPoint> run() {
     const double widest = std::max(total_bytes_, least_room_ * 2);
-    const double ratio = std::pow(widest / least_room_, 1.0 / (kRooms - 1));
-    for (int r = 0; r < kRooms; ++r) {
-      for (const double shrink : {0.0, 0.35, 0.6, 0.8}) {
+    const double ratio = std::pow(widest / least_room_, 1.0 / (limits_.chain_rooms - 1));
+    for (int r = 0; r < limits_.chain_rooms_tried; ++r) {
+      for (const double shrink : limits_.chain_shrinks) {
         add_prices(least_room_ * std::pow(ratio, r) * (1 + 1e-9), shrink);
       }
     }
@@ -47,10 +51,6 @@ class Frontier {
   }
 
  private:
-  static constexpr int kRooms = 14;
-  static constexpr int kPrices = 16;
-  static constexpr int kMixtures = 12;
-
   struct From {
     int16_t bucket = 0;
     int16_t option = 0;
@@ -70,12 +70,14 @@ class Frontier {
   };
 
   void add_prices(double room, double shrink) {
+    look_up(limits_);
     set_rooms(room, shrink);
-    const Choices dear = solve(kPrices);
+    const int dearest = limits_.chain_prices;
+    const Choices dear = solve(dearest);
     if (dear.empty()) return;
     const Choices cheap = solve(0);
     add(cheap);
-    if (!same(cheap, dear)) add_between(cheap, 0, dear, kPrices);
+    if (!same(cheap, dear)) add_between(cheap, 0, dear, dearest);
     add(dear);
   }
 
@@ -92,7 +94,8 @@ class Frontier {
   }
 
   double price_at(int notch) const {
-    return total_seconds_ / total_bytes_ * std::pow(10.0, -3.0 + 5.0 * notch / kPrices);
+    return total_seconds_ / total_bytes_ *
+           std::pow(10.0, -3.0 + 5.0 * notch / limits_.chain_prices);
   }
 
   // By block: `room` at the first, (1 - shrink) of it at the last.
@@ -221,8 +224,9 @@ class Frontier {
   }
 
   void add_mixtures(const Choices& first, const Choices& second) {
-    for (int i = 1; i < kMixtures; ++i) {
-      const size_t at = blocks_.size() * static_cast<size_t>(i) / kMixtures;
+    for (int i = 1; i < limits_.chain_mixtures; ++i) {
+      const size_t at =
+          blocks_.size() * static_cast<size_t>(i) / static_cast<size_t>(limits_.chain_mixtures);
       if (at == 0) continue;
       Choices mixed = second;
       std::copy_n(first.begin(), at, mixed.begin());
@@ -270,15 +274,15 @@ class Frontier {
 
   const std::vector<Block>& blocks_;
   const std::vector<const std::vector<BlockOption>*>& options_;
+  const SearchLimits& limits_;
   double total_bytes_ = 0;
   double total_seconds_ = 0;
   double least_room_ = 1;
-  // States of solve() at a block: coarser for very long chains, where segments are short.
-  const int buckets_ = blocks_.size() > 1000 ? 64 : 128;
+  const int buckets_;                                                // states of solve() at a block
   using Kind = std::pair<const std::vector<BlockOption>*, int64_t>;  // options, what leaves
   std::map<Kind, size_t> kinds_;
-  std::vector<size_t> kind_of_;                        // by block
-  std::array<std::vector<Moves>, kPrices + 1> moves_;  // by price and kind, when asked for
+  std::vector<size_t> kind_of_;            // by block
+  std::vector<std::vector<Moves>> moves_;  // by price and kind, when asked for
   std::vector<int64_t> rooms_;
   double buckets_per_byte_ = 0;  // over buckets_ - 1
   std::vector<From> from_;       // by block and bucket: how solve() got there
@@ -287,9 +291,10 @@ class Frontier {
 
 }  // namespace
 
-std::vector<ChainPoint> chain_frontier(
-    const std::vector<Block>& blocks, const std::vector<const std::vector<BlockOption>*>& options) {
-  return Frontier(blocks, options).run();
+std::vector<ChainPoint> chain_frontier(const std::vector<Block>& blocks,
+                                       const std::vector<const std::vector<BlockOption>*>& options,
+                                       const SearchLimits& limits) {
+  return Frontier(blocks, options, limits).run();
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/search/block_options.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 
@@ -25,6 +26,7 @@ struct ChainPoint {
 //   in use while segment s goes backward =
 //     kept by all segments up to s  +  what its replay brings back  +  its last block's own needs
 std::vector<ChainPoint> chain_frontier(const std::vector<Block>& blocks,
-                                       const std::vector<const std::vector<BlockOption>*>& options);
+                                       const std::vector<const std::vector<BlockOption>*>& options,
+                                       const SearchLimits& limits = {});
 
 }  // namespace thimble

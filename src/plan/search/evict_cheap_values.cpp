@@ -6,8 +6,7 @@ namespace thimble {
 namespace {
 
 // Units that take next to no time to make from the step's inputs.
-std::vector<size_t> quick_units(const StepMemoryModel& memory) {
-  constexpr double kNextToNothing = 0.002;  // of the forward pass
+std::vector<size_t> quick_units(const StepMemoryModel& memory, double next_to_nothing) {
   double forward = 0;
   for (size_t s = 0; s < memory.forward; ++s) forward += memory.calls[s].seconds;
   std::vector<double> from_inputs(memory.evictables.size(),
@@ -17,20 +16,20 @@ std::vector<size_t> quick_units(const StepMemoryModel& memory) {
     const EvictableUse& maker = memory.calls[static_cast<size_t>(memory.maker[u])];
     from_inputs[u] = maker.seconds;
     for (const int input : maker.reads) from_inputs[u] += from_inputs[static_cast<size_t>(input)];
-    if (from_inputs[u] < kNextToNothing * forward) found.push_back(u);
+    if (from_inputs[u] < next_to_nothing * forward) found.push_back(u);
   }
   return found;
 }
 
 }  // namespace
 
-void add_cheap_evictions(const StepMemoryModel& memory, std::vector<EvictionPoint>& points) {
-  constexpr size_t kCopies = 4;
+void add_cheap_evictions(const StepMemoryModel& memory, const SearchLimits& limits,
+                         std::vector<EvictionPoint>& points) {
   std::stable_sort(points.begin(), points.end(),
                    [](const auto& a, const auto& b) { return a.peak > b.peak; });
-  const std::vector<size_t> dropped = quick_units(memory);
+  const std::vector<size_t> dropped = quick_units(memory, limits.next_to_nothing);
   const size_t count = points.size();
-  for (size_t i = count - std::min(count, kCopies); i < count; ++i) {
+  for (size_t i = count - std::min(count, limits.lean_copies); i < count; ++i) {
     EvictionPoint lean = points[i];
     for (const size_t u : dropped) {
       for (size_t s = memory.forward; s < lean.drops.size(); ++s) {

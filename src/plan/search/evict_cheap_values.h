@@ -10,6 +10,7 @@ namespace thimble {
 
 // The leanest points once more, with no such evictable value kept behind any stage. What is gained lies below the
 // precision of StepMemoryModel, so peaks are left as they are.
-void add_cheap_evictions(const StepMemoryModel& memory, std::vector<EvictionPoint>& points);
+void add_cheap_evictions(const StepMemoryModel& memory, const SearchLimits& limits,
+                         std::vector<EvictionPoint>& points);
 
 }  // namespace thimble

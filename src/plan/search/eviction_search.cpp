@@ -27,16 +27,24 @@ int64_t least_peak(const StepMemoryModel& memory) {
 template <size_t Words>
 class Walk {
  public:
-  Walk(const StepMemoryModel& memory, const Effort& effort, Bytes everything)
-      : search_(memory, effort),
+  Walk(const StepMemoryModel& memory, const EvictionEffort& effort, const SearchLimits& limits,
+       Bytes everything)
+      : search_(memory, effort, limits.repairs),
         effort_(effort),
+        limits_(limits),
         top_(static_cast<double>(everything.count)),
         bottom_(static_cast<double>(least_peak(memory)) - 1) {}
 
   std::vector<EvictionPoint> run() {
-    go_down();
+    go_down(effort_.first_budgets, limits_.bisections);
     while (points_.size() < static_cast<size_t>(effort_.budgets) && ask_between()) {
     }
+    return std::move(points_);
+  }
+
+  // Down to the least budget that has an answer.
+  std::vector<EvictionPoint> lean() {
+    go_down(limits_.floor_budgets, limits_.floor_bisections);
     return std::move(points_);
   }
 
@@ -47,29 +55,28 @@ class Walk {
     double high = 0;
     double low_seconds = 0;
     double high_seconds = 0;
-    // Narrow ones are not worth the effort.
-    double worth() const {
-      constexpr double kNarrow = 1e-3;
-      const double width = std::log(high / low);
-      return width < kNarrow ? 0 : (low_seconds - high_seconds) * width;
-    }
   };
+  // Narrow ones are not worth the effort.
+  double worth(const Gap& gap) const {
+    const double width = std::log(gap.high / gap.low);
+    return width < limits_.narrow_gap ? 0 : (gap.low_seconds - gap.high_seconds) * width;
+  }
 
   const EvictionPoint* ask(double budget) {
     if (search_.work() > effort_.work) return nullptr;
+    look_up(limits_);
     auto found = search_.solve(static_cast<int64_t>(budget));
     if (!found) return nullptr;
     points_.push_back(std::move(*found));
     return &points_.back();
   }
 
-  void go_down() {
-    constexpr int kBisections = 5;
-    const double ratio = std::pow(bottom_ / top_, 1.0 / effort_.first_budgets);
+  void go_down(int budgets, int bisections) {
+    const double ratio = std::pow(bottom_ / top_, 1.0 / budgets);
     double high = top_;
     double high_seconds = 0;
     double out_of_reach = bottom_;
-    for (int failures = 0; failures < kBisections;) {
+    for (int failures = 0; failures < bisections;) {
       const double next = failures == 0 ? high * ratio : (high + out_of_reach) / 2;
       const double budget = std::min(std::floor(next), high - 1);
       if (budget <= out_of_reach) break;
@@ -89,8 +96,8 @@ class Walk {
   bool ask_between() {
     const auto widest =
         std::max_element(gaps_.begin(), gaps_.end(),
-                         [](const Gap& a, const Gap& b) { return a.worth() < b.worth(); });
-    if (widest == gaps_.end() || widest->worth() <= 0) return false;
+                         [&](const Gap& a, const Gap& b) { return worth(a) < worth(b); });
+    if (widest == gaps_.end() || worth(*widest) <= 0) return false;
     const Gap gap = *widest;
     gaps_.erase(widest);
     const double budget = std::floor(std::sqrt(gap.low * gap.high));
@@ -108,55 +115,44 @@ class Walk {
   }
 
   BeamEviction<Words> search_;
-  const Effort& effort_;
+  const EvictionEffort& effort_;
+  const SearchLimits& limits_;
   const double top_;
   const double bottom_;
   std::vector<EvictionPoint> points_;
   std::vector<Gap> gaps_;
 };
 
-template <size_t Words>
-std::vector<EvictionPoint> walk(const StepMemoryModel& memory, const Effort& effort, Bytes below) {
-  std::vector<EvictionPoint> points = Walk<Words>(memory, effort, below).run();
-  add_cheap_evictions(memory, points);
-  return points;
+// What `points` makes of a walk of the step; nothing, where that is too large.
+template <class Points>
+std::vector<EvictionPoint> walked(const StepMemoryModel& memory, const SearchLimits& limits,
+                                  Bytes below, const Points& points) {
+  const auto values = std::ssize(memory.evictables);
+  for (const EvictionEffort& effort : limits.eviction_efforts) {
+    if (values > effort.values) continue;
+    if (values <= 64) return points(Walk<1>(memory, effort, limits, below));
+    if (values <= 256) return points(Walk<4>(memory, effort, limits, below));
+    if (values <= 1024) return points(Walk<16>(memory, effort, limits, below));
+  }
+  return {};
 }
 
 }  // namespace
 
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
-                                             Bytes below) {
+                                             Bytes below, const SearchLimits& limits) {
   const StepMemoryModel memory(pass, costs);
-  const size_t evictables = memory.evictables.size();
-  if (evictables <= 64) {
-    const Effort thorough{.first_budgets = 16,
-                          .budgets = 200,
-                          .beam = 48,
-                          .widest = 192,
-                          .covers = 12,
-                          .exact_prices = true,
-                          .work = 60'000'000};
-    return walk<1>(memory, thorough, below);
-  }
-  if (evictables <= 256) {
-    const Effort quick{.first_budgets = 24,
-                       .budgets = 48,
-                       .beam = 6,
-                       .widest = 6,
-                       .covers = 6,
-                       .exact_prices = false,
-                       .work = 60'000'000};
-    return walk<4>(memory, quick, below);
-  }
-  if (evictables > kMostUnits) return {};
-  const Effort hasty{.first_budgets = 12,
-                     .budgets = 16,
-                     .beam = 2,
-                     .widest = 2,
-                     .covers = 4,
-                     .exact_prices = false,
-                     .work = 60'000'000};
-  return walk<kMostUnits / 64>(memory, hasty, below);
+  auto points = walked(memory, limits, below, [](auto walk) { return walk.run(); });
+  if (limits.cheap_copies) add_cheap_evictions(memory, limits, points);
+  return points;
+}
+
+std::vector<EvictionPoint> leanest_evictions(const ForwardPass& pass, const Costs& costs,
+                                             Bytes below, const SearchLimits& limits) {
+  const StepMemoryModel memory(pass, costs);
+  auto points = walked(memory, limits, below, [](auto walk) { return walk.lean(); });
+  if (limits.cheap_copies) add_cheap_evictions(memory, limits, points);
+  return points;
 }
 
 }  // namespace thimble

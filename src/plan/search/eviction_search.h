@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "plan/schedule/recompute.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
-
-// The largest number of droppable values for which there is an answer.
-inline constexpr size_t kMostUnits = 1024;
 
 struct EvictionPoint {
   Drops drops;
@@ -23,6 +21,10 @@ struct EvictionPoint {
 // Points for one budget after the other, from `below` (what keeping everything takes) down to where
 // nothing is found. Empty for graphs that are too large.
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
-                                             Bytes below);
+                                             Bytes below, const SearchLimits& limits = {});
+
+// Points for the least budgets that have an answer.
+std::vector<EvictionPoint> leanest_evictions(const ForwardPass& pass, const Costs& costs,
+                                             Bytes below, const SearchLimits& limits);
 
 }  // namespace thimble

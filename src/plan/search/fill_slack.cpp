@@ -7,6 +7,7 @@
 #include "plan/bytes/live_bytes.h"
 #include "plan/bytes/liveness.h"
 #include "plan/schedule/place_updates.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 namespace {
@@ -188,8 +189,8 @@ std::vector<Change> changes_without(const std::vector<Copy>& copies, const Repet
 
 // By candidate: what it saves for what it takes. Bytes are dear at calls where the candidates want
 // more of them than there are.
-std::vector<double> worth_of(const Repetitions& all, const std::vector<Bytes>& live, Bytes limit) {
-  constexpr double kPlenty = 1e-3;  // the price of a byte where there is enough for all
+std::vector<double> worth_of(const Repetitions& all, const std::vector<Bytes>& live, Bytes limit,
+                             double plentiful_price) {
   std::vector<double> wanted(live.size() + 1, 0);
   for (const Repetition& candidate : all.candidates) {
     for (const Change& change : changes_without(all.copies, candidate)) {
@@ -203,7 +204,8 @@ std::vector<double> worth_of(const Repetitions& all, const std::vector<Bytes>& l
   for (size_t s = 0; s < live.size(); ++s) {
     sum += wanted[s];
     const double room = static_cast<double>((limit - live[s]).count);
-    price_before[s + 1] = price_before[s] + (sum > room ? sum / std::max(room, 1.0) : kPlenty);
+    price_before[s + 1] =
+        price_before[s] + (sum > room ? sum / std::max(room, 1.0) : plentiful_price);
   }
   std::vector<double> worth;
   for (const Repetition& candidate : all.candidates) {
@@ -262,10 +264,10 @@ Schedule without(const Graph& graph, const Schedule& schedule, const std::vector
 
 // What of the schedule to leave out: greedily, what is worth most first.
 std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
-                         const Buffers& buffers, Bytes limit) {
+                         const Buffers& buffers, Bytes limit, const SearchLimits& limits) {
   Repetitions all(request, schedule, buffers);
   const std::vector<Bytes> by_step = live_by_call(buffers.uses);
-  const std::vector<double> worth = worth_of(all, by_step, limit);
+  const std::vector<double> worth = worth_of(all, by_step, limit, limits.plentiful_price);
   std::vector<size_t> order(worth.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -303,10 +305,10 @@ std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
 
 }  // namespace
 
-Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule,
-                                   int percent_left) {
+Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule, int percent_left,
+                                   const SearchLimits& limits) {
   // What a round leaves out makes room for the next, but hardly ever for much.
-  const int rounds = schedule.calls.size() < 4000 ? 3 : 1;
+  const int rounds = schedule.calls.size() < limits.slack_long ? limits.slack_rounds : 1;
   const auto buffers_of = [&](const Schedule& of) {
     return assign_buffers(request.graph, of, request.costs, request.sharing, request.microbatches);
   };
@@ -314,7 +316,8 @@ Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule
   const Bytes peak = most_live(buffers.uses);
   const Bytes limit = peak - Bytes(peak.count / 100 * percent_left);
   for (int round = 0; round < rounds; ++round) {
-    Schedule fuller = without(request.graph, schedule, choose(request, schedule, buffers, limit));
+    Schedule fuller =
+        without(request.graph, schedule, choose(request, schedule, buffers, limit, limits));
     if (fuller.calls.size() == schedule.calls.size()) break;
     buffers = buffers_of(fuller);
     if (most_live(buffers.uses) > peak) break;

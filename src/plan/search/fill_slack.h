@@ -8,6 +8,7 @@
 #pragma once
 
 #include "plan/make_plan.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 
@@ -15,6 +16,6 @@ namespace thimble {
 // peak that the schedule has anyway, so many percent of which are left free. Never slower. What is
 // marked to be computed again still is.
 Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule,
-                                   int percent_left = 0);
+                                   int percent_left = 0, const SearchLimits& limits = {});
 
 }  // namespace thimble

@@ -4,9 +4,8 @@
 
 namespace thimble {
 
-std::vector<bool> values_never_worth_recomputing(const ForwardPass& pass, const Costs& costs) {
-  constexpr double kDear = 32;      // times the average
-  constexpr double kLittle = 5e-3;  // of all that the backward pass needs: all of them together
+std::vector<bool> values_never_worth_recomputing(const ForwardPass& pass, const Costs& costs,
+                                                 const SearchLimits& limits) {
   double seconds = 0, bytes = 0;
   for (const NodeId id : pass.nodes) {
     seconds += costs.nodes[id.at()].seconds;
@@ -23,13 +22,13 @@ std::vector<bool> values_never_worth_recomputing(const ForwardPass& pass, const 
       made += align_up(pass.graph[output].type.bytes());
     }
     const double own = costs.nodes[id.at()].seconds;
-    const bool dear = own * bytes > kDear * seconds * static_cast<double>(made.count);
+    const bool dear = own * bytes > limits.dear * seconds * static_cast<double>(made.count);
     if (dear) kept += static_cast<double>(made.count);
     for (const ValueId output : pass.graph[id].outputs) {
       kept_values[output.at()] = dear && can_recompute(pass, output);
     }
   }
-  if (kept > kLittle * bytes) kept_values.assign(kept_values.size(), false);
+  if (kept > limits.little * bytes) kept_values.assign(kept_values.size(), false);
   return kept_values;
 }
 

@@ -5,6 +5,7 @@
 #include "plan/bytes/live_bytes.h"
 #include "plan/bytes/liveness.h"
 #include "plan/schedule/place_updates.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 namespace {
@@ -138,18 +139,19 @@ class Moves {
 
 class Squeeze {
  public:
-  Squeeze(const ForwardPass& pass, const PlanRequest& request, const Schedule& start, int& tries)
+  Squeeze(const ForwardPass& pass, const PlanRequest& request, const Schedule& start, int& tries,
+          const SearchLimits& limits)
       : pass_(pass),
         request_(request),
+        limits_(limits),
         tries_(tries),
         best_(look_at(heeding_marks(pass, drops_of(pass, start)))) {}
 
   // Towards a goal somewhat below the peak; once it is reached, towards the next one.
   std::vector<ReducedPeak> run() {
-    constexpr int64_t kPart = 50;  // a fiftieth at a time
     Bytes goal;
     do {
-      goal = Bytes(best_.peak().count - best_.peak().count / kPart);
+      goal = Bytes(best_.peak().count - best_.peak().count / limits_.peak_part);
     } while (approach(goal));
     return std::move(found_);
   }
@@ -157,6 +159,7 @@ class Squeeze {
  private:
   Step look_at(Drops drops) {
     --tries_;
+    look_up(limits_);
     Step step{.drops = std::move(drops)};
     step.schedule = schedule_dropping(pass_, step.drops);
     step.live = live_by_call(live_ranges(request_.graph, step.schedule, request_.costs,
@@ -167,17 +170,15 @@ class Squeeze {
   // Moves until the goal is reached. What one makes worse the next may mend: the most promising few
   // are followed for some moves before they are given up.
   bool approach(Bytes goal) {
-    constexpr size_t kFollowed = 40;
-    constexpr int kDeep = 12;
     double above = best_.above(goal);
     std::vector<Step> steps = {best_};
-    for (int depth = 0; depth < kDeep && above > 0; ++depth) {
+    for (int depth = 0; depth < limits_.peak_depth && above > 0; ++depth) {
       std::vector<std::pair<double, Step>> next;
       for (const Step& step : steps) expand(step, goal, next);
       if (next.empty() || tries_ <= 0) return false;
       std::stable_sort(next.begin(), next.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
-      if (next.size() > kFollowed) next.resize(kFollowed);
+      if (next.size() > limits_.peak_followed) next.resize(limits_.peak_followed);
       steps.clear();
       for (auto& [left, step] : next) steps.push_back(std::move(step));
       if (next.front().first >= above) continue;
@@ -189,8 +190,7 @@ class Squeeze {
   }
 
   void expand(const Step& step, Bytes goal, std::vector<std::pair<double, Step>>& next) {
-    constexpr int64_t kFew = 16;  // moves to get there, at most
-    const Bytes least((step.peak() - goal).count / kFew);
+    const Bytes least((step.peak() - goal).count / limits_.peak_moves);
     for (const Move& move : Moves(pass_, step).of(least)) {
       if (tries_ <= 0) return;
       Step other = look_at(moved(step.drops, move));
@@ -209,6 +209,7 @@ class Squeeze {
 
   const ForwardPass& pass_;
   const PlanRequest& request_;
+  const SearchLimits& limits_;
   int& tries_;
   Step best_;  // nearest to the goal
   Bytes lowest_ = best_.peak();
@@ -218,8 +219,9 @@ class Squeeze {
 }  // namespace
 
 std::vector<ReducedPeak> reduced_peaks(const ForwardPass& pass, const PlanRequest& request,
-                                       const Schedule& start, int& tries) {
-  return Squeeze(pass, request, start, tries).run();
+                                       const Schedule& start, int& tries,
+                                       const SearchLimits& limits) {
+  return Squeeze(pass, request, start, tries, limits).run();
 }
 
 }  // namespace thimble

@@ -23,6 +23,7 @@ size_t SchedulePool::add(Schedule schedule, const ScheduleCost& known, double fl
 
 size_t SchedulePool::insert(const Digest& digest, Schedule schedule, const ScheduleCost& known,
                             double floor) {
+  look_up(limits_);
   places_.emplace(digest, plain_.size());
   plain_.push_back({{std::move(schedule), known}, floor});
   plain_.back().beaten = settled_ && is_large();
@@ -43,7 +44,7 @@ SchedulePool::Digest SchedulePool::digest_of(const Schedule& schedule) {
 
 void SchedulePool::settle() {
   // A fuller one may overtake what is not clearly faster.
-  const double clearly = is_large() ? 1 : 1.05;
+  const double clearly = is_large() ? 1 : limits_.clearly_slower;
   settled_ = true;
   double fastest = std::numeric_limits<double>::infinity();
   for (const size_t i : leanest_first()) {
@@ -56,7 +57,9 @@ SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
   constexpr std::array<int, 2> kPercentLeft = {0, 1};
   std::optional<Entry>& entry = plain.fuller[which];
   if (!entry) {
-    Schedule schedule = drop_redundant_recomputes(request_, plain.schedule, kPercentLeft[which]);
+    look_up(limits_);
+    Schedule schedule =
+        drop_redundant_recomputes(request_, plain.schedule, kPercentLeft[which], limits_);
     const double seconds = predicted_seconds(request_, schedule);
     entry = Entry{std::move(schedule), {plain.cost.live_peak, seconds}};
   }
@@ -68,13 +71,14 @@ double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index],
 Bytes SchedulePool::arena_of(Entry& entry) {
   if (!entry.arena) {
     const auto [known, fresh] = arenas_.try_emplace(digest_of(entry.schedule));
+    look_up(limits_);
     if (fresh) known->second = thimble::arena_of(request_, entry.schedule);
     entry.arena = known->second;
   }
   return *entry.arena;
 }
 
-std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
+std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget, Bytes least) {
   struct Candidate {
     Entry* entry = nullptr;
     Plain* plain = nullptr;
@@ -92,9 +96,9 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget) {
       by_seconds.erase(by_seconds.begin());
       const auto& [entry, plain, next] = candidate;
       if (arena_of(*entry) <= budget) {
-        const bool counts = *entry->arena >= plain->cost.live_peak;
+        const bool counts = *entry->arena >= std::max(plain->cost.live_peak, least);
         if (counts && (best == nullptr || *entry->arena < *best->arena)) best = entry;
-      } else if (next < plain->fuller.size()) {
+      } else if (next < fuller_levels()) {
         Entry& leaner = fuller(*plain, next);
         if (leaner.cost.seconds >= seconds) add(leaner, *plain, next + 1);
       }
@@ -131,12 +135,10 @@ std::vector<size_t> SchedulePool::leanest_first() const {
   return order;
 }
 
-std::vector<const Schedule*> SchedulePool::leanest(size_t count) const {
-  std::vector<const Schedule*> found;
-  for (const size_t i : leanest_first()) {
-    if (found.size() < count) found.push_back(&plain_[i].schedule);
-  }
-  return found;
+std::vector<size_t> SchedulePool::leanest(size_t count) const {
+  std::vector<size_t> places = leanest_first();
+  places.resize(std::min(count, places.size()));
+  return places;
 }
 
 SchedulePool::Pick SchedulePool::smallest() {
@@ -151,7 +153,7 @@ SchedulePool::Pick SchedulePool::smallest() {
     consider(plain);
     if (spare_ == Slack::left || plain.beaten) continue;
     double floor = plain.floor;
-    for (size_t which = 0; which < plain.fuller.size(); ++which) {
+    for (size_t which = 0; which < fuller_levels(); ++which) {
       Entry& entry = fuller(plain, which);
       const bool slower = which == 0 ? entry.cost.seconds > floor : entry.cost.seconds >= floor;
       if (!slower || arena_of(entry) < plain.cost.live_peak) break;

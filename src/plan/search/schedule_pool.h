@@ -14,6 +14,7 @@
 
 #include "base/io/sha256.h"
 #include "plan/make_plan.h"
+#include "plan/search/search_limits.h"
 
 namespace thimble {
 
@@ -21,7 +22,8 @@ class SchedulePool {
  public:
   // Whether the fuller schedules are among them, or each as it is only.
   enum class Slack : uint8_t { left, used };
-  SchedulePool(const PlanRequest& request, Slack spare) : request_(request), spare_(spare) {}
+  SchedulePool(const PlanRequest& request, Slack spare, const SearchLimits& limits = {})
+      : request_(request), limits_(limits), spare_(limits.slack ? spare : Slack::left) {}
 
   // Its place; that of one which is the same call for call, where there is one.
   size_t add(Schedule schedule);
@@ -44,11 +46,15 @@ class SchedulePool {
     double seconds = 0;
     Bytes arena;
   };
-  std::optional<Pick> fastest_within(Bytes budget);
+  // Arenas below `least` do not count.
+  std::optional<Pick> fastest_within(Bytes budget, Bytes least = {});
   // The one of least arena (then of least time). REQUIRES: there is one.
   Pick smallest();
-  // As they were added, those of the lowest live peaks; so many at most. Good until one is added.
-  std::vector<const Schedule*> leanest(size_t count) const;
+  // As they were added, the places of those of the lowest live peaks; so many at most.
+  std::vector<size_t> leanest(size_t count) const;
+  const Schedule& schedule(size_t index) const { return plain_[index].schedule; }
+  // As it was added, laid out.
+  Bytes arena(size_t index) { return arena_of(plain_[index]); }
   bool empty() const { return plain_.empty(); }
 
  private:
@@ -64,8 +70,10 @@ class SchedulePool {
     std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
+  // How full the fuller schedules are: all of the room, and nearly all.
+  size_t fuller_levels() const { return limits_.slack_left ? 2 : 1; }
   // So large that looking for room takes as long as all else.
-  bool is_large() const { return request_.graph.nodes.size() > 16'000; }
+  bool is_large() const { return std::ssize(request_.graph.nodes) > limits_.large_nodes; }
   using Digest = Sha256::Digest;
   static Digest digest_of(const Schedule& schedule);
   size_t insert(const Digest& digest, Schedule schedule, const ScheduleCost& known, double floor);
@@ -77,6 +85,7 @@ class SchedulePool {
   }
 
   const PlanRequest& request_;
+  const SearchLimits limits_;
   const Slack spare_;
   std::vector<Plain> plain_;
   std::map<Digest, size_t> places_;  // of `plain_`

@@ -1,0 +1,149 @@
+// Every threshold of the searches for a plan, in one place, each with its reason and the day it was last tried.
+// All of them are counts, shares and ratios, never seconds: the same step has the same plans on a fast machine and on
+// a busy one. `bench_optimality --limits NAME=VALUE` and bench/ablate.py show what one is worth; what came of that is
+// docs/results/ablation.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thimble {
+
+// How hard the eviction search looks at steps of up to so many droppable values.
+struct EvictionEffort {
+  int64_t values = 0;
+  int first_budgets = 0;     // from keeping everything to the least, by equal ratios
+  int budgets = 0;           // answers, at most
+  size_t beam = 0;           // partial plans kept behind each stage
+  size_t widest = 0;         // and when that led nowhere
+  size_t covers = 0;         // ways out tried when memory runs out
+  bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
+  int64_t work = 0;          // visits of values, over all budgets
+};
+
+struct SearchLimits {
+  // ---- Which searches there are ------------------------------------------------------------------
+  bool policies = true;            // a promise: no named policy beats `optimal` in its own arena
+  bool always_kept = true;         // each policy's schedule once more, statistics kept
+  bool chain = true;               // segments, and what stays inside each block
+  bool between = true;             // further points of the chain's frontier, between its anchors
+  bool halvings = true;            // segments halved recursively: the least memory of long chains
+  bool evictions = true;           // what to drop, by beam search; by the request's times
+  bool evictions_by_work = true;   // the same by FLOPs and bytes alone: another floor
+  bool evictions_by_bytes = true;  // the same by bytes alone
+  bool cheap_copies = true;  // eviction's leanest, with nothing kept that takes next to no time
+  bool slack = true;         // schedules once more, keeping what fits below their own peaks
+  bool slack_left = true;    // likewise, a hundredth of the peak left free: for layouts that fail
+  bool reduce_peak = true;   // from the leanest plans down, move by move
+
+  // ---- How many schedules (2026-11-15) -----------------------------------------------------------
+  // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000 nodes is
+  // looked at in 12 ways where a small one is in all 32.
+  int64_t pool_nodes = 12'000;
+  size_t least_anchors = 7, anchors = 32;  // of the chain's frontier
+  size_t least_between = 4, most_between = 16;
+  size_t least_halvings = 3, most_halvings = 12;
+  // A schedule that another clearly beats gets no slack: a fuller one may overtake what is a little faster.
+  double clearly_slower = 1.05;
+  // Of larger graphs, looking for slack takes as long as all else: only those that nothing beats get it.
+  int64_t large_nodes = 16'000;
+
+  // ---- The chain search (2026-11-15) -------------------------------------------------------------
+  int chain_rooms = 14;        // rooms of a segment, by equal ratios from the least to all
+  int chain_rooms_tried = 14;  // of them, from the least
+  int chain_prices = 16;       // notches of a kept byte's price, over five decades
+  int chain_mixtures =
+      12;  // of two neighbours in price: the first blocks as one, the rest as the other
+  // How much less room the last segment has than the first: it finds more kept before it.
+  std::array<double, 4> chain_shrinks = {0.0, 0.35, 0.6, 0.8};
+  size_t chain_buckets = 128, long_chain_buckets = 64;  // states at a block
+  size_t long_chain = 1000;  // blocks, from which on segments are short and states coarser
+  size_t majors = 10;  // values of a block that are decided one by one: all their subsets are tried
+  int64_t minor_share =
+      32;  // a value so many times smaller than the block's largest is always kept
+
+  // ---- The eviction search (2026-11-15) ----------------------------------------------------------
+  size_t eviction_nodes = 256;  // forward nodes, up to which it runs beside the chain search,
+  int64_t lumpy_share = 4;  // and beyond, where one block makes more than this part of all bytes
+  std::array<EvictionEffort, 3> eviction_efforts = {{
+      {64, 16, 200, 48, 192, 12, true, 60'000'000},
+      {256, 24, 48, 6, 6, 6, false, 60'000'000},
+      {1024, 12, 16, 2, 2, 4, false, 60'000'000},
+  }};
+  double narrow_gap = 1e-3;  // of budgets, by their logarithm: nothing is looked for inside
+  int bisections = 5;        // failures on the way down
+  int repairs = 4;           // of one budget: what a dead end missed is pinned, and all starts over
+  double work_per_flop = 1e-11, work_per_byte = 5e-10;  // seconds: times of no machine
+  double other_work_per_byte = 1e-10;  // where floors differ: WRN-10-1 by 2 % (2026-11-19)
+  double next_to_nothing = 0.002;      // of the forward pass: cheap copies
+  size_t lean_copies = 4;              // of the leanest points
+
+  // ---- Values that are never worth computing again (2026-11-15) ----------------------------------
+  double dear = 32;      // times the average time of a byte
+  double little = 5e-3;  // of what the backward pass needs: all of them together
+
+  // ---- Slack (2026-11-15) ------------------------------------------------------------------------
+  double plentiful_price = 1e-3;  // of a byte where there is enough for all
+  int slack_rounds = 3;      // what one leaves out makes room for the next, hardly ever for much
+  size_t slack_long = 4000;  // calls, from which on there is one round
+
+  // ---- The floor (2026-11-19): the smallest plan, by bytes alone -----------------------------------
+  int floor_rooms = 4;      // of the chain search, the least ones
+  size_t floor_points = 4;  // of its frontier, the leanest
+  // Budgets that the eviction search is asked for, by equal ratios, and failures on the way down.
+  int floor_budgets = 16, floor_bisections = 10;
+
+  // ---- Reducing the peak (2026-11-19) ------------------------------------------------------------
+  size_t peak_starts =
+      2;  // the leanest schedules that were searched for, and half as many of policies
+  double peak_slowest = 1.5;        // times as long as the fastest of the least memory found before
+  int64_t peak_worth = 200;         // a smaller plan counts when it is smaller by this part
+  int64_t peak_tries = 12'000;      // schedules looked at
+  int64_t peak_work = 400'000'000;  // tries times nodes squared: a try of a large graph takes long
+  int64_t peak_part = 50;           // the goal is this part below the peak at hand
+  size_t peak_followed = 40;        // unfinished ways to the goal, side by side
+  int peak_depth = 12;              // moves that one is followed for without getting nearer
+  int64_t peak_moves = 16;          // moves to the goal, at most: smaller values are left alone
+
+  // ---- Which combinations of techniques are looked at (2026-11-16) -------------------------------
+  size_t all_combinations = 40;  // up to so many, each is built; of more, the promising ones
+  int shortlist_budgets =
+      24;  // from keeping everything to the least, for which the fastest is built
+  int smallest_combinations = 3;  // built since they look smallest
+  double working_calls = 1.5;     // of the largest call, what a step looks to need, by experience
+  size_t built_nodes = 60'000;    // of all steps together: a command may build no more
+  size_t between_nodes = 20'000;  // of steps of rows in between
+  size_t planned_nodes = 12'000;  // of a step that may compute things again
+  size_t small_nodes = 4'000;     // of a step of which every technique alone may
+  size_t encoded_nodes = 3'000;   // of all encodings of a step together,
+  size_t least_encodings = 6, most_encodings = 16;
+
+  // ---- While it goes on --------------------------------------------------------------------------
+  // Asked several times a second; what it throws ends the search. Null: nobody asks.
+  const std::function<void()>* watch = nullptr;
+};
+
+// For a search of that many seconds of one usual core, in place of kUsualSearchSeconds: counts in proportion, so that
+// plans depend on the seconds that were asked for, and on no clock. 0: what takes next to no time.
+inline constexpr double kUsualSearchSeconds = 10;
+SearchLimits limits_within(double seconds);
+
+inline void look_up(const SearchLimits& limits) {
+  if (limits.watch != nullptr) (*limits.watch)();
+}
+
+// One of them by name, for whoever tries what it is worth.
+struct NamedLimit {
+  std::string name;
+  double value = 0;
+};
+std::vector<NamedLimit> named_limits(const SearchLimits& limits);
+// "chain=off", "anchors=64". UserError: there is none of that name.
+void set_limit(SearchLimits& limits, std::string_view text);
+
+}  // namespace thimble

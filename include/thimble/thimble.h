@@ -72,6 +72,12 @@ THIMBLE_API thimble_code thimble_recipe_resume(thimble_recipe* recipe, const cha
  * that reads it. 0: the data set only where one is named, for a look, or a run with a callback. */
 THIMBLE_API thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
                                           thimble_plan** plan);
+/* The same; `watch` is called several times a second meanwhile, on this thread. Where it returns anything
+ * but 0, the search ends with THIMBLE_CALLBACK. */
+typedef int32_t (*thimble_watch)(void* context);
+THIMBLE_API thimble_code thimble_plan_new_watched(const thimble_recipe* recipe, int32_t with_data,
+                                                  thimble_watch watch, void* context,
+                                                  thimble_plan** plan);
 THIMBLE_API void thimble_plan_free(thimble_plan* plan);
 THIMBLE_API int64_t thimble_plan_bytes(const thimble_plan* plan);    /* of the arena */
 THIMBLE_API double thimble_plan_step_ms(const thimble_plan* plan);   /* predicted */

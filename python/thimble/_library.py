@@ -44,6 +44,7 @@ class Progress(Structure):
 Fill = CFUNCTYPE(c_int32, c_void_p, POINTER(Batch))
 Prepare = CFUNCTYPE(c_int32, c_void_p, c_int64)
 Rate = CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_double))
+Watch = CFUNCTYPE(c_int32, c_void_p)
 Show = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
 
 
@@ -70,6 +71,7 @@ _FUNCTIONS = {
     "recipe_read": (c_int, [_HANDLE, c_char_p]),
     "recipe_resume": (c_int, [_HANDLE, c_char_p]),
     "plan_new": (c_int, [_HANDLE, c_int32, _OUT]),
+    "plan_new_watched": (c_int, [_HANDLE, c_int32, Watch, c_void_p, _OUT]),
     "plan_free": (None, [_HANDLE]),
     "plan_bytes": (c_int64, [_HANDLE]),
     "plan_step_ms": (c_double, [_HANDLE]),

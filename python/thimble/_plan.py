@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import math
 import os
+import signal
+import threading
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Iterator
 
 from ._arrays import NAMES
 from ._errors import UserError, check
-from ._library import Tensor, c
+from ._library import Tensor, Watch, c
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,23 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list]:
+    """Ctrl-C while the library looks for a plan: noted, so that the search ends, and then handled as ever."""
+    seen: list = []
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield seen
+        return
+    signal.signal(signal.SIGINT, lambda *signalled: seen.append(signalled))
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if seen:
+            usual(*seen[0])
+
+
 class Plan:
     """A training step with an address for every byte, checked. See :func:`thimble.plan`."""
 
@@ -81,7 +101,9 @@ class Plan:
             check(c.recipe_read(recipe, json.dumps(said).encode()))
             if goes_on is not None:
                 check(c.recipe_resume(recipe, os.fspath(goes_on).encode()))
-            check(c.plan_new(recipe, int(with_data), ctypes.byref(self._handle)))
+            with _interrupts() as seen:
+                watch = Watch(lambda _: len(seen))
+                check(c.plan_new_watched(recipe, int(with_data), watch, None, ctypes.byref(self._handle)))
         finally:
             c.recipe_free(recipe)
         self.with_data = with_data or "data" in said

@@ -1,5 +1,7 @@
 // Plans of the C functions.
 #include <algorithm>
+#include <chrono>
+#include <functional>
 
 #include "api/handles.h"
 #include "base/io/json.h"
@@ -26,10 +28,12 @@ thimble_tensor field_of(const Model& model, const Feed& feed, int64_t batch) {
 
 // As the command line plans it: what `auto` leaves, and, where the budget chooses, by times that are
 // measured first where none are known.
-PlannedTraining plan_or_throw(Request& request) {
+PlannedTraining plan_or_throw(Request& request, const std::function<void()>& watch) {
   const auto machine = open_machine(request.recipe, request.explicit_settings);
   resolve_budget(request, machine->backend());
-  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine);
+  SearchLimits limits = limits_within(request.search_seconds);
+  limits.watch = &watch;
+  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine, limits);
   if (const auto* refusal = std::get_if<Refusal>(&planned)) {
     std::string sentence = refusal->sentence;
     for (const std::string& further : refusal->unlock) {
@@ -40,6 +44,17 @@ PlannedTraining plan_or_throw(Request& request) {
   }
   say_what_it_took(request, std::get<PlannedTraining>(planned));
   return std::get<PlannedTraining>(std::move(planned));
+}
+
+// Asks the caller whether to go on, several times a second.
+std::function<void()> asking(thimble_watch watch, void* context) {
+  using Clock = std::chrono::steady_clock;
+  return [=, last = Clock::time_point()]() mutable {
+    constexpr std::chrono::milliseconds kBetween{100};
+    if (watch == nullptr || Clock::now() - last < kBetween) return;
+    last = Clock::now();
+    call("watch", watch, context);
+  };
 }
 
 std::string lines_of(const std::vector<std::string>& sentences) {
@@ -74,6 +89,11 @@ using namespace thimble::api;
 
 thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
                               thimble_plan** plan) {
+  return thimble_plan_new_watched(recipe, with_data, nullptr, nullptr, plan);
+}
+
+thimble_code thimble_plan_new_watched(const thimble_recipe* recipe, int32_t with_data,
+                                      thimble_watch watch, void* context, thimble_plan** plan) {
   return guarded([&] {
     given(plan, "plan") = nullptr;
     given(recipe, "recipe");
@@ -87,7 +107,7 @@ thimble_code thimble_plan_new(const thimble_recipe* recipe, int32_t with_data,
     Request request = read_request(model, overrides);
     auto data = open_data(request, with_data != 0);
     if (!recipe->goes_on_from.empty()) resume_request(request, recipe->goes_on_from);
-    PlannedTraining planned = plan_or_throw(request);
+    PlannedTraining planned = plan_or_throw(request, asking(watch, context));
     const nlohmann::json summary = summary_of(planned);
     auto made = std::make_unique<thimble_plan>();
     made->planned = std::make_shared<Planned>(Planned{std::move(planned), std::move(data)});

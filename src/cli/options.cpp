@@ -7,6 +7,7 @@
 
 #include "base/io/json.h"
 #include "cli/console.h"
+#include "cli/progress.h"
 #include "comm/world.h"
 #include "generate/trained_model.h"
 #include "request/memory_limit.h"
@@ -118,6 +119,16 @@ void RecipeFlags::add_to(CLI::App& command, bool training,
   }
 }
 
+void RecipeFlags::add_search_to(CLI::App& command) {
+  const auto later = [](const CLI::results_t&) { return true; };
+  CLI::Option* option =
+      command.add_option(fmt::format("--{}", kSearchSeconds), later,
+                         fmt::format("How long to look for plans, in seconds of one core ({:g})",
+                                     Request().search_seconds));
+  option->type_name("S")->group("Memory");
+  options_.emplace_back(kSearchSeconds, option);
+}
+
 Settings RecipeFlags::overrides() const {
   Settings settings;
   for (const auto& [name, option] : options_) {
@@ -173,7 +184,13 @@ std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_pt
                                           bool json, World* world) {
   settle_budget(request, *machine, world);
   const bool speaks = world == nullptr || world->first();
-  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine);
+  SearchLimits limits = limits_within(request.search_seconds);
+  std::optional<SearchDisplay> display;
+  if (speaks && !json) display.emplace(request.asked_at);
+  const std::function<void()> watch = [&] { display->show(); };
+  if (display) limits.watch = &watch;
+  auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine, limits);
+  display.reset();
   if (machine->profiled_kernels() > 0) {
     say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
         "modelled` "

@@ -33,6 +33,9 @@ class RecipeFlags {
   // A flag for every field but those in `without`; those of training on request.
   void add_to(CLI::App& command, bool training, const std::vector<std::string>& without = {});
 
+  // --search-seconds, of commands that look for a plan.
+  void add_search_to(CLI::App& command);
+
   // As typed; the model apart.
   Settings overrides() const;
 

@@ -210,6 +210,7 @@ Command add_plan(CLI::App& app) {
   auto flags = std::make_shared<PlanFlags>();
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, false);
+  flags->recipe.add_search_to(*command);
   command->option_defaults()->group("Plan");
   add_value(*command, "--save", flags->save, "FILE", "Write the plan, for `thimble verify`");
   command->add_flag(

@@ -67,6 +67,14 @@ std::string memory_text(const Progress& p) {
   return text + fmt::format(", {}", name_of(p.tier));
 }
 
+void SearchDisplay::show() {
+  constexpr double kAWhile = 2, kUsual = 10;  // seconds
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+  if (passed.count() < kAWhile) return;
+  if (!line_) line_.emplace();
+  line_->show(passed.count() / kUsual, fmt::format("looking for a plan, {:.0f} s", passed.count()));
+}
+
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressLine::~ProgressLine() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "train/trainer.h"
@@ -33,6 +34,17 @@ class ProgressLine {
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point last_shown_ = {};
+};
+
+// A search for a plan, once it has taken a while.
+class SearchDisplay {
+ public:
+  explicit SearchDisplay(std::chrono::steady_clock::time_point began) : began_(began) {}
+  void show();
+
+ private:
+  const std::chrono::steady_clock::time_point began_;
+  std::optional<ProgressLine> line_;  // none: not yet
 };
 
 // Metrics by name: "accuracy 97.46%"; without any, the loss.

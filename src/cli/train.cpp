@@ -211,6 +211,7 @@ Command add_train(CLI::App& app) {
   auto flags = std::make_shared<TrainFlags>();
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, true);
+  flags->recipe.add_search_to(*command);
   RunSettings& run = flags->run;
   for (const RunSetting& setting : all_run_settings()) {
     const std::string flag = fmt::format("--{}", setting.name), help(setting.help);

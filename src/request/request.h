@@ -37,8 +37,12 @@ struct Request {
   Settings run_in_file;                 // what that file says of one run
   RunSettings run = {};                 // of `train`: run_settings() of both
   std::vector<std::string> notes = {};  // on what is said and has no effect
+  double search_seconds = 10;           // of one usual core, to look for plans in
   std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::now();
 };
+
+// The name of the setting that is a request's alone, whatever else it is told.
+inline constexpr std::string_view kSearchSeconds = "search-seconds";
 
 // Says of the plan how long whoever asked has waited for it.
 void say_what_it_took(const Request& request, PlannedTraining& planned);

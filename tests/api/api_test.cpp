@@ -330,6 +330,21 @@ TEST(Api, NothingIsAMistakeNotACrash) {
   thimble_recipe_free(nullptr);
 }
 
+TEST(Api, ASearchEndsWhenItsWatchSaysSo) {
+  thimble_plan* plan = nullptr;
+  int asked = 0;
+  const auto stop = [](void* context) -> int32_t { return ++*static_cast<int*>(context); };
+  EXPECT_EQ(thimble_plan_new_watched(Recipe("memory = \"least\"\n").handle, 0, stop, &asked, &plan),
+            THIMBLE_CALLBACK);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(plan, nullptr);
+  const auto go_on = [](void*) -> int32_t { return 0; };
+  EXPECT_EQ(
+      thimble_plan_new_watched(Recipe("memory = \"least\"\n").handle, 0, go_on, nullptr, &plan),
+      THIMBLE_OK);
+  thimble_plan_free(plan);
+}
+
 TEST(Api, SettingsAreRefusedAsTheyCome) {
   const Recipe recipe;
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "bacth", "1"), THIMBLE_MISTAKE);

@@ -1,7 +1,10 @@
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 import thimble
 from support import Case, SMALL, plan
@@ -74,6 +77,16 @@ class Plans(Case):
         needed = raised.exception.needed
         fits = thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory=needed)
         self.assertLessEqual(fits.bytes, needed)
+
+    def test_control_c_ends_a_search(self):
+        ring = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        usual = signal.getsignal(signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            ring.start()
+            for memory in range(10_000):  # whichever search it meets
+                with contextlib.suppress(thimble.DoesNotFit):
+                    thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory=100_000 + memory)
+        self.assertEqual(signal.getsignal(signal.SIGINT), usual)
 
     def test_mistakes_are_the_sentences_of_the_command_line(self):
         with self.assertSays(thimble.UserError, "--bacth", "--batch"):

@@ -2,19 +2,31 @@
 // by the angle (offset + t) * base^(-2d/D). Attrs heads, rotated (how many of the first heads are
 // turned; the others pass: all), base (10000), offset (0), inverse (0; 1 turns back). The gradient
 // is the same op, turning the other way; nothing is saved.
+//
+// rotary(x, cosine [T,D], sine [T,D]): angles that were computed elsewhere, by whatever rule:
+//   y_d     = x_d cosine_d - x_far sine_d
+//   y_far   = x_far cosine_far + x_d sine_far          far = d + D/2
+// Tables have the statistics dtype, and no gradient. inverse = 1 is the transposed map then.
+#include <array>
 #include <cmath>
 
 #include "graph/builder.h"
 #include "ops/attend/rotary_geometry.h"
 #include "ops/reference.h"
+#include "ops/row_rules.h"
 #include "ops/work.h"
 
 namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("rotary", inputs, 1);
-  rotary_geometry(inputs[0], attrs);
+  user_check(inputs.size() == 1 || inputs.size() == 3,
+             "[rotary] wants x, or x and tables of cosines and sines, got {} inputs",
+             inputs.size());
+  const RotaryGeometry g = rotary_geometry(inputs, attrs);
+  const TensorType table = {{g.positions, g.size}, statistics_dtype(inputs[0].dtype)};
+  for (size_t i = 1; i < inputs.size(); ++i) check_type("rotary", "table", inputs[i], table);
+  user_check(!g.tables || g.offset == 0, "[rotary] tables begin at their first position");
   return {inputs[0]};
 }
 
@@ -22,29 +34,52 @@ void gradient(GradientBuilder& g) {
   if (!g.upstream().valid() || !g.wants(0)) return;
   Attrs back = g.attrs();
   back.set("inverse", int64_t{g.attrs().integer("inverse", 0) == 0});
-  g.give(0, g.build().op("rotary", {g.upstream()}, back));
+  std::vector<ValueId> inputs = g.node().inputs;
+  inputs[0] = g.upstream();
+  g.give(0, g.build().op("rotary", inputs, back));
+}
+
+// The cosine and sine at both ends of a pair.
+template <class Real>
+struct Turn {
+  Real near_cosine, near_sine, far_cosine, far_sine;
+};
+
+template <class Real>
+Turn<Real> turn_of(const KernelArgs& args, const RotaryGeometry& g, int64_t position, int64_t d) {
+  if (g.tables) {
+    const int64_t near = position * g.size + d, far = near + g.size / 2;
+    const auto *cosine = args.inputs[1].as<Real>(), *sine = args.inputs[2].as<Real>();
+    const Turn<Real> turn = {cosine[near], sine[near], cosine[far], sine[far]};
+    return g.inverse
+               ? Turn<Real>{turn.near_cosine, -turn.far_sine, turn.far_cosine, -turn.near_sine}
+               : turn;
+  }
+  const double angle = static_cast<double>(g.offset + position) * g.frequency(d);
+  const Real cosine = static_cast<Real>(std::cos(angle));
+  const Real sine = static_cast<Real>(g.inverse ? -std::sin(angle) : std::sin(angle));
+  return {cosine, sine, cosine, sine};
 }
 
 void reference(const KernelArgs& args) {
-  const RotaryGeometry g = rotary_geometry(args.inputs[0].type, *args.attrs);
+  std::array<TensorType, 3> types;
+  for (size_t i = 0; i < args.inputs.size(); ++i) types[i] = args.inputs[i].type;
+  const RotaryGeometry g = rotary_geometry(std::span(types).first(args.inputs.size()), *args.attrs);
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
     const T* x = args.inputs[0].as<T>();
     T* y = args.outputs[0].as<T>();
     for (int64_t row = 0; row < g.rows * g.positions; ++row) {
-      const double t = static_cast<double>(g.offset + row % g.positions);
       for (int64_t c = g.rotated * g.size; c < g.heads * g.size; ++c) {
         y[row * g.heads * g.size + c] = x[row * g.heads * g.size + c];
       }
       for (int64_t d = 0; d < g.size / 2; ++d) {
-        const double angle = t * g.frequency(d);
-        const Real cosine = static_cast<Real>(std::cos(angle));
-        const Real sine = static_cast<Real>(g.inverse ? -std::sin(angle) : std::sin(angle));
+        const Turn<Real> turn = turn_of<Real>(args, g, row % g.positions, d);
         for (int64_t head = 0; head < g.rotated; ++head) {
           const int64_t at = (row * g.heads + head) * g.size + d, far = at + g.size / 2;
           const Real a = widen(x[at]), b = widen(x[far]);
-          store(y, at, a * cosine - b * sine);
-          store(y, far, b * cosine + a * sine);
+          store(y, at, a * turn.near_cosine - b * turn.near_sine);
+          store(y, far, b * turn.far_cosine + a * turn.far_sine);
         }
       }
     }
@@ -60,8 +95,21 @@ std::vector<Sample> samples() {
                             {"offset", offset}},
                   .differentiate = {0}};
   };
+  const auto of_tables = [&](Shape x, int64_t heads, int64_t rotated, bool inverse) {
+    Sample one = sample(x, heads, rotated, inverse, 0);
+    const TensorType table = {{x[1], x[2] / heads}};
+    one.inputs = {{x}, table, table};
+    return one;
+  };
   return {sample({2, 5, 12}, 3, 3, false, 0), sample({2, 7, 32}, 1, 1, true, 3),
-          sample({1, 6, 96}, 6, 4, false, 0), sample({3, 1, 4}, 2, 1, true, 10)};
+          sample({1, 6, 96}, 6, 4, false, 0), sample({3, 1, 4}, 2, 1, true, 10),
+          of_tables({2, 5, 12}, 3, 3, false), of_tables({2, 7, 32}, 1, 1, true),
+          of_tables({1, 6, 96}, 6, 4, true)};
+}
+
+RowFlow rows(const RowCall& call, size_t output) {
+  constexpr std::array<int, 3> kAxes = {2, -1, -1};
+  return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
 }
 
 }  // namespace
@@ -74,6 +122,7 @@ extern const OpDef op_rotary{
     .reference = reference,
     .work = flops_per_input<4>,
     .samples = samples,
+    .rows = rows,
     .in_place = {{0, 0}},
 };
 

@@ -1,4 +1,5 @@
-// The geometry of rotary: x [rows, positions, heads * size].
+// The geometry of rotary: x [rows, positions, heads * size], and tables [positions, size] where the
+// angles are not computed.
 #pragma once
 
 #include <cmath>
@@ -12,6 +13,7 @@ struct RotaryGeometry {
   int64_t offset;
   double base;
   bool inverse;
+  bool tables;  // cosines and sines are inputs 1 and 2
 
   // By what the angle of pair d grows from one position to the next.
   double frequency(int64_t d) const {
@@ -19,7 +21,8 @@ struct RotaryGeometry {
   }
 };
 
-inline RotaryGeometry rotary_geometry(const TensorType& x, const Attrs& attrs) {
+inline RotaryGeometry rotary_geometry(std::span<const TensorType> inputs, const Attrs& attrs) {
+  const TensorType& x = inputs[0];
   check_floating_rank("rotary", "activations [N,T,C]", x, 3);
   RotaryGeometry g{};
   g.rows = x.shape[0];
@@ -35,6 +38,7 @@ inline RotaryGeometry rotary_geometry(const TensorType& x, const Attrs& attrs) {
   g.base = attrs.real("base", 10000);
   user_check(g.base > 0, "[rotary] wants a base above 0, got {}", g.base);
   g.inverse = attrs.integer("inverse", 0) != 0;
+  g.tables = inputs.size() > 1;
   return g;
 }
 

@@ -87,6 +87,7 @@ void add_attention(std::vector<Case>& result) {
 // What else a block of a language model is made of, in 16 bits.
 void add_blocks(std::vector<Case>& result) {
   const TensorType x = f32({3, 40, 96}), channels = f32({96}), rows = f32({120});
+  const TensorType turns = f32({40, 16});
   const Fill positive = {Fill::Kind::uniform, 0.5, 2};
   const std::string tanh = "tanh", silu = "silu";
   const std::vector<Case> cases = {
@@ -96,6 +97,10 @@ void add_blocks(std::vector<Case>& result) {
       {"glu", {.inputs = {x}, .attrs = {{"act", silu}}}},
       {"glu_backward", {.inputs = {x, f32({3, 40, 48})}, .attrs = {{"act", silu}}}},
       {"rotary", {.inputs = {x}, .attrs = {{"heads", int64_t{6}}, {"rotated", int64_t{4}}}}},
+      {"rotary",
+       {.inputs = {x, turns, turns}, .attrs = {{"heads", int64_t{6}}, {"inverse", int64_t{1}}}}},
+      {"gated", {.inputs = {x, x}, .attrs = {{"act", silu}}}},
+      {"gated_backward", {.inputs = {x, x, x}, .attrs = {{"act", silu}}, .accumulate = 2}},
       {"rms_norm", {.inputs = {x, channels}}},
       {"rms_norm_backward",
        {.inputs = {x, rows, channels, x}, .fills = {{}, positive}, .accumulate = 3}},
@@ -132,6 +137,11 @@ void add_products(std::vector<Case>& result) {
     }
   }
   product({3, 40, 520}, {520, 96}, false, true, 1);  // one matrix for a whole batch
+  const Case added = {"matmul",
+                      {.inputs = {f32({3, 200, 16}), f32({70, 16}), f32({3, 200, 70})},
+                       .attrs = {{"transpose_b", int64_t{1}}}}};
+  result.push_back(added);
+  result.push_back(in_sixteen_bits(added, DType::bf16));
   const Case affine = {"affine", {.inputs = {f32({3, 200, 96}), f32({70, 96}), f32({70})}}};
   Case with_addend = affine;
   with_addend.sample.inputs.push_back(f32({3, 200, 70}));

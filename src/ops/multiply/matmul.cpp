@@ -1,5 +1,6 @@
-// matmul(a [...,M,K], b [...,K,N]) -> y [...,M,N]; attrs transpose_a, transpose_b (0 or 1: the last
-// two axes are stored swapped). The leading axes are equal, or b has none and is shared by all.
+// matmul(a [...,M,K], b [...,K,N] [, addend [...,M,N]]) -> y [...,M,N] = a b [+ addend], rounded once;
+// attrs transpose_a, transpose_b (0 or 1: the last two axes are stored swapped). The leading axes are
+// equal, or b has none and is shared by all. y may lie where the addend does.
 #include "ops/checks.h"
 #include "ops/multiply/matmul_geometry.h"
 #include "ops/multiply/stacked_rows.h"
@@ -11,11 +12,14 @@ namespace thimble {
 namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
-  check_inputs("matmul", inputs, 2);
+  if (inputs.size() != 3) check_inputs("matmul", inputs, 2);
   check_floating("matmul", "matrix", inputs[0]);
   user_check(inputs[0].dtype == inputs[1].dtype, "[matmul] wants one dtype, got {} and {}",
              name_of(inputs[0].dtype), name_of(inputs[1].dtype));
-  return {{matmul_geometry(inputs[0].shape, inputs[1].shape, attrs).y, inputs[0].dtype}};
+  const TensorType y = {matmul_geometry(inputs[0].shape, inputs[1].shape, attrs).y,
+                        inputs[0].dtype};
+  if (inputs.size() == 3) check_type("matmul", "addend", inputs[2], y);
+  return {y};
 }
 
 Attrs transposes(bool a, bool b) {
@@ -40,6 +44,7 @@ void gradient(GradientBuilder& g) {
     g.give(0, at.transpose_a ? build.op("matmul", {b, dy}, transposes(at.transpose_b, true))
                              : build.op("matmul", {dy, b}, transposes(false, !at.transpose_b)));
   }
+  if (g.node().inputs.size() == 3 && g.wants(2)) g.give(2, dy);
 }
 
 void reference(const KernelArgs& args) {
@@ -48,6 +53,7 @@ void reference(const KernelArgs& args) {
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     const T* a = args.inputs[0].as<T>();
     const T* b = args.inputs[1].as<T>();
+    const T* addend = args.inputs.size() == 3 ? args.inputs[2].as<T>() : nullptr;
     T* y = args.outputs[0].as<T>();
     for (int64_t p = 0; p < g.batch; ++p) {
       for (int64_t i = 0; i < g.m; ++i) {
@@ -55,7 +61,9 @@ void reference(const KernelArgs& args) {
           Accumulator<T> sum = 0;
           for (int64_t l = 0; l < g.k; ++l)
             sum += widen(a[g.a_at(p, i, l)]) * widen(b[g.b_at(p, l, j)]);
-          store(y, (p * g.m + i) * g.n + j, sum, args.adds_into(0));
+          const int64_t at = (p * g.m + i) * g.n + j;
+          if (addend != nullptr) sum += widen(addend[at]);
+          store(y, at, sum, args.adds_into(0));
         }
       }
     }
@@ -72,12 +80,20 @@ std::vector<Sample> samples() {
                   .attrs = transposes(transpose_a, transpose_b),
                   .differentiate = {0, 1}};
   };
+  const auto with_addend = [](Sample one, Shape y) {
+    one.inputs.push_back({y});
+    one.differentiate.push_back(2);
+    return one;
+  };
   return and_added(
       {sample({5, 7}, {7, 3}, false, false), sample({7, 5}, {7, 3}, true, false),
        sample({5, 7}, {3, 7}, false, true), sample({7, 5}, {3, 7}, true, true),
        sample({64, 48}, {32, 48}, false, true), sample({2, 3, 4, 5}, {2, 3, 5, 6}, false, false),
        sample({3, 5, 4}, {3, 6, 5}, true, true), sample({2, 3, 5}, {5, 4}, false, false),
-       sample({2, 3, 2, 5}, {4, 5}, false, true), sample({1, 1}, {1, 1}, false, false)});
+       sample({2, 3, 2, 5}, {4, 5}, false, true), sample({1, 1}, {1, 1}, false, false),
+       with_addend(sample({5, 7}, {3, 7}, false, true), {5, 3}),
+       with_addend(sample({2, 3, 5}, {5, 4}, false, false), {2, 3, 4}),
+       with_addend(sample({64, 16}, {48, 16}, false, true), {64, 48})});
 }
 
 // A row of either factor is one of the product, but for rows along the axis that is summed over.
@@ -100,6 +116,10 @@ RowFlow rows(const RowCall& call, size_t) {
     if (all && (*all != flow || behind <= 2)) return kMixed;
     all = flow;
   }
+  if (call.inputs.size() == 3 && call.flows[2].kind != RowFlow::Kind::fixed) {
+    if (all && *all != call.flows[2]) return kMixed;
+    all = call.flows[2];
+  }
   return *all;
 }
 
@@ -107,7 +127,7 @@ RowFlow rows(const RowCall& call, size_t) {
 
 extern const OpDef op_matmul{
     .name = "matmul",
-    .summary = "matrix product, batched or with one matrix for a whole batch",
+    .summary = "matrix product, batched or with one matrix for a whole batch, and what is added",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,
@@ -115,6 +135,7 @@ extern const OpDef op_matmul{
     .samples = samples,
     .rows = rows,
     .recompute = Recompute::costly,
+    .in_place = {{0, 2}},
     .maps = 1u << 1,
     .accumulates = 1,
 };

@@ -1,4 +1,5 @@
-// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows; long sums in parts.
+// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows; long sums in parts. What
+// is added begins as the result, and the product adds to it.
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/multiply/long_product.h"
 #include "backend/cuda/numbers.h"
@@ -10,23 +11,32 @@ namespace {
 class Matmul final : public Kernel {
  public:
   Matmul(const ProductShape& shape, DType dtype, bool add, CudaDevice& device)
-      : product_(device, shape, dtype, add) {
+      : device_(device), product_(device, shape, dtype, add) {
     name = product_.name();
     workspace = product_.scratch();
   }
   void run(const KernelArgs& args) override {
+    const TensorRef& y = args.outputs[0];
+    if (args.inputs.size() > 2 && args.inputs[2].data != y.data) {
+      check(cudaMemcpyAsync(y.data, args.inputs[2].data, static_cast<size_t>(y.type.bytes().count),
+                            cudaMemcpyDeviceToDevice, device_.stream),
+            "copying what a product adds to");
+    }
     product_.run(args.inputs[0].data, args.inputs[1].data, args.outputs[0].data, args.workspace);
   }
 
  private:
+  CudaDevice& device_;
   LongProduct product_;
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const DType dtype = s.outputs[0].dtype;
   const bool fits = on_device(dtype) && s.inputs[0].dtype == dtype && s.inputs[1].dtype == dtype;
-  if (!fits) return nullptr;
-  return std::make_unique<Matmul>(matmul_shape<ProductShape>(s), dtype, s.accumulate != 0, device);
+  const bool added = s.inputs.size() > 2;
+  if (!fits || (added && s.accumulate != 0)) return nullptr;
+  return std::make_unique<Matmul>(matmul_shape<ProductShape>(s), dtype, added || s.accumulate != 0,
+                                  device);
 }
 
 }  // namespace

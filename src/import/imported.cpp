@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/field.h"
+#include "import/fused.h"
 #include "import/loss_parts.h"
 #include "import/lowering.h"
 #include "import/net.h"
@@ -28,6 +29,7 @@ struct Imported {
   OnnxChoices choices;
   std::shared_ptr<std::optional<LossParts>> parts;  // found when they are asked for
   bool joined = false;                              // on a device whose products add biases
+  bool fuse = true;                                 // nodes that spell an op of ours become it
 };
 
 bool is_onnx(std::string_view name) { return name.ends_with(".onnx"); }
@@ -94,6 +96,11 @@ void fields(ModelOptions& options, Fields& list) {
        .usual = "auto: trained where they are there, folded ones as they are",
        .affects = affects::all,
        .unused_reason = idle});
+  list.on_off("fuse", own_of<Imported>(options).fuse,
+              {.help = "nodes that spell an op of ours become it",
+               .more = "`off` leaves every node as the file has it, for recipes whose marks name "
+                       "such nodes; see [fusing](import.md#fusing)",
+               .affects = affects::all});
 }
 
 const Net& net_of(ModelOptions& options) {
@@ -162,6 +169,15 @@ void adopt(std::span<const RecordField>, ModelOptions&) {}
 
 constexpr Intake kIntake = {records, adopt};
 
+Model build_written(const ModelOptions& options, ModelOptions& read) {
+  const LossParts* const parts = options.is_part() ? &parts_of(read) : nullptr;
+  const Imported& own = own_of<Imported>(read);
+  if (is_onnx(options.name)) return build_onnx(onnx_of(read), options, own.choices, parts);
+  Lowering lowering(net_of(read), options);
+  if (own.joined) lowering.join_products();
+  return lowering.build(parts);
+}
+
 Model build(const ModelOptions& options) {
   user_check(!options.generating, "'{}' is a network from outside, which only trains here",
              options.name);
@@ -170,12 +186,10 @@ Model build(const ModelOptions& options) {
              "--label-smoothing out",
              options.name);
   ModelOptions read = options;
-  const LossParts* const parts = options.is_part() ? &parts_of(read) : nullptr;
-  if (is_onnx(options.name))
-    return build_onnx(onnx_of(read), options, own_of<Imported>(read).choices, parts);
-  Lowering lowering(net_of(read), options);
-  if (own_of<Imported>(read).joined) lowering.join_products();
-  return lowering.build(parts);
+  Model model = build_written(options, read);
+  const Imported& own = own_of<Imported>(read);
+  if (own.fuse) fuse_model(model, own.joined);
+  return model;
 }
 
 PartsOfBatches parts_of_imported(const ModelOptions& options) {

@@ -36,6 +36,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"microbatch-tokens", {"16"}},
       {"lengths", {"4"}},
       {"classes", {"4"}},
+      {"fuse", {"off"}},
       {"image", {"8,8,3", "16,16,1"}},
       {"layers", {"1", "4"}},
       {"hidden", {"8", "12"}},

@@ -1,7 +1,7 @@
 """Trains a net with Thimble and with PyTorch from the same weights on the same batches, and compares.
 
 usage: parity.py [--program build/release/thimble] [--steps 20] [--rate 1e-5] [--onnx] [--dynamo] [--more] [--double]
-                 [--precision bf16] [--full [--size 128] [--length 32]] [NET ...]
+                 [--precision bf16] [--fuse off] [--full [--size 128] [--length 32]] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
 PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
@@ -353,6 +353,7 @@ def main():
     parser.add_argument("--precision", choices=DTYPES, default="fp32", help="gradients alone, beside autocast")
     parser.add_argument("--size", type=int, help="pictures of this many pixels a side, not the net's")
     parser.add_argument("--length", type=int, help="rows of this many tokens, not the net's")
+    parser.add_argument("--fuse", choices=("on", "off"), default="on", help="off: every node as the file has it")
     parser.add_argument("--rate", type=float, default=1e-5)
     parser.add_argument("--keep", help="folder to keep the files in")
     parser.add_argument("nets", nargs="*")
@@ -375,6 +376,7 @@ def main():
                     args.steps,
                     folder,
                     args.rate,
+                    extra=() if args.fuse == "on" else ("--fuse", "off"),
                     onnx=args.onnx or args.dynamo,
                     dynamo=args.dynamo,
                     double=args.double,

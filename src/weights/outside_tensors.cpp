@@ -60,6 +60,7 @@ std::vector<OutsideTensor> tensors_of(const Graph& graph, const ForeignNames& fo
     }
     internal_check(known != by_name.end(), "a weight that the other program's names leave out");
     if (to_write && known->second->constant) continue;
+    if (known->second->theirs.empty()) continue;  // computed here
     std::string name = known->second->theirs;
     if (!with_prefix && name.starts_with(foreign.prefix)) name.erase(0, foreign.prefix.size());
     places.push_back({tensor, std::move(name), known->second->axes});

@@ -16,6 +16,7 @@
 #include "weights/onnx_values.h"
 #include "weights/outside_tensors.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_shards.h"
 
 namespace thimble {
 namespace {
@@ -122,31 +123,32 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
   if (writer) writer->finish();
 }
 
-// By whose names the file goes.
-std::vector<OutsideTensor> places_in(const SafetensorsFile& file, const Graph& graph,
+// By whose names the files go.
+std::vector<OutsideTensor> places_in(const SafetensorsShards& files, const Graph& graph,
                                      const std::optional<ForeignNames>& foreign) {
   for (const bool with_prefix : {true, false}) {
     if (!foreign) break;
     std::vector<OutsideTensor> places = foreign_tensors(graph, *foreign, with_prefix);
-    if (file.find(places.front().name) != nullptr) return places;
+    if (files.find(places.front().name).file != nullptr) return places;
   }
   std::vector<OutsideTensor> places = outside_tensors(graph);
   std::erase_if(places, [&](const OutsideTensor& place) {  // statistics and adapters may be missing
     const bool statistic = graph[place.tensor.value].role == Role::statistic;
-    return (statistic || is_adapter(place.name)) && file.find(place.name) == nullptr;
+    return (statistic || is_adapter(place.name)) && files.find(place.name).file == nullptr;
   });
   return places;
 }
 
-bool same_numbers(const SafetensorsFile& file, const StoredTensor& a, const StoredTensor& b) {
+bool same_numbers(const SafetensorsShards::Found& one, const SafetensorsShards::Found& other) {
+  const StoredTensor &a = *one.stored, &b = *other.stored;
   if (a.type != b.type) return false;
   bool same = true;
   Piece of_a, of_b;
   for_each_piece(a.type, [&](int64_t first, int64_t count) {
     if (!same) return;
     const DType dtype = a.type.dtype;
-    file.read_part(a, first * size_of(dtype), of_a.bytes(dtype, count));
-    file.read_part(b, first * size_of(dtype), of_b.bytes(dtype, count));
+    one.file->read_part(a, first * size_of(dtype), of_a.bytes(dtype, count));
+    other.file->read_part(b, first * size_of(dtype), of_b.bytes(dtype, count));
     same = std::ranges::equal(of_a.bytes(dtype, count), of_b.bytes(dtype, count));
   });
   return same;
@@ -155,18 +157,21 @@ bool same_numbers(const SafetensorsFile& file, const StoredTensor& a, const Stor
 // In words, how many weights the file has that the model has not: those of more layers, or of a
 // projection that is not tied. A copy of one that was loaded is none; numbers that are not floating
 // are counters.
-std::string left_out(const SafetensorsFile& file, std::span<const OutsideTensor> places) {
+std::string left_out(const SafetensorsShards& files, std::span<const OutsideTensor> places) {
   int64_t count = 0;
   std::string first;
-  for (const StoredTensor& stored : file.tensors()) {
+  const auto look_at = [&](const SafetensorsFile& file, const StoredTensor& stored) {
     const auto ends = [&](std::string_view end) { return stored.name.ends_with(end); };
     const auto is_copied = [&](const OutsideTensor& place) {
-      return same_numbers(file, file.at(place.name), stored);
+      return same_numbers(files.at(place.name), {&file, &stored});
     };
-    if (std::ranges::find(places, stored.name, &OutsideTensor::name) != places.end()) continue;
-    if (!is_floating(stored.type.dtype) || std::ranges::any_of(kMasks, ends)) continue;
-    if (std::ranges::any_of(places, is_copied)) continue;
+    if (std::ranges::find(places, stored.name, &OutsideTensor::name) != places.end()) return;
+    if (!is_floating(stored.type.dtype) || std::ranges::any_of(kMasks, ends)) return;
+    if (std::ranges::any_of(places, is_copied)) return;
     if (count++ == 0) first = stored.name;
+  };
+  for (const auto& file : files.files()) {
+    for (const StoredTensor& stored : file->tensors()) look_at(*file, stored);
   }
   if (count == 0) return "";
   return fmt::format("{} tensor{} that the model has not, '{}'{}, {} left out", count,
@@ -186,23 +191,24 @@ std::string load_weights(const std::string& path, Program& program,
     load_adapters(path, program, foreign);
     return "";
   }
-  const SafetensorsFile file(path);
+  const SafetensorsShards files(path);
   const Graph& graph = program.graph();
-  const std::vector<OutsideTensor> places = places_in(file, graph, foreign);
+  const std::vector<OutsideTensor> places = places_in(files, graph, foreign);
   // Every tensor is looked at before any is loaded.
   std::map<std::pair<DType, DType>, int> converted;
   for (const OutsideTensor& place : places) {
-    const StoredTensor& stored = file.at(place.name);
-    check_shape(file, stored, graph, place);
+    const auto [file, stored] = files.at(place.name);
+    check_shape(*file, *stored, graph, place);
     const DType dtype = type_of(place.tensor, graph).dtype;
     const bool coded = place.tensor.coded.has_value();
-    if (stored.type.dtype != dtype && !coded) ++converted[{stored.type.dtype, dtype}];
+    if (stored->type.dtype != dtype && !coded) ++converted[{stored->type.dtype, dtype}];
   }
   for (const OutsideTensor& place : places) {
-    if (has_nf4(file, place.name)) {
-      load_nf4(file, place.name, program, *place.tensor.coded);
+    const auto [file, stored] = files.at(place.name);
+    if (has_nf4(*file, place.name)) {
+      load_nf4(*file, place.name, program, *place.tensor.coded);
     } else {
-      load_tensor(file, file.at(place.name), program, place);
+      load_tensor(*file, *stored, program, place);
     }
   }
   std::string note;
@@ -210,7 +216,7 @@ std::string load_weights(const std::string& path, Program& program,
     note += fmt::format("{}{} tensor{} of {} became {}", note.empty() ? "" : ", ", count,
                         count == 1 ? "" : "s", name_of(types.first), name_of(types.second));
   }
-  const std::string others = left_out(file, places);
+  const std::string others = left_out(files, places);
   return note.empty() || others.empty() ? note + others : note + "; " + others;
 }
 

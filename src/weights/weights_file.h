@@ -10,7 +10,8 @@
 
 namespace thimble {
 
-// Loads weights (and, where present, statistics) from any safetensors file that holds this model's.
+// Loads weights (and, where present, statistics) from any safetensors file that holds this model's, or
+// from the shards of an index (weights/safetensors_shards.h).
 // Sparse weights take what lies at their nonzeros; other tensors are left out. Numbers of another
 // floating type are rounded to the model's, to nearest. Returns how many tensors were either, in words
 // ("6 tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or

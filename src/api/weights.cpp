@@ -30,7 +30,11 @@ std::optional<OutsideTensor> find_state(const thimble_run& run, const OutsideTen
   if (!state.valid() || graph[state].role != Role::optimizer_state) return std::nullopt;
   if (whole_type(graph[state]) != TensorType{whole_type(own).shape, DType::f32})
     return std::nullopt;
-  return OutsideTensor{{state, std::nullopt}, weight.name, weight.axes};
+  std::optional<OutsideTensor> found(std::in_place);
+  found->tensor.value = state;
+  found->name = weight.name;
+  found->axes = weight.axes;
+  return found;
 }
 
 OutsideTensor state_at(const thimble_run& run, int32_t index, const char* name, int64_t bytes) {
@@ -99,6 +103,10 @@ thimble_code thimble_run_write_weight(thimble_run* run, int32_t index, const voi
   return guarded([&] {
     const OutsideTensor& tensor = weight_at(given(run, "run"), index);
     check_size(*run, tensor, bytes);
+    // A checkpoint names the file of frozen weights instead of holding them.
+    const Graph& graph = run->planned->training.graph();
+    user_check(graph[tensor.tensor.value].role != Role::frozen,
+               "'{}' is frozen: it keeps the numbers of its file, so give them there", tensor.name);
     const auto* const begin = static_cast<const std::byte*>(from);
     write_outside_tensor(run->trainer->program(), tensor,
                          {&given(begin, "from"), static_cast<size_t>(bytes)});

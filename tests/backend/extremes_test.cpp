@@ -2,14 +2,22 @@
 // element. A kernel may flush what is smaller than any normal number, and is as near as it is elsewhere.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
+#include "backend/backend.h"
 #include "base/error.h"
-#include "support/conformance.h"
+#include "support/op_harness.h"
 
 namespace thimble {
 namespace {
+
+Backend* cpu() {
+  static const std::unique_ptr<Backend> made = make_backend("cpu", {.threads = 2});
+  return made.get();
+}
 
 std::vector<double> extremes(DType dtype) {
   // Largest, smallest normal and smallest of all.
@@ -71,23 +79,22 @@ TEST_P(Extremes, AreWhatThePlainKernelMakesOfThem) {
       SCOPED_TRACE(describe(op, sample) + " in " + std::string(name_of(dtype)));
       const OpCase op_case = extreme_case(op, sample, dtype);
       const Tensor expected = std::move(run_case(op_case)[0]);
-      const Tensor got = std::move(run_case(op_case, {.backend = shared_backend("cpu")})[0]);
+      const Tensor got = std::move(run_case(op_case, {.backend = cpu()})[0]);
       const double step = dtype == DType::f16 ? 0x1p-10 : dtype == DType::bf16 ? 0x1p-7 : 1e-5;
       // Below, exp of a large negative number is no longer near, and is times that number.
       const double flushed = dtype == DType::f16 ? 0x1p-23 : 0x1p-118;
-      // A gelu is half of x times one plus a number that may be near minus one.
-      const double terms = op.name.starts_with("gelu") ? 4 : 0;
+      // A gelu is half of x times one plus a number that may be near minus one; a gate is times another.
+      const bool is_gate = op.name == "gated";
+      const double gelu = op.name.starts_with("gelu") || is_gate ? 4 : 0;
       for (int64_t i = 0; i < expected.elements(); ++i) {
         const double a = got.get(i), b = expected.get(i);
-        double largest = 0;
         std::string read;
         for (const Tensor& input : op_case.inputs) {
-          const double x = input.get(std::min(i, input.elements() - 1));
-          if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-          read += fmt::format("{} ", x);
+          read += fmt::format("{} ", input.get(std::min(i, input.elements() - 1)));
         }
-        // A kernel's sigmoid ends at 2^-128.
-        const double close = step * std::max(std::abs(b), terms) + flushed + 0x1.1p-128 * largest;
+        const double factor = is_gate ? std::abs(op_case.inputs[1].get(i)) : 1;
+        const double terms = std::isfinite(factor) ? gelu * std::max(1.0, factor) : 0;
+        const double close = step * std::max(std::abs(b), terms) + flushed;
         // Infinity times zero is undefined: such a kernel may leave the infinity.
         const bool undefined = std::isnan(b) && !std::isfinite(a);
         const bool alike = undefined || a == b || std::abs(a - b) <= close;
@@ -123,7 +130,7 @@ TEST(CountNonfinite, TellsTheLargestNumbersFromInfinity) {
       const double x = all[static_cast<size_t>(i) % all.size()];
       op_case.inputs[0].set(i, std::isfinite(x) ? x : 1);
     }
-    for (Backend* backend : {static_cast<Backend*>(nullptr), shared_backend("cpu")}) {
+    for (Backend* backend : {static_cast<Backend*>(nullptr), cpu()}) {
       EXPECT_EQ(run_case(op_case, {.backend = backend})[0].get(0), 0) << name_of(dtype);
     }
     for (const int64_t at : {int64_t{0}, kMany / 2, kMany - 1}) {
@@ -131,7 +138,7 @@ TEST(CountNonfinite, TellsTheLargestNumbersFromInfinity) {
       for (const double wrong :
            {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
         op_case.inputs[0].set(at, wrong);
-        for (Backend* backend : {static_cast<Backend*>(nullptr), shared_backend("cpu")}) {
+        for (Backend* backend : {static_cast<Backend*>(nullptr), cpu()}) {
           EXPECT_EQ(run_case(op_case, {.backend = backend})[0].get(0), 1) << name_of(dtype) << at;
         }
       }

@@ -24,12 +24,12 @@ Real gate_value(Gate gate, Real x) {
     case Gate::silu:
       return x / (1 + std::exp(-x));
     case Gate::gelu:
-      return x * std::erfc(-x * static_cast<Real>(std::numbers::sqrt2 / 2)) / 2;
+      return x * (std::erfc(-x * static_cast<Real>(std::numbers::sqrt2 / 2)) / 2);
     case Gate::gelu_tanh:
       break;
   }
   const Real inner = static_cast<Real>(kGeluScale) * (x + static_cast<Real>(kGeluCube) * x * x * x);
-  return x * (1 + std::tanh(inner)) / 2;
+  return x * ((1 + std::tanh(inner)) / 2);
 }
 
 template <class Real>

@@ -32,7 +32,10 @@ THIMBLE_INLINE float vector_exp(float x) {
   return x < kLowest ? 0.0f : result;
 }
 
-THIMBLE_INLINE float vector_sigmoid(float x) { return 1.0f / (1.0f + vector_exp(-x)); }
+// 0 below -88.72, as far down as vector_exp goes up, so that x times it ends at 0.
+THIMBLE_INLINE float vector_sigmoid(float x) {
+  return x < -88.72f ? 0.0f : 1.0f / (1.0f + vector_exp(-x));
+}
 
 THIMBLE_INLINE float vector_tanh(float x) {
   const float size = x < 0 ? -x : x;

@@ -141,6 +141,7 @@ void initialize_sparse(Program& program, const SparseWeights& sparse, uint64_t s
 void initialize(Program& program, uint64_t seed, const std::function<bool(ValueId)>& chosen) {
   constexpr int64_t kGrain = 1 << 15;  // elements: about half a millisecond of normal deviates
   const Graph& graph = program.graph();
+  bool any_codes = false;  // a step may ask for its own values again, and allocates nothing
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     const ValueId id = make_id<ValueId>(v);
@@ -148,6 +149,7 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
     if (chosen && !chosen(id)) continue;
     const bool places = value.init.kind == Init::Kind::mask || value.type.dtype == DType::i64;
     const bool codes = value.role == Role::frozen && value.type.dtype == DType::u8;
+    any_codes = any_codes || codes;
     if (places || codes) continue;  // of sparse and of coded weights, below
     const Draws draws(value.init, seed, value.name);
     const HostMapping mapping = program.map_to_host(id, HostMapping::Use::write);
@@ -158,7 +160,8 @@ void initialize(Program& program, uint64_t seed, const std::function<bool(ValueI
                  [&](int64_t begin, int64_t end) { draws.range(elements, begin, end); });
     });
   }
-  for (const CodedWeight& weight : find_coded_weights(graph)) {
+  for (const CodedWeight& weight :
+       any_codes ? find_coded_weights(graph) : std::vector<CodedWeight>()) {
     const Value& codes = graph[weight.values[0]];
     if (chosen && !chosen(weight.values[0])) continue;
     const Draws draws(codes.init, seed, codes.name);

@@ -142,10 +142,16 @@ void OptimalPlanner::look_between(size_t anchor) {
 }
 
 void OptimalPlanner::add_evictions() {
-  for (const EvictionPoint& point :
-       eviction_frontier(pass_, request_.costs, everything_.live_peak, limits_)) {
-    pool_.add(schedule_dropping(pass_, point.drops));
-  }
+  const auto add = [&](const Costs& costs) {
+    for (const EvictionPoint& point :
+         eviction_frontier(pass_, costs, everything_.live_peak, limits_)) {
+      pool_.add(schedule_dropping(pass_, point.drops));
+    }
+  };
+  // Measured times, plain work and bytes alone lead to different frontiers.
+  add(request_.costs);
+  if (limits_.evictions_by_work) add(costs_by_work(request_, limits_.work_per_flop, limits_));
+  if (limits_.evictions_by_bytes) add(costs_by_work(request_, 0, limits_));
 }
 
 }  // namespace thimble

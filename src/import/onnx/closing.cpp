@@ -175,7 +175,7 @@ std::string OnnxLowering::loss() {
     user_check(made.elements() == 1, "its output '{}' is {}, not one number", end, to_string(made));
     return end;
   }
-  user_check(!is_whole(end), "its output '{}' is of whole numbers; choose another by --output",
+  user_check(!is_whole(end), "its output '{}' is of whole numbers; choose another by --loss-of",
              end);
   if (kind == "auto") kind = activated && !shares ? "bce" : "cross_entropy";
   if (kind == "cross_entropy") {

@@ -27,7 +27,7 @@ struct Linear {
   bool in_first;
 };
 
-std::vector<Linear> linear_maps(const Graph& graph) {
+std::vector<Linear> linear_layers(const Graph& graph) {
   std::vector<Linear> maps;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -160,7 +160,7 @@ void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng) {
   }
   std::vector<Linear> chosen;
   std::vector<std::string> others;
-  for (const Linear& linear : linear_maps(graph)) {
+  for (const Linear& linear : linear_layers(graph)) {
     const std::string module = module_of(graph[linear.weight].name);
     const bool head =
         makes_logits(graph, readers, graph[linear.node].outputs[0]) || is_table[linear.weight.at()];

@@ -12,7 +12,7 @@ namespace thimble {
 namespace {
 
 constexpr size_t kBlocksAtOnce = 128;
-constexpr std::string_view kState = ".quant_state.bitsandbytes__nf4";
+constexpr std::string_view kNf4State = ".quant_state.bitsandbytes__nf4";
 
 template <class T>
 std::span<const std::byte> bytes_of(const std::vector<T>& numbers) {
@@ -33,7 +33,7 @@ std::vector<T> numbers_in(const SafetensorsFile& file, const std::string& name) 
 
 // The settings that bitsandbytes keeps beside a tensor's numbers.
 nlohmann::json state_in(const SafetensorsFile& file, std::string_view name) {
-  const std::vector<char> text = numbers_in<char>(file, part(name, kState));
+  const std::vector<char> text = numbers_in<char>(file, part(name, kNf4State));
   const auto state = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   user_check(state.is_object(), "'{}': the NF4 settings of '{}' are damaged", file.path(), name);
   return state;
@@ -121,7 +121,7 @@ void read_coded(Program& program, const CodedWeight& weight, int64_t offset,
 }
 
 bool has_nf4(const SafetensorsFile& file, std::string_view name) {
-  return file.find(part(name, kState)) != nullptr;
+  return file.find(part(name, kNf4State)) != nullptr;
 }
 
 void check_nf4(const SafetensorsFile& file, std::string_view name, const CodedMatrix& matrix) {

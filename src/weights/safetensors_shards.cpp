@@ -9,13 +9,11 @@
 namespace thimble {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kIndexEnd = ".index.json";
 
 // By file: the tensors that it should have.
 std::map<std::string, std::vector<std::string>> read_index(const std::string& path) {
-  const json index = read_json(path, "an index of weights");
+  const nlohmann::json index = read_json(path, "an index of weights");
   const bool mapped = index.is_object() && index.contains("weight_map") &&
                       index["weight_map"].is_object() && !index["weight_map"].empty();
   user_check(mapped, "'{}' has no \"weight_map\" that says which file each tensor is in", path);

@@ -30,7 +30,7 @@ TEST_P(PlanCommand, SaysEverythingTheDesignPromises) {
     EXPECT_GE(plan["bytes"][key].get<int64_t>(), 0) << key;
     sum += plan["bytes"][key].get<int64_t>();
   }
-  EXPECT_EQ(plan["bytes"].size(), 7u);
+  EXPECT_EQ(plan["bytes"].size(), 8u);
   EXPECT_EQ(sum, plan["peak_live_bytes"].get<int64_t>());
   EXPECT_GE(plan["arena_bytes"], plan["peak_live_bytes"]);
   EXPECT_EQ(plan["arena_bytes"].get<int64_t>() % 64, 0);

@@ -73,10 +73,10 @@ TEST(Faults, OfOnnxAreToldOnce) {
   tensor("b", {8});
   add("LayerNormalization", {"x", "gamma", "beta"}, "normed");
   add("Gemm", {"normed", "w", "b"}, "y");
-  onnx.inputs = {{.name = "x", .dtype = DType::f32, .dims = {0, 8}}};
+  onnx.inputs = {{.name = "x", .dtype = DType::f32, .axes = {{}, {.extent = 8}}}};
   onnx.outputs = {{.name = "y"}};
   const ModelOptions options = {.name = "net.onnx", .batch = 4};
-  const std::string message = message_of<UserError>([&] { build_onnx(onnx, options); });
+  const std::string message = message_of<UserError>([&] { build_onnx(onnx, options, {}); });
   EXPECT_NE(message.find("its scales are f32[7], not of 8 channels"), std::string::npos) << message;
   EXPECT_EQ(lines(message), 1) << message;
 }

@@ -22,7 +22,7 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // What was looked at need not be kept in memory.
+  // The pages read so far need not stay in memory.
   void forget() const;
 
  private:

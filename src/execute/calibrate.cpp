@@ -245,8 +245,10 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
     if (signature.op->view) continue;
     Kernel& kernel = backend.kernel(signature);
     auto* const variants = dynamic_cast<TunableKernel*>(&kernel);
+    const int used = variants != nullptr ? variants->used() : -1;
     if (variants != nullptr) variants->use(0);
     std::string key = kernel_key(signature, kernel);
+    if (variants != nullptr) variants->use(used);  // a step that is priced with it may stand
     const auto [at, fresh] = known.try_emplace(key, kernels.size());
     if (fresh) {
       const double modelled = backend.seconds(signature);
@@ -261,12 +263,13 @@ std::vector<KernelUse> kernels_of(const Graph& graph, Backend& backend) {
     with_variants.push_back(use);
     if (use.variant < 0) continue;
     auto& kernel = dynamic_cast<TunableKernel&>(backend.kernel(use.signature));
+    const int used = kernel.used();
     for (int v = 1; v < kernel.variants(); ++v) {
       kernel.use(v);
       with_variants.push_back(
           {kernel_key(use.signature, kernel), use.signature, use.modelled, 0, v});
     }
-    kernel.use(0);
+    kernel.use(used);
   }
   return with_variants;
 }

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backend/backend.h"
 #include "backend/kernel.h"
+#include "backend/tunable_kernel.h"
+#include "pipeline/training_graph.h"
 
 namespace thimble {
 namespace {
@@ -36,7 +40,7 @@ class Watching final : public Kernel {
   int& overlaps_;
 };
 
-class WatchingBackend final : public Backend {
+class WatchingBackend : public Backend {
  public:
   std::string_view name() const override { return "watching"; }
   std::string machine() const override { return "none"; }
@@ -76,6 +80,46 @@ TEST(Calibrate, WritesOfOneRunNeverOverlapInTightRoom) {
     options.room = room_for(kernels[0], backend.kernel(kernels[0].signature)) + Bytes(more);
     EXPECT_EQ(calibrate(kernels, backend, options).size(), kernels.size());
     EXPECT_EQ(backend.overlaps, 0) << more;
+  }
+}
+
+class TwoWays final : public TunableKernel {
+ public:
+  TwoWays() { use(0); }
+  int variants() const override { return 2; }
+  int used() const override { return used_; }
+  void use(int variant) override {
+    used_ = variant;
+    name = variant == 0 ? "first" : "second";
+    workspace = Bytes(1000 * variant);
+  }
+  void run(const KernelArgs&) override {}
+
+ private:
+  int used_ = 0;
+};
+
+class TunableBackend final : public WatchingBackend {
+ public:
+  Kernel& kernel(const Signature&) override { return ways; }
+
+  TwoWays ways;
+};
+
+// A step was priced with the variants in use, and its plan has their scratch.
+TEST(Calibrate, KernelsKeepTheirVariantsWhileTheyAreListed) {
+  const Graph graph =
+      make_training_graph({.name = "mlp:hidden=16", .batch = 4, .image = {8, 8, 1}, .classes = 10},
+                          parse_optimizer("sgd"))
+          .model.graph;
+  for (const int used : {0, 1}) {
+    TunableBackend backend;
+    backend.ways.use(used);
+    const std::vector<KernelUse> kernels = kernels_of(graph, backend);
+    EXPECT_EQ(std::ranges::count(kernels, 0, &KernelUse::variant),
+              std::ranges::count(kernels, 1, &KernelUse::variant));
+    EXPECT_EQ(backend.ways.used(), used);
+    EXPECT_EQ(backend.ways.workspace, Bytes(1000 * used));
   }
 }
 

@@ -23,7 +23,9 @@ class VocabularyLoss final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
-  if (!on_device(s.inputs[0].dtype) || s.inputs[0].elements() == 0) return nullptr;
+  const DType dtype = s.inputs[0].dtype;
+  if (!on_device(dtype) || s.inputs[1].dtype != dtype || s.inputs[0].elements() == 0)
+    return nullptr;
   return std::make_unique<VocabularyLoss>(s, device);
 }
 

@@ -40,13 +40,15 @@ def sanitizer_errors(output):
 
 def largest_difference(output):
     """The largest relative difference that a parity script states."""
-    found = re.findall(r"(\d(?:\.\d+)?e-\d+)", output)
+    found = re.findall(r"(?:worst relative|largest) difference (\d(?:\.\d+)?e-\d+)", output)
     return {"largest difference": max(map(float, found))} if found else {}
 
 
 def row_of_bench(output):
     """The row that `bench/gpu.py --json` wrote; the command prints the file last."""
-    rows = json.loads(output[output.index("{\n"):])["rows"]
+    rows = json.JSONDecoder().raw_decode(output, output.index("{\n"))[0]["rows"]
+    if any(row.get("thimble") is None for row in rows):
+        raise ValueError("Thimble failed")
     figures = {}
     for row in rows:
         ours = row.get("thimble") or {}

@@ -1,4 +1,4 @@
-// What the inputs of ONNX's ops are for: weights that a layer has, and settings that it is told by.
+// Uses of the inputs of ONNX's ops: weights that a layer has, and settings that it is told by.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Thimble for C++: thin classes over the C functions of thimble/thimble.h, which say what each means.
-// Failures are exceptions with the same sentences; what a callback throws comes out as it is.
+// Thimble for C++: thin classes over the C functions of thimble/thimble.h, which say what each
+// means. Failures are exceptions with the same sentences; what a callback throws comes out as it
+// is.
 //
 //   thimble::Recipe recipe("wrn-16-2");
 //   recipe.set("batch", "100").set("memory", "100MiB");
@@ -213,7 +214,7 @@ class Run {
     check(thimble_run_write_weight(get(), find(name), from.data(),
                                    static_cast<int64_t>(from.size_bytes())));
   }
-  // What the optimizer keeps of a weight, by the name that it has there ("momentum").
+  // Optimizer state of a weight, by the state's name ("momentum").
   bool has_state(const std::string& name, const std::string& state) const {
     return thimble_run_has_state(get(), find(name), state.c_str()) != 0;
   }

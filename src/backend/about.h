@@ -1,4 +1,4 @@
-// What each backend of this build is made of, for `thimble --version`.
+// The libraries under each backend of this build, for `thimble --version`.
 #pragma once
 
 #include <string>

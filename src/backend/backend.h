@@ -36,7 +36,7 @@ struct Launch {
   std::vector<int> waits_for = {};  // earlier ones of other streams
 };
 
-// Launches that were recorded once, to be made again as a whole.
+// Launches that were captured once, to be replayed as a whole (a CUDA graph).
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -69,14 +69,14 @@ class Backend {
   Communicator* ranks() const { return ranks_; }
 
   virtual std::string_view name() const = 0;
-  // What measured times depend on beside the kernel: the processor, the number of threads. Times
-  // measured on one machine are never used on another.
+  // The name that measured times are kept under: the processor and the number of threads, which
+  // times depend on beside the kernel. Times of one machine are never used on another.
   virtual std::string machine() const = 0;
   // False: plans can be made for it but not run (`null`).
   virtual bool runs() const = 0;
   // The first kernel, fastest to reference, that fits; cached, owned by the backend.
   virtual Kernel& kernel(const Signature& signature) = 0;
-  // Frees all others; they are made again where they are asked for.
+  // Frees all other kernels. One that is asked for later is created anew.
   virtual void keep_kernels(const std::unordered_set<Signature, SignatureHash>& used) {
     static_cast<void>(used);
   }
@@ -145,7 +145,8 @@ struct DeviceDef {
 };
 // Of an unknown device: the usual ones.
 DeviceTraits device_traits(std::string_view name);
-// The name of the device that is meant where none is said, and of the one that plans and runs nothing.
+// The name of the device that is meant where none is said, and of the one that plans and runs
+// nothing.
 std::string_view usual_device();
 std::string_view planning_device();
 

@@ -1,4 +1,4 @@
-// What runs a node: a kernel of a backend.
+// A kernel: one backend's implementation of a node.
 #pragma once
 
 #include <string>

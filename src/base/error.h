@@ -1,6 +1,6 @@
-// Two families of failure. UserError is the caller's mistake: one clear sentence says what, where and
-// what to try, and the program exits 2. InternalError is our own bug, with file:line, and exits 1.
-// "No plan fits" is neither: it is a value (plan/plan.h).
+// Two families of failure. UserError is the caller's mistake: one clear sentence says what, where
+// and what to try, and the program exits 2. InternalError is our own bug, with file:line, and exits
+// 1. "No plan fits" is neither: it is a value (plan/plan.h).
 #pragma once
 
 #include <fmt/format.h>

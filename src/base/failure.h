@@ -1,5 +1,5 @@
-// The meaning of an exception for the caller, at the border where it ends: the program's, or that of
-// the C functions.
+// The meaning of an exception for the caller, at the border where it ends: the program's, or that
+// of the C functions.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,12 +1,11 @@
-// A setting of a user. It has one name, one way to be read and one sentence for each fault, from a flag, a
-// TOML or JSON file, or a caller. The owner of the member lists it
-// once:
+// A setting of a user. It has one name, one way to be read and one sentence for each fault, from a
+// flag, a TOML or JSON file, or a caller. The owner of the member lists it once:
 //
 //   fields.whole("layers", options.layers, {.least = 1, .most = 10'000},
 //                {.help = "layers", .affects = affects::all});
 //
-// A list is made for one object and refers to its members. So the description of a field (whether it has
-// an effect here, for one) may depend on the others.
+// A list is made for one object and refers to its members. So the description of a field (whether
+// it has an effect here, for one) may depend on the others.
 #pragma once
 
 #include <cstdint>
@@ -166,8 +165,8 @@ class Fields {
 // Null: there is none of that name. In files, '_' may stand for '-'.
 const Field* find_field(std::span<const Field> fields, std::string_view name);
 
-// The sentence on a setting, spelt `typed` ("--bacth"), that is none of `names`: our name for it where
-// it is a word of the field (base/field_words.h), else the nearest name.
+// The sentence on a setting, spelt `typed` ("--bacth"), that is none of `names`: our name for it
+// where it is a word of the field (base/field_words.h), else the nearest name.
 std::string no_such_setting(std::string_view typed, std::span<const std::string> names);
 
 // The readers that fields use. `who` begins the sentence: "--batch".

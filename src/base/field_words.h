@@ -20,8 +20,8 @@ struct FieldWords {
 // One row per answer; every word is in one row.
 std::span<const FieldWords> all_field_words();
 
-// "activation checkpointing ... is --memory BYTES"; none where `name` is no such word, or its setting is
-// none of `known`. '_' and capitals do not matter.
+// "activation checkpointing ... is --memory BYTES"; none where `name` is no such word, or its
+// setting is none of `known`. '_' and capitals do not matter.
 std::optional<std::string> in_our_words(std::string_view name, std::span<const std::string> known);
 
 }  // namespace thimble

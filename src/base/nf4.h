@@ -1,4 +1,5 @@
-// Weights in 4 bits, to the byte and the bit as bitsandbytes has them (NF4 with double quantisation):
+// Weights in 4 bits, to the byte and the bit as bitsandbytes has them (NF4 with double
+// quantisation):
 //
 //   numbers, flattened   │ 64          │ 64          │ ...        the last block may be shorter
 //   codes u8             two numbers a byte, the first in the high half: the nearest of 16 levels to

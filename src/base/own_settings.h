@@ -1,5 +1,5 @@
-// Settings that one file defines and others only carry: a family of models or a data set lists a struct of its
-// own, and recipes copy it without knowing its type.
+// Settings that one file defines and others only carry: a family of models or a data set lists a
+// struct of its own, and recipes copy it without knowing its type.
 #pragma once
 
 #include <any>
@@ -14,7 +14,8 @@ class OwnSettings {
     return std::any_cast<Own>(&held_) != nullptr;
   }
 
-  // The struct, to be changed. Usual values are made where there are none, or those of another file.
+  // The struct, to be changed. Usual values are made where there are none, or those of another
+  // file.
   template <class Own>
   Own& of() {
     if (!has<Own>()) held_ = Own();

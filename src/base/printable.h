@@ -1,7 +1,7 @@
-// Text of unknown origin (a name in a file, a path, a word that was typed) as it may stand in a message
-// or a terminal's table: control characters would move the cursor, change colours or forge lines, and
-// bytes that are not UTF-8 break whoever reads the message. Text that is printable already stays as it is,
-// so that nothing is escaped twice.
+// Text of unknown origin (a name in a file, a path, a word that was typed) as it may stand in a
+// message or a terminal's table: control characters would move the cursor, change colours or forge
+// lines, and bytes that are not UTF-8 break whoever reads the message. Text that is printable
+// already stays as it is, so that nothing is escaped twice.
 #pragma once
 
 #include <string>

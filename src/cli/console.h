@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// Text on standard error. Text that does not get through (a full disk, a closed descriptor, a reader that
-// is gone) is dropped: no message is worth a training.
+// Text on standard error. Text that does not get through (a full disk, a closed descriptor, a
+// reader that is gone) is dropped: no message is worth a training.
 void say(std::string_view text) noexcept;
 
 // The same, with what is filled in printable.
@@ -20,8 +20,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(printable_lines(fmt::format(format, std::forward<Args>(args)...))));
 }
 
-// Lines on standard output, likewise. Text that is a result itself (of `sample`, `translate`) goes there as
-// it is.
+// Lines on standard output, likewise. Text that is a result itself (of `sample`, `translate`) goes
+// there as it is.
 template <class... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
   fmt::print("{}", printable_lines(fmt::format(format, std::forward<Args>(args)...)));
@@ -30,8 +30,8 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 // Another rank says what went wrong: this one ends without a word.
 struct SaidElsewhere {};
 
-// Sends what was printed to standard output on its way. Returns why not all of it got there; empty: it
-// did.
+// Sends what was printed to standard output on its way. Returns why not all of it got there; empty:
+// it did.
 std::string undelivered_output();
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// How OpenMP's threads wait (backend/cpu/thread_waiting.h) is read as OpenMP is loaded, before main(): so the
-// program starts itself anew with what suits it.
+// How OpenMP's threads wait (backend/cpu/thread_waiting.h) is read as OpenMP is loaded, before
+// main(): so the program starts itself anew with what suits it.
 #pragma once
 
 namespace thimble {

@@ -85,8 +85,8 @@ CLI::Validator number_between(double least, double most);
 
 // Plans, or reports why not in the form asked for and returns nothing (the caller exits 3).
 std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
-// The same of what was asked for; what a budget chose is said first, on stderr. Of several ranks each plans
-// for itself, to the same plan, and the first one speaks.
+// The same of what was asked for; what a budget chose is said first, on stderr. Of several ranks
+// each plans for itself, to the same plan, and the first one speaks.
 std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_ptr<Machine>& machine,
                                           bool json, World* world = nullptr);
 // Puts the budget in bytes into the request: says what `auto` comes to.

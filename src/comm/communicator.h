@@ -1,5 +1,5 @@
-// Processes that train together, and what they can do with each other's bytes. The seam to MPI is this
-// small: bytes go from rank to rank; what is summed, and in which order, is decided above
+// Processes that train together, and what they can do with each other's bytes. The seam to MPI is
+// this small: bytes go from rank to rank; what is summed, and in which order, is decided above
 // (ops/ranks/shard_ranges.h).
 #pragma once
 
@@ -29,8 +29,8 @@ struct Pieces {
   }
 };
 
-// Every call is made by all ranks in the same order, with sizes that agree; it returns when this rank's
-// bytes may be used again. Calls allocate nothing of ours; a library may.
+// Every call is made by all ranks in the same order, with sizes that agree; it returns when this
+// rank's bytes may be used again. Calls allocate nothing of ours; a library may.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -39,8 +39,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // out.of(k) goes to rank k, and rank k's message for this rank comes to in.of(k). A rank's message for
-  // itself stays where it is.
+  // out.of(k) goes to rank k, and rank k's message for this rank comes to in.of(k). A rank's
+  // message for itself stays where it is.
   virtual void exchange(const Pieces& out, const Pieces& in) = 0;
   // all.of(k) is what rank k has; in the end every rank has all of them.
   virtual void all_gather(const Pieces& all) = 0;

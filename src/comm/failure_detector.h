@@ -1,8 +1,8 @@
 // Connections between ranks that detect the end of one, and carry its reason.
 //
-// MPI may wait forever for a rank that is gone. So every rank holds a connection to rank 0, watched by a
-// thread: the system closes a connection however a process ends (and, where a machine is lost, within
-// seconds). A process that learns of a lost rank says so and ends. Rank 0 passes it on.
+// MPI may wait forever for a rank that is gone. So every rank holds a connection to rank 0, watched
+// by a thread: the system closes a connection however a process ends (and, where a machine is lost,
+// within seconds). A process that learns of a lost rank says so and ends. Rank 0 passes it on.
 //
 //   rank 0 ──┬── rank 1        'E' sentence: a rank ends, and why      'B': it is done, all is well
 //            └── rank 2        closed without a word: it was killed

@@ -1,4 +1,5 @@
-// The link between ranks, as a latency and a bandwidth: predicts the time of a collective, for plans.
+// The link between ranks, as a latency and a bandwidth: predicts the time of a collective, for
+// plans.
 #pragma once
 
 #include <string>

@@ -6,7 +6,8 @@
 
 namespace thimble {
 
-// The fastest of many exchanges, of small and of large pieces. Called by all ranks; all get the same.
+// The fastest of many exchanges, of small and of large pieces. Called by all ranks; all get the
+// same.
 Interconnect measure_link(Communicator& ranks);
 
 }  // namespace thimble

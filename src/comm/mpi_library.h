@@ -1,6 +1,6 @@
-// MPI lies in a library of its own, libthimble_mpi.so, loaded when the program was started as one of
-// several ranks: a process alone pays nothing for it, and one program serves machines with and without
-// MPI.
+// MPI lies in a library of its own, libthimble_mpi.so, loaded when the program was started as one
+// of several ranks: a process alone pays nothing for it, and one program serves machines with and
+// without MPI.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct MpiEntry {
 };
 using MpiEntryFunction = const MpiEntry*();
 
-// Loads it, for as long as the process lives. UserError, saying what to install, where it is not there,
-// cannot be loaded, or is of another build.
+// Loads it, for as long as the process lives. UserError, saying what to install, where it is not
+// there, cannot be loaded, or is of another build.
 const MpiEntry& load_mpi_library();
 
 // The library's file and MPI's version, or why there is none: for `thimble --version`; loads it.

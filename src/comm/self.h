@@ -1,5 +1,6 @@
-// One process that stands for all ranks: each of them would hold what this one does. Of one rank, that
-// is a run like any other; of several, what plans, measurements and tests of single kernels run with.
+// One process that stands for all ranks: each of them would hold what this one does. Of one rank,
+// that is a run like any other; of several, what plans, measurements and tests of single kernels
+// run with.
 #pragma once
 
 #include "comm/communicator.h"

@@ -1,7 +1,7 @@
 // A set of records that stays where it is: records are read one at a time, straight into the
 // caller's bytes, and the set is never resident in memory. Sets are one file each in data/sets; the
-// file name is the registration (see cmake/tables.cmake). One of the caller's own is a class derived
-// from Dataset (examples/train_mlp.cpp).
+// file name is the registration (see cmake/tables.cmake). One of the caller's own is a class
+// derived from Dataset (examples/train_mlp.cpp).
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,8 @@ using DataSettings = std::map<std::string, OwnSettings, std::less<>>;
 // The facts that a data set is opened with.
 struct DataRequest {
   std::string folder = {};  // of its files
-  // What the model would read, left to itself: sets that are made on the spot suit themselves to it.
+  // What the model would read, left to itself: sets that are made on the spot suit themselves to
+  // it.
   std::vector<RecordField> wanted = {};
   std::optional<int64_t> train_count = {};  // likewise, of sets made on the spot
   std::optional<int64_t> test_count = {};
@@ -114,8 +115,8 @@ const DatasetDef* find_dataset(std::string_view named, std::string_view usual);
 
 // UserError on an unknown one, listing the known ones and naming the nearest.
 const DatasetDef& dataset_named(std::string_view name);
-// Opens a data set by its name. UserError on an unknown one, or a missing folder (saying where to get
-// the files).
+// Opens a data set by its name. UserError on an unknown one, or a missing folder (saying where to
+// get the files).
 std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request = {});
 
 }  // namespace thimble

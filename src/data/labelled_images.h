@@ -11,8 +11,8 @@ namespace thimble {
 
 inline constexpr std::string_view kPixels = "pixels";
 inline constexpr std::string_view kLabel = "label";
-// Per channel, in units of a pixel (0..255), and one over the deviation, which is 1 at least, so that
-// a channel which hardly changes is not blown up.
+// Per channel, in units of a pixel (0..255), and one over the deviation, which is 1 at least, so
+// that a channel which hardly changes is not blown up.
 inline constexpr std::string_view kPixelMean = "pixel.mean";
 inline constexpr std::string_view kPixelInverseDeviation = "pixel.inverse_deviation";
 std::vector<DataConstant> pixel_constants(const std::vector<float>& mean,

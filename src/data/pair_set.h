@@ -37,8 +37,8 @@ struct PairOptions {
   std::string codes = {};   // or read from here
   bool joint = false;       // one vocabulary for both languages
   int64_t least_count = 1;  // pieces that are rarer are unknown
-  // Pairs whose sentences have fewer or more words than these, or so many times more than the other,
-  // are left out.
+  // Pairs whose sentences have fewer or more words than these, or so many times more than the
+  // other, are left out.
   int64_t shortest = 1;
   int64_t longest = 175;
   double ratio = 1.5;  // 0: any

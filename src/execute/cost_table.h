@@ -19,7 +19,7 @@ namespace thimble {
 
 struct KernelTime {
   double seconds = 0;   // measured
-  double modelled = 0;  // what the backend's model said when it was measured
+  double modelled = 0;  // the backend's modelled time when it was measured
   std::string date;     // YYYY-MM-DD
 
   bool operator==(const KernelTime&) const = default;
@@ -30,20 +30,21 @@ using CostTable = std::map<std::string, KernelTime, std::less<>>;
 // By Backend::machine().
 using CostFile = std::map<std::string, CostTable, std::less<>>;
 
-// All that decides how long a kernel takes on a given machine: the op, its settings, its types,
-// which results are added into what is there, and which implementation runs it. Settings that only
-// change numbers (rates, epsilons, the stream of random numbers) are left out.
+// The key of a kernel's time on a given machine: the op, its settings, its types, the results that
+// it adds to, and the implementation that runs it. Settings that only change numbers (rates,
+// epsilons, the stream of random numbers) are left out.
 std::string kernel_key(const Signature& signature, const Kernel& kernel);
 // "relu(...) ... by own" -> "relu"
 std::string_view op_of_key(std::string_view key);
-// "relu(...) ... by own" -> "relu(...) ...": what is done, whatever does it
+// "relu(...) ... by own" -> "relu(...) ...": the task without the implementation
 std::string_view task_of_key(std::string_view key);
 
 // Throws UserError when the file cannot be read, or is anything but a sound file of costs.
 CostFile read_costs(const std::string& path);
 // Replaces the file whole, or leaves it as it was. Its folder is made where it is missing.
 void write_costs(const std::string& path, const CostFile& file);
-// Adds to the file's entries, which stay (other machines, other kernels), except those in `forgotten`.
+// Adds to the file's entries, which stay (other machines, other kernels), except those in
+// `forgotten`.
 void add_costs(const std::string& path, const std::string& machine, const CostTable& table,
                const std::vector<std::string>& forgotten = {});
 // The date to note beside times.

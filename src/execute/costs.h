@@ -1,4 +1,5 @@
-// The cost of every node of a graph on a backend: measured time where there is one, else modelled time.
+// The cost of every node of a graph on a backend: measured time where there is one, else modelled
+// time.
 #pragma once
 
 #include "backend/backend.h"
@@ -7,23 +8,21 @@
 
 namespace thimble {
 
-// Tables also hold whole steps, under names that begin like this op's would: there is no such op.
+// Tables also hold the times of whole steps, under keys of an op "step" that does not exist,
 inline constexpr std::string_view kWholeStep = "step";
-// And what joins ranks: seconds of a message's way, and of a byte.
+// and of the link between ranks: latency of a message, and seconds a byte.
 inline constexpr std::string_view kLinkLatency = "link_latency", kLinkByte = "link_byte";
 
 std::string link_key(std::string_view what, int ranks);
 
-// The time of the signature's kernel; where it has variants, of the fastest that was measured,
-// which the kernel uses from then on. Null: not measured, and the kernel stays as it is.
+// The measured time of the signature's kernel, or null. A tunable kernel uses its fastest measured
+// variant from then on, and the time is that variant's.
 const KernelTime* use_fastest(const Signature& signature, Kernel& kernel,
                               const CostTable& measured);
 
-// Kernels that `measured` does not know get the backend's modelled time, scaled like their nearest
-// relatives (model_scale.h). Nodes with equal signatures are asked
-// about once; views are free. An empty table is the model alone, and so is a device that runs
-// nothing.
-// Kernels that have variants use the fastest of those that `measured` knows from then on.
+// Kernels that `measured` lacks get the backend's modelled time, scaled like their nearest
+// relatives (model_scale.h). Views are free. With an empty table, and for a device that runs
+// nothing, all times are modelled. Tunable kernels use their fastest measured variant from then on.
 Costs gather_costs(const Graph& graph, Backend& backend, const CostTable& measured = {});
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Where measured kernel times are kept, and what --costs asks for.
+// The file of measured kernel times, as `--costs` names it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Steps of a program as launches: nodes of a batchable kernel wait for others of their kind, as long
-// as no step in between touches their bytes, and go in one launch.
+// Horizontal fusion: calls of one batchable kernel are launched together. A call waits for others
+// of its kind as long as no call in between touches its bytes.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@ namespace thimble {
 
 struct LaunchGroup {
   Kernel* kernel = nullptr;
-  std::vector<const KernelArgs*> calls;  // of more than one: the kernel is a BatchableKernel
+  std::vector<const KernelArgs*> calls;  // more than one: the kernel is a BatchableKernel
   CallUse use;                           // of all of them
 
   void run() const;
 };
 
-// `steps` have one call each. The launches give the same bits in their order as the steps in
-// theirs.
+// REQUIRES: `steps` have one call each. Running the launches in order gives the same bits as
+// running the steps in order.
 std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> steps);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// Bytes of an arena in the host's hands for a while, between steps: the arena's own where the host
-// can reach them, else a copy that goes back when the mapping ends.
+// Bytes of an arena mapped to the host between steps: the arena's own where the host can reach
+// them, else a copy that is written back when the mapping ends.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,7 @@ namespace thimble {
 
 class HostMapping {
  public:
-  enum class Use { read, write, change };  // write: what was there before does not matter
+  enum class Use { read, write, change };  // write: former contents do not matter
 
   HostMapping(Backend& backend, std::byte* at, Bytes size, Use use)
       : backend_(backend), at_(at), use_(use) {
@@ -40,7 +40,7 @@ class HostMapping {
     if (!copy_.empty() && use_ != Use::read) backend_.copy_in(at_, bytes_);
     drop();
   }
-  // Ends it without bringing anything back, where it is a copy.
+  // Ends it. A copy is not written back.
   void drop() { copy_.clear(); }
 
   std::span<std::byte> bytes() const { return bytes_; }

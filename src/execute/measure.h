@@ -1,5 +1,5 @@
-// Measures a program while it runs, from the addresses its kernels are really handed: which bytes
-// are in use when, and by what. Knows nothing of the planner's buffers.
+// Measures the live bytes of a program from the addresses that its kernels were handed. Shares
+// nothing with the planner's buffers.
 #pragma once
 
 #include <array>

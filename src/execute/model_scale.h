@@ -1,6 +1,6 @@
-// The factor between modelled and measured time, taken from the nearest relatives of a kernel. So a plan
-// never weighs seconds of the machine against seconds of the model, and a kernel that nobody measured
-// does not look faster for it.
+// The factor between modelled and measured time, taken from the nearest relatives of a kernel. So a
+// plan never compares measured with unscaled modelled seconds, and an unmeasured kernel does not
+// look faster.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ class ModelScale {
   // REQUIRES: the table outlives it.
   explicit ModelScale(const CostTable& measured);
 
-  // Relatives are measured kernels of the same op and dtypes, else of the same op, else all. Kernels of
-  // about the same modelled time count most: errors of the model (caches, launches) go by size. 1 where
-  // nothing was measured.
+  // Relatives are measured kernels of the same op and dtypes, else of the same op, else all.
+  // Kernels of about the same modelled time count most: errors of the model (caches, launches) go
+  // by size. 1 where nothing was measured.
   double of(std::string_view key, double modelled) const;
 
  private:

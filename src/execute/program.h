@@ -1,6 +1,5 @@
-// A plan bound to a backend and an arena: every kernel chosen, every address final. run() is the
-// whole training step, and allocates nothing (but the captured graph that a device may make of it,
-// once).
+// A plan bound to a backend and an arena: every kernel is chosen, every address final. run() is the
+// whole training step and allocates nothing, except once for the graph that a device may capture.
 #pragma once
 
 #include <array>
@@ -20,33 +19,33 @@ namespace thimble {
 
 class Program {
  public:
-  // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified. Graph,
-  // backend and arena outlive the program. The arena is at least as large as the plan's.
+  // Several programs (training, evaluation) may share one arena. REQUIRES: the plan was verified.
+  // Graph, backend and arena outlive the program. The arena is at least as large as the plan's.
   Program(const Graph& graph, const Plan& plan, Backend& backend, Memory& arena);
 
-  // Runs `prologue`, then `per_microbatch` for every microbatch, then `epilogue`. `fill`, when given, is called
-  // before every microbatch to put its inputs in place: of several, each may overwrite those it has
-  // read.
+  // Runs `prologue`, then `per_microbatch` for every microbatch, then `epilogue`. `fill`, when
+  // given, is called before every micro-batch (gradient accumulation) to write its inputs: a
+  // micro-batch may overwrite those that it has read.
   void run(const std::function<void(int microbatch)>& fill = {});
   // The same, timing every call. Slower, same bits.
   void run_traced(Trace& trace);
-  // One of the three, once; timed when there is a trace. For steps whose microbatches are of two
-  // sizes, hence of two programs. On a remote device it returns while the phase is still under way.
+  // Runs one phase, timed if there is a trace. A step with micro-batches of two sizes runs phases
+  // of two programs. A device with memory of its own may return before the phase is finished.
   void run_phase(Phase phase, Trace* trace = nullptr);
-  // After the last phase: until results are there.
+  // After the last phase: waits for the results.
   void finish();
 
-  // Where the caller puts inputs before a step begins and finds results after it. Of other values,
-  // only where the host can reach the arena.
+  // Bytes for an input before a step, or of a result after it. Other values only where the host can
+  // reach the arena.
   std::span<std::byte> bytes_of(ValueId value);
-  // Any value that is there between steps (weights, state), on any device.
+  // Any value that persists between steps (weights, state), on any device.
   HostMapping map_to_host(ValueId value, HostMapping::Use use);
   HostMapping map_part_to_host(ValueId value, int64_t offset, Bytes size, HostMapping::Use use);
   void read(ValueId value, int64_t offset, std::span<std::byte> out);
   void write(ValueId value, int64_t offset, std::span<const std::byte> in);
   Bytes address_of(ValueId value) const;
-  // The part of the arena that holds nothing from one step to the next: how much, and some of its
-  // bytes, to be written to.
+  // The bytes of the arena that hold nothing between steps: how many, and `size` of them to write
+  // to.
   Bytes free_between_steps() const;
   HostMapping map_free_between_steps(Bytes size);
   template <class T>
@@ -57,20 +56,18 @@ class Program {
 
   // Calls of the plan up to and including the one that first makes `value`.
   size_t calls_until(ValueId value) const;
-  // Runs only the first `count` calls of the plan, calling `after(call)` behind each: for finding
-  // out where a number went wrong.
+  // Runs only the first `count` calls of the plan, with `after(call)` behind each: for debugging.
   void run_until(size_t count, const std::function<void(size_t call)>& after);
   // An output of the call that ran last.
   HostMapping output_of(size_t call, size_t output);
-  // Called right after the call that first makes `value`, in the middle of run(); by throwing, it
-  // leaves the step before anything later (updates) has happened. On a remote device, which has no
-  // middle, it is called by finish().
+  // `check` is called within run(), right after the call that first makes `value`. If it throws,
+  // nothing later (updates) has happened. On a device with memory of its own, finish() calls it.
   void watch(ValueId value, std::function<void()> check);
 
-  // The highest byte that any kernel was handed so far, from the start of the arena.
+  // The end of the highest byte that a kernel was handed so far, from the start of the arena.
   Bytes touched() const { return touched_; }
   const Graph& graph() const { return graph_; }
-  // Null: it is the only one.
+  // Null: one process alone.
   Communicator* ranks() const { return backend_.ranks(); }
   const Plan& plan() const { return plan_; }
 
@@ -84,10 +81,10 @@ class Program {
   Bytes persistent_end() const;
   std::byte* home_of(ValueId value) const { return arena_.base() + address_of(value).count; }
   void run_range(size_t begin, size_t end);
-  // The phase as a captured graph, where the device keeps such: made when the phase is run again.
+  // The phase as a captured graph, where the device has such: captured at the phase's second run.
   void run_or_replay(Phase phase, size_t begin, size_t end);
   std::unique_ptr<CapturedGraph> capture(size_t begin, size_t end);
-  CallUse use_of(size_t call) const;  // what it reads and writes
+  CallUse use_of(size_t call) const;  // its reads and writes
   void run_range_traced(size_t begin, size_t end, Trace& trace);
 
   const Graph& graph_;
@@ -96,13 +93,13 @@ class Program {
   Memory& arena_;
   std::vector<TensorRef> tensors_;  // backing store of the spans in calls_
   std::vector<Bound> calls_;
-  std::vector<Bytes> homes_;  // by value: where the caller finds it, or -1
+  std::vector<Bytes> homes_;  // by value: its address between steps, or -1
   size_t each_begin_ = 0;
   size_t each_end_ = 0;
   Bytes touched_;
   size_t watched_ = 0;  // calls before the check; 0: none
   std::function<void()> check_;
-  std::unique_ptr<StagingBuffers> staging_;                        // on a remote device
+  std::unique_ptr<StagingBuffers> staging_;  // on a device with memory of its own
   std::array<std::unique_ptr<CapturedGraph>, 3> captured_graphs_;  // by phase
   std::array<bool, 3> ran_{};
 };

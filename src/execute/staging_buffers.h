@@ -1,11 +1,11 @@
-// Inputs and results of a program whose arena the host cannot reach: plain memory that the host
-// fills and reads, copied at the right moments in the order of the kernels.
+// Staging memory for inputs and results of a program whose arena the host cannot reach. Copies are
+// queued in the order of the kernels.
 //
 //   host   fill A0   fill A1     fill A0 again (when the device has copied it) ...
 //   device      A0 -> arena, kernels     A1 -> arena, kernels ...
 //
-// Inputs of microbatches have two places, so that the next one is written while the device is still
-// busy with this one.
+// Inputs of micro-batches have two slots (double buffering): the host writes the next micro-batch
+// while the device works on this one.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ namespace thimble {
 
 class StagingBuffers {
  public:
-  // `homes`: by value, where it is in the arena.
+  // `homes`: by value, its address in the arena.
   StagingBuffers(const Graph& graph, const std::vector<Bytes>& homes, Backend& backend,
                  Memory& arena);
 
   bool has(ValueId value) const { return place_[value.at()] >= 0; }
-  // REQUIRES: has(value). Of an input, what the next upload will copy: it begins with what the last
-  // one copied where that was small (scalars), else with anything.
+  // REQUIRES: has(value). Of an input, the bytes that the next upload copies. A small one (scalars)
+  // still has its last contents, others have any.
   std::span<std::byte> bytes_of(ValueId value) const;
 
   // Queues copies of the inputs that nodes of the phase read.

@@ -1,5 +1,5 @@
-// Beam search for the most likely sentences, several at a time. Knows scores only: whoever has a model
-// asks for the sentences begun so far and answers with the scores of what may follow.
+// Beam search for the most likely sentences, several at a time. Knows scores only: whoever has a
+// model asks for the sentences begun so far and answers with the scores of what may follow.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class Beam {
   size_t count() const { return live_.size(); }
   std::span<const int32_t> beginning(size_t i) const { return live_[i].tokens; }
 
-  // `logits(i)` are those of what follows beginning(i), as many as the vocabulary has; not normalised.
+  // `logits(i)` are those of what follows beginning(i), as many as the vocabulary has; not
+  // normalised.
   void advance(const std::function<std::span<const float>(size_t i)>& logits);
 
   // The best sentence, without its beginning and end. REQUIRES: done().

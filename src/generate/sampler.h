@@ -1,6 +1,6 @@
-// Continues a text, token by token, in the arena that the model was trained in. Of every length that
-// doubles up to the model's there is a step, and the shortest that holds the text so far runs. A
-// text that is longer is forgotten from its beginning on, half a model's length at a time.
+// Continues a text, token by token, in the arena that the model was trained in. Of every length
+// that doubles up to the model's there is a step, and the shortest that holds the text so far runs.
+// A text that is longer is forgotten from its beginning on, half a model's length at a time.
 #pragma once
 
 #include <functional>

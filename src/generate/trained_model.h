@@ -10,14 +10,14 @@
 
 namespace thimble {
 
-// The checkpoint in a folder: that folder, or the latest of the run that it is. UserError where there
-// is none.
+// The checkpoint in a folder: that folder, or the latest of the run that it is. UserError where
+// there is none.
 std::string checkpoint_in(const std::string& folder);
 // The recipe that it was trained by. UserError where it is damaged.
 Recipe recipe_in(const std::string& checkpoint);
 
-// UserError unless the vocabulary of that digest, in that folder, is the one that the checkpoint was
-// trained with, as far as either is known.
+// UserError unless the vocabulary of that digest, in that folder, is the one that the checkpoint
+// was trained with, as far as either is known.
 void check_vocabulary(const std::string& checkpoint, const std::string& digest,
                       const std::string& folder);
 

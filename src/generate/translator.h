@@ -1,5 +1,5 @@
-// Translates with a trained model, in the arena that it was trained in: for each length that the run
-// has, a variant of the model that says what follows a beginning.
+// Translates with a trained model, in the arena that it was trained in: for each length that the
+// run has, a variant of the model that says what follows a beginning.
 #pragma once
 
 #include <memory>

@@ -7,8 +7,8 @@
 //   nf4      NAME u8 [rows x columns / 2],                    0.516
 //            NAME.absmax u8, NAME.nested_absmax f32, NAME.nested_offset f32 [1] (base/nf4.h)
 //
-// Names and bytes are those of bitsandbytes, so its files are read and written as they are. Nodes that
-// read a coded matrix take these values, in this order, as their inputs from 1 on.
+// Names and bytes are those of bitsandbytes, so its files are read and written as they are. Nodes
+// that read a coded matrix take these values, in this order, as their inputs from 1 on.
 #pragma once
 
 #include <span>

@@ -33,7 +33,8 @@ constexpr bool is_persistent(Role role) {
          role == Role::constant || role == Role::frozen;
 }
 
-// A step runs its `prologue` nodes once, its `per_microbatch` nodes once per microbatch, its `epilogue` nodes once.
+// A step runs its `prologue` nodes once, its `per_microbatch` nodes once per microbatch, its
+// `epilogue` nodes once.
 enum class Phase : uint8_t { prologue, per_microbatch, epilogue };
 std::string_view name_of(Phase phase);
 

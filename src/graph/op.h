@@ -92,8 +92,8 @@ struct Sample {
   std::vector<Fill> fills = {};         // one per input; missing ones are `normal`
   std::vector<int> differentiate = {};  // inputs whose gradients are checked by finite differences
   uint32_t accumulate = 0;              // outputs to add into
-  // Where the op alone is no function with a gradient of its own (batch_norm reads statistics of its
-  // own input): builds the function to differentiate, from the inputs.
+  // Where the op alone is no function with a gradient of its own (batch_norm reads statistics of
+  // its own input): builds the function to differentiate, from the inputs.
   ValueId (*build)(Builder& builder, std::span<const ValueId> inputs) = nullptr;
 };
 

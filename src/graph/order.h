@@ -7,8 +7,8 @@
 
 namespace thimble {
 
-// Nodes as `order` lists them, each once; their ids change accordingly. Nodes that are not listed go.
-// The caller sees to it that the graph stays well formed.
+// Nodes as `order` lists them, each once; their ids change accordingly. Nodes that are not listed
+// go. The caller sees to it that the graph stays well formed.
 void put_in_order(Graph& graph, const std::vector<NodeId>& order);
 
 // Nodes in the order of their phases, and as they were within each: puts nodes that were added last

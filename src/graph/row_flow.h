@@ -36,8 +36,8 @@ struct RowCall {
   std::span<const TensorType> inputs, outputs;
   std::span<const RowFlow> flows;  // of the inputs
   int64_t rows;
-  // Of the outputs, if each had the same numbers for every row: `mixed` where no such tensor has its
-  // shape. For ops that make a tensor of any size of what does not depend on rows.
+  // Of the outputs, if each had the same numbers for every row: `mixed` where no such tensor has
+  // its shape. For ops that make a tensor of any size of what does not depend on rows.
   std::span<const RowFlow> repeated;
 };
 

@@ -1,13 +1,13 @@
 // Builds an imported net with the public builder, node by node: a rule for every op of the
-// vocabulary, by name (lower/). What a rule cannot do it says as a UserError; all of them are told
-// at once.
+// vocabulary, by name (lower/). A rule reports a case that it cannot lower as a UserError. All of
+// these are printed together.
 //
 // Activations are kept in the run's storage. With 16 bits, sums and means over axes are in f32, and
 // so is the pointwise arithmetic on them until it meets a 16-bit tensor: that one op is computed in
-// f32 and rounded once. What only sums read is computed in f32, too. So a norm that is written out
-// has the statistics of a fused one, and a square cannot overflow before its mean is taken. A
-// constant beyond what 16 bits hold becomes the largest number that they do: a mask of -3.4e38
-// stays finite.
+// f32 and rounded once. Tensors that only sums read are computed in f32, too. So a norm that is
+// written out has the statistics of a fused one, and a square cannot overflow before its mean is
+// taken. A constant beyond what 16 bits hold becomes the largest number that they do: a mask of
+// -3.4e38 stays finite.
 #pragma once
 
 #include <map>
@@ -65,8 +65,8 @@ class Lowering {
   // (ModelOptions::step_batch) needs `parts`, what its loss is made of; others do without.
   Model build(const LossParts* parts = nullptr);
 
-  // That in steps, for nodes that are made as they are needed: begin(); lower() and `add_input` as
-  // often as it takes; finish() with the name of the loss.
+  // The same in steps, for nodes that are made as they are needed: begin(), then any number of
+  // lower() and add_input(), then finish() with the name of the loss.
   void begin();
   void lower(const NetNode& node);
   void lower_all();  // begin(), every node of the net, and a look at faults

@@ -1,6 +1,7 @@
 // A network from outside, as a file says it: entrances, parameters, nodes in a vocabulary close to
-// PyTorch's, a loss. Axes and layouts are the other program's; sizes may be multiples of the rows of a
-// batch. Plain data, checked for form by read_net(); what the nodes mean is checked as they are built.
+// PyTorch's, a loss. Axes and layouts are the other program's; sizes may be multiples of the rows
+// of a batch. Plain data, checked for form by read_net(); what the nodes mean is checked as they
+// are built.
 #pragma once
 
 #include <optional>

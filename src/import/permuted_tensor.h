@@ -1,5 +1,6 @@
 // A tensor of an imported net: a value of ours, whose axes may lie in another order than the net's.
-// Axes that the net reorders are reordered here alone; bytes move only where an op asks for an order.
+// Axes that the net reorders are reordered here alone; bytes move only where an op asks for an
+// order.
 //
 //   net: x [N,C,H,W]    ours: value [N,H,W,C], order = {0, 2, 3, 1}
 #pragma once

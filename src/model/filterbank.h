@@ -1,5 +1,5 @@
-// Filters of raw audio that are learnt with the rest of a net. They start as those of a spectrum, which
-// is what a net would have to find first: samples of the same sound differ with every phase.
+// Filters of raw audio that are learnt with the rest of a net. They start as those of a spectrum,
+// which is what a net would have to find first: samples of the same sound differ with every phase.
 #pragma once
 
 #include <cmath>
@@ -31,8 +31,8 @@ inline std::vector<double> fourier_filters(int64_t filters, int64_t samples) {
   return numbers;
 }
 
-// Of frames [T,N,F], half the logarithm of one and the energy that each filter finds: [T,N,filters], of
-// a frame at full loudness about between -2 and 5.
+// Of frames [T,N,F], half the logarithm of one and the energy that each filter finds:
+// [T,N,filters], of a frame at full loudness about between -2 and 5.
 inline ValueId energies(Layers& net, ValueId frames, int64_t filters) {
   Builder& build = net.build();
   const Builder::Scope scope(build, "filters");

@@ -43,8 +43,9 @@ class Layers {
   bool drops() const { return options_.training && options_.dropout > 0; }
   // The input that random bits are made of; the first call makes it.
   ValueId rng();
-  // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast. The same
-  // name in the same scope is the same weight, whatever asks for it: rows may go through a layer in parts.
+  // A weight as the layers read it, in the storage type: kept in it, or an f32 one behind a cast.
+  // The same name in the same scope is the same weight, whatever asks for it: rows may go through a
+  // layer in parts.
   ValueId weight(std::string_view name, const Shape& shape, Init init);
   // Closes a classifier: logits [N, classes] and 'label' -> loss, accuracy.
   Model finish(ValueId logits);
@@ -54,8 +55,9 @@ class Layers {
   // Tokens of a record, 'tokens' or whatever `field` says: i32 [N,T], below `limit`.
   ValueId tokens(std::string_view field, int64_t limit);
   // Closes a model that predicts 'targets', the field of that name: rows x [N*T, C] and a weight
-  // [classes, C] that projects them -> loss, perplexity, accuracy of tokens. When generating, logits
-  // of the rows that are asked for. Logits exist for `rows_at_once` rows at a time (0: the usual).
+  // [classes, C] that projects them -> loss, perplexity, accuracy of tokens. When generating,
+  // logits of the rows that are asked for. Logits exist for `rows_at_once` rows at a time (0: the
+  // usual).
   Model finish_tokens(ValueId x, ValueId weight, int64_t rows_at_once = 0);
   // That in parts, for losses that are made bit by bit: what vocabulary_loss makes of some rows and
   // their targets, i32 of as many elements; and the end, of all their sums.

@@ -83,7 +83,8 @@ struct Feed {
   ValueId staging = {};  // an input with room for one record that is changed on its way; or none
 };
 
-// A figure that is reported beside the loss: sum / count, both added up over microbatches and batches.
+// A figure that is reported beside the loss: sum / count, both added up over microbatches and
+// batches.
 struct Metric {
   std::string name;                     // "accuracy"; reports add "train_" or "test_"
   std::string brief;                    // on a line of progress: "acc"

@@ -1,5 +1,5 @@
-// A name as a template's argument: what functions without state, as an OpDef holds them, know of the
-// op that they belong to.
+// A name as a template's argument: what functions without state, as an OpDef holds them, know of
+// the op that they belong to.
 #pragma once
 
 #include <algorithm>

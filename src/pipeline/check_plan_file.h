@@ -1,5 +1,5 @@
-// Whether a plan that was saved is sound: replayed, byte range by byte range, against the step of the
-// recipe that lies beside it.
+// Saved plans, and their check: a plan is replayed, byte range by byte range, against the step of
+// the recipe in its file.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,17 @@
 
 namespace thimble {
 
-// The first fault of any of the plans, or of one beside the first. Nothing: they are sound.
+// The first fault of the file's plans, each alone and beside the first (verify_shared_arena).
+// Nothing: they are sound.
 std::optional<std::string> find_fault(const PlanFile& file);
 
-// The same where the plan's device may be missing: how much scratch its kernels want is taken on trust.
+// The same where the plan's device may be missing: the sizes of its kernels' scratch are then not
+// checked.
 std::optional<std::string> find_fault_on_any_device(const PlanFile& file);
-// UserError where that finds one; `where` is what was named: a plan file or a run.
+// UserError with that fault. `where` names the plan file or the run.
 void check_on_any_device(const PlanFile& file, const std::string& where);
 
-// Saves what was planned, for find_fault().
+// Saves the plans of all shapes, for find_fault().
 void save_plan(const std::string& path, const PlannedTraining& planned);
 
 }  // namespace thimble

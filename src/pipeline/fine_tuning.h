@@ -1,5 +1,5 @@
-// A model whose forward pass is what a fine-tuning asks for: adapters beside its linear layers,
-// frozen matrices in few bits.
+// Fine-tuning applied to a model's forward pass: adapters beside its linear layers (LoRA), frozen
+// matrices in few bits.
 #pragma once
 
 #include "model/model.h"

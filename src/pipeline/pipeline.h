@@ -1,5 +1,5 @@
-// The whole path, in order: model -> graph -> autodiff -> updates -> costs -> plan -> verified plan.
-// A newcomer reads this first.
+// The whole path, in order: model -> graph -> autodiff -> updates -> costs -> plan -> verified
+// plan. A newcomer reads this first.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace thimble {
 
-// A run with every decision made, ready to go. Movable: holds its parts by pointer.
+// A run with every decision made, ready for the trainer. Movable: holds its parts by pointer.
 struct PlannedTraining {
   Recipe recipe;  // completed; an automatic codec has been chosen
   std::shared_ptr<Machine> machine;
@@ -22,50 +22,54 @@ struct PlannedTraining {
   std::vector<std::unique_ptr<PlannedStep>> steps;  // of all shapes
   NumericsTier tier = NumericsTier::exact;
   double plan_seconds = 0;                     // graph, costs, plan and verification
-  std::optional<SelectionReport> report = {};  // none: no budget chose
+  std::optional<SelectionReport> report = {};  // none: the recipe was planned as typed
 
   Backend& backend() const { return machine->backend(); }
-  // Of full microbatches, the longest: its arena is the run's, its predicted cost that of a step.
+  // The step of full micro-batches, the longest: its arena is the run's, its predicted cost that of
+  // a step.
   const PlannedStep& full() const { return *steps.front(); }
   const Graph& graph() const { return full().model.graph; }
   const Plan& plan() const { return full().plan; }
-  // Of the last microbatch, of records as long; null: it is of the same size as the others.
+  // The step of a smaller last micro-batch, of records as long. Null: it is as large as the others.
   const PlannedStep* rest_of(const PlannedStep& step) const;
   const PlannedStep* rest() const { return rest_of(full()); }
 };
 
-// A shape of a recipe's step does not fit the arena of the first, and no planner brings it in.
+// The error if another shape of the step does not fit the arena of the first with any policy.
 struct Misfit {
   std::string why;
 };
 
-// The step that is planned first, by that schedule or else by its recipe's planner.
+// The step that is planned first, by that schedule or else by its recipe's policy.
 struct Selection {
   Step step;
   std::optional<Schedule> schedule = {};
 };
-// Selects a plan for the shape that is planned first. Of batches by tokens, each shape may be in turn.
+// Selects a plan for the shape that is planned first. For batches by tokens, each shape may be
+// tried as the first.
 using Select = std::function<Selection(const StepShape& shape)>;
 
-// REQUIRES: the recipe was checked; the machine is its own.
+// REQUIRES: the recipe was checked; the machine was opened for it.
 std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& recipe,
                                                                 std::shared_ptr<Machine> machine,
                                                                 const Select& select);
 
-// The plan, with time and FLOPs of the whole step. Of batches by tokens those of the length that has most
-// of them, whichever takes most memory: so that plans of different recipes can be compared.
+// The plan, with time and FLOPs of the whole step. For batches by tokens these are of the length
+// with most tokens, whichever takes most memory, so that plans of different recipes can be
+// compared.
 Plan priced_as_a_whole(const PlannedTraining& training);
 
-// The forward pass with running statistics, planned into the arena of training, for every length of
-// records, the longest first. Rows are the most, halving from those of a microbatch, that fit.
+// Evaluation: the forward pass with running statistics, planned into the arena of training, for
+// every length of records, the longest first. The number of rows is halved from a micro-batch's
+// until it fits.
 std::vector<std::unique_ptr<PlannedStep>> plan_evaluation(const PlannedTraining& training);
 
-// The same of what generates: rows are a multiple of `beam`, that many sentences' beginnings each.
-// UserError where not one sentence fits.
+// The same for generation by beam search: rows are a multiple of `beam`, one for each beginning of
+// a sentence. UserError where not one sentence fits.
 std::vector<std::unique_ptr<PlannedStep>> plan_generation(const PlannedTraining& training,
                                                           int64_t beam);
 
-// One row that is gone on with, planned likewise, for lengths that double up to the model's.
+// The same for sampling: one row that is continued, for lengths that double up to the model's.
 std::vector<std::unique_ptr<PlannedStep>> plan_sampling(const PlannedTraining& training);
 
 }  // namespace thimble

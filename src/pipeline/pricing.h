@@ -7,7 +7,8 @@
 
 namespace thimble {
 
-// Communication between ranks in a step, part of Machine::price(). Nothing overlaps with it here.
+// Communication between ranks in a step. Machine::price() includes it. It is modelled without
+// overlap with kernels.
 struct Communication {
   Interconnect link;
   double seconds = 0;
@@ -17,8 +18,8 @@ struct Communication {
 Communication communication_of(const Recipe& recipe, const Graph& graph, const Plan& plan,
                                Machine& machine);
 
-// The plan of the full microbatches, with time and FLOPs of the whole step: by itself it takes the last
-// microbatch to be as large as the others. Null: it is.
+// The plan of the full micro-batches, with time and FLOPs of the whole step. The plan alone counts
+// the last micro-batch as a full one. `rest`: a smaller last one, or null.
 Plan priced_as_a_whole(const PlannedStep& full, const PlannedStep* rest);
 
 }  // namespace thimble

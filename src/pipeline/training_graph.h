@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Over several microbatches (of one rank), of the model's rows each, gradients and results are sums that
-// grow with every one.
+// Gradient accumulation: over several micro-batches (of one rank), of the model's rows each,
+// gradients and results are sums to which each micro-batch adds.
 struct TrainingGraph {
   Model model;  // its graph is the whole step
   OptimizerInputs scalars;
@@ -20,18 +20,20 @@ TrainingGraph make_training_graph(const ModelOptions& options, const OptimizerSp
                                   const SparsitySpec& sparsity = {}, const CodecSpec& codec = {},
                                   const RanksSpec& ranks = {}, const FineTuning& tuning = {});
 
-// The recipe's step, of microbatches of that shape.
+// The recipe's step, of micro-batches of that shape.
 TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape);
 
-// The shapes of the step's micro-batches, the one that takes most memory first. Longer ones come before
-// shorter ones, and of each length full ones before a smaller last one. Of batches by tokens, the length
-// whose whole batch has most tokens comes first, then lengths by their tokens.
+// The shapes of the step's micro-batches, the one that takes most memory first. Longer ones come
+// before shorter ones, and full ones before a smaller last one. For batches by tokens, shapes with
+// more tokens come first. Before all of them comes a shape of the length whose whole batch has most
+// tokens.
 std::vector<StepShape> step_shapes(const Recipe& recipe);
 
 // The first of them.
 StepShape largest_shape(const Recipe& recipe);
 
-// The tier of the recipe's step, of that graph and with that codec. UserError above what it allows.
+// The tier of the recipe's step, of that graph and with that codec. UserError above the tier that
+// the recipe allows.
 NumericsTier allowed_tier(const Recipe& recipe, const Graph& graph, const CodecSpec& codec);
 
 }  // namespace thimble

@@ -1,18 +1,18 @@
-// The planner's front door: policy -> schedule -> buffers -> layout -> plan.
+// The planner: policy -> schedule -> buffers (liveness) -> layout (offset assignment) -> plan.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace thimble {
 
-// Throws UserError for an unknown policy or a number it does not take. Infeasible when the budget is
-// below what the policy needs. The plan is not verified here: see verify_plan.
+// Throws UserError for an unknown policy or a number it does not take. Infeasible when the budget
+// is below what the policy needs. The plan is not verified here: see verify_plan.
 PlanResult make_plan(const PlanRequest& asked);
 
-// The answer where not even the smallest plan fits.
+// The error for a budget below the smallest plan.
 Infeasible infeasible(const PlanRequest& request, const Plan& smallest);
 
-// Buffers, layout and cost of a given schedule.
+// Buffers, layout and cost of a given schedule. Decides the address of every value.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);
 
 // The arena alone.
@@ -21,15 +21,15 @@ Bytes arena_of(const PlanRequest& request, const Schedule& schedule);
 // The plan, or Infeasible above the request's budget.
 PlanResult lay_out_within(const PlanRequest& request, const Schedule& schedule);
 
-// The part of lay_out() that needs no layout: the live peak, which the arena cannot be below (and is
-// nearly always at), and the predicted time.
+// The part of lay_out() that needs no layout: the live peak and the predicted time. The arena is
+// never below the live peak, and nearly always equal to it.
 struct ScheduleCost {
   Bytes live_peak;
   double seconds = 0;
 };
 ScheduleCost cost_of(const PlanRequest& request, const Schedule& schedule);
 double predicted_seconds(const PlanRequest& request, const Schedule& schedule);
-// Of one run of a phase.
+// The cost of one run of a phase.
 struct PhaseCost {
   double seconds = 0;
   double flops = 0;        // recomputation included

@@ -1,5 +1,5 @@
-// Packers place buffers in one arena. A packer is one file of plan/layout; the file name is the
-// registration (see cmake/tables.cmake).
+// Packers assign offsets in one arena to buffers (offline dynamic storage allocation). A packer is
+// one file of plan/layout, and the file's name is its registration (see cmake/tables.cmake).
 #pragma once
 
 #include <span>
@@ -13,9 +13,8 @@ struct Packer {
   std::string_view name;
   std::string_view summary;
   // Offsets such that buffers whose [first, last] overlap share no byte, every offset a multiple of
-  // kArenaAlignment. `good_enough`: a total that the caller is content with (the peak of live
-  // bytes cannot be beaten), so that a search may stop when it gets there. Deterministic;
-  // near-linear in practice.
+  // kArenaAlignment. A search may stop at an arena of `good_enough`; callers pass the live peak,
+  // which no layout is below. Deterministic, and near-linear in practice.
   Layout (*pack)(std::span<const BufferUse> buffers, Bytes good_enough) = nullptr;
   // 0: a pass or two over the buffers. Higher: a search, tried after all lower ones.
   int effort = 0;
@@ -30,8 +29,9 @@ struct LivePeak {
 };
 LivePeak live_peak(std::span<const BufferUse> buffers);
 
-// Runs the packers, least effort first, until one reaches the live peak, or comes within a thousandth
-// of it and the next would search. The smallest result wins, and of equal ones the earlier.
+// Runs the packers, least effort first, until one reaches the live peak, or comes within a
+// thousandth of it and the next would search. The smallest result wins, and of equal ones the
+// earlier.
 struct Packed {
   Layout layout;
   std::string_view packer;

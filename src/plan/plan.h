@@ -1,5 +1,6 @@
-// The planner's types: what a policy is given, the schedule it chooses, the layout a packer
-// chooses, and the plan that both make. All plain values, printable, JSON round-trip.
+// The planner's types: the request, the schedule that a policy chooses, the layout that a packer
+// chooses, and the plan made of both. All are plain values, can be printed, and survive a round
+// trip through JSON.
 #pragma once
 
 #include <array>
@@ -24,15 +25,15 @@ struct NodeCost {
 struct Costs {
   std::vector<NodeCost> nodes;  // by NodeId
   std::string source;           // "cpu, modelled"
-  double share = 1;             // what nodes take in a step, of what they take alone; in `nodes`
+  double share = 1;  // the time of nodes in a step over their time alone; included in `nodes`
 };
 
-// When: node numbers in order, `prologue` nodes first, then `per_microbatch`, then `epilogue`. A node that
-// stands here a second time is recomputed, and its readers see the latest copy. A value is dropped after the
-// last reader of its latest copy.
+// When values are computed: nodes in execution order, phase by phase (`prologue`, `per_microbatch`,
+// `epilogue`). A node's second call is a recomputation, and its readers see the latest copy. A
+// value is dropped after the last reader of its latest copy.
 struct Call {
   NodeId node;
-  bool recompute = false;  // not the first time
+  bool recompute = false;  // not the node's first call
 
   bool operator==(const Call&) const = default;
 };
@@ -42,7 +43,7 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Where: one buffer, live from call `first` to call `last` inclusive.
+// One buffer to place, live from call `first` to call `last` inclusive.
 struct BufferUse {
   Bytes size;
   int first = 0;
@@ -68,12 +69,12 @@ struct PlannedCall {
 
 struct Plan {
   std::string policy;
-  std::string packer;  // whose layout won
+  std::string packer;  // that made the layout
   std::vector<PlannedCall> calls;
   std::vector<Bytes> sources;  // by ValueId: address of values present at the start, or -1
   int microbatches = 1;        // how often the `per_microbatch` phase runs
-  Bytes arena;                 // exact: the highest byte any call touches
-  Bytes peak_live;             // largest sum of live buffers: no layout can beat it
+  Bytes arena;                 // exact: the end of the highest byte that a call touches
+  Bytes peak_live;             // largest sum of live buffers: no layout is smaller
   int peak_call = 0;           // where that is
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
   std::string costs;                         // Costs::source of what follows
@@ -85,7 +86,7 @@ struct Plan {
 };
 
 struct Infeasible {
-  Bytes min_bytes;  // the smallest arena this policy could do with
+  Bytes min_bytes;  // the smallest arena that the policy found
   std::string why;
 };
 
@@ -95,10 +96,11 @@ using PlanResult = std::variant<Plan, Infeasible>;
 // baseline does. `in_place` lets an output overwrite its input. `sharing` reuses dead bytes, too.
 enum class Sharing : uint8_t { none, in_place, sharing };
 
-// The budget of whoever wants the smallest arena that the policy can do with.
+// The budget that asks for the policy's smallest arena.
 inline constexpr Bytes kLeastMemory{0};
 
-// The names of two policies (plan/policy.h): that which keeps everything, and that which goes by a budget.
+// The names of two policies (plan/policy.h): the one that keeps everything, and the one that plans
+// for a budget.
 std::string_view keep_all_policy();
 std::string_view budget_policy();
 

@@ -1,6 +1,6 @@
-// Recomputation policies (activation checkpointing, rematerialization) decide when every value is computed,
-// dropped and recomputed. A policy is one file of plan/remat, and the file's name is its registration (see
-// cmake/tables.cmake).
+// Recomputation policies (activation checkpointing, rematerialization) decide when every value is
+// computed, dropped and recomputed. A policy is one file of plan/remat, and the file's name is its
+// registration (see cmake/tables.cmake).
 #pragma once
 
 #include <span>
@@ -20,16 +20,17 @@ struct PolicyNumber {
 };
 
 struct PolicyTraits {
-  bool keeps_all = false;  // the plan of whoever says nothing
-  bool by_budget = false;  // the fastest within a budget, of everything that the others can do
+  bool keeps_all = false;  // the default policy
+  bool by_budget =
+      false;  // the fastest schedule within a budget, from everything that the others can do
 };
 
 struct Policy {
   std::string_view name;
   std::string_view summary;
-  // A schedule within the budget, where the policy heeds one and finds one; else, and without a
-  // budget, its smallest (`optimal`: without one, its fastest). The caller lays it out and refuses what does
-  // not fit.
+  // Returns a schedule within the budget if the policy finds one, else its smallest one. Without a
+  // budget it returns its smallest too, except for `optimal`, which returns its fastest. The caller
+  // lays the schedule out and refuses a plan that does not fit.
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
   Sharing sharing = Sharing::sharing;  // how far its layouts go
   PolicyNumber number = {};            // reaches the policy as PlanRequest::number

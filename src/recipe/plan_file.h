@@ -1,5 +1,5 @@
-// A plan on disk: the recipe it was made for, the plans of all shapes of its step, and the techniques that
-// its budget selected. The others share the arena of the first plan.
+// A plan on disk: the recipe it was made for, the plans of all shapes of its step, and the
+// techniques that its budget selected. The others share the arena of the first plan.
 #pragma once
 
 #include <optional>

@@ -55,11 +55,11 @@ inline constexpr Bytes kAutomaticMemory{-1};
 struct Recipe {
   ModelOptions model;      // its batch is the whole one
   int64_t microbatch = 0;  // rows computed at once; 0: the whole batch
-  // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest that
-  // holds it. Empty: the model's own, or, of batches by tokens, chosen by the data.
+  // Of models whose records have lengths: a variant for each; a microbatch runs in the shortest
+  // that holds it. Empty: the model's own, or, of batches by tokens, chosen by the data.
   std::vector<int64_t> lengths = {};
-  // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as many
-  // as make so many tokens. 0: batches are of `model.batch` rows.
+  // Padded tokens of a batch, in place of rows: a batch has records of one of the lengths, and as
+  // many as make so many tokens. 0: batches are of `model.batch` rows.
   int64_t tokens = 0;
   int64_t microbatch_tokens = 0;                   // likewise, computed at once; 0: the whole batch
   NumericsTier allow = NumericsTier::approximate;  // what a step may do to the numbers
@@ -106,8 +106,8 @@ struct ListedField {
 };
 std::vector<ListedField> listed_fields();
 
-// UserError, saying what to choose instead, where fields do not go together. plan_training() asks, so
-// that every door leads here.
+// UserError, saying what to choose instead, where fields do not go together. plan_training() asks,
+// so that every door leads here.
 void check(const Recipe& recipe);
 
 // Every default filled in: the model's own, and what is left to the device or to other fields. Once
@@ -121,8 +121,8 @@ Microbatches microbatches_of(const Recipe& recipe, int64_t length);
 // How many a step has at most, of records of any length: where several, every step adds them up.
 int most_microbatches(const Recipe& recipe);
 
-// Of batches by tokens, the rows of a whole step of each length, the longest first; else none. The same
-// whatever is computed at once; of several ranks, as many for each.
+// Of batches by tokens, the rows of a whole step of each length, the longest first; else none. The
+// same whatever is computed at once; of several ranks, as many for each.
 std::vector<StepShape> token_batches(const Recipe& recipe);
 
 // All fields that matter for the time of a step, for the name of a measured one; rates apart.

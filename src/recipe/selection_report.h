@@ -1,5 +1,5 @@
-// The techniques that a budget selected, for later readers of a plan: one by one, from the plain step
-// that keeps everything to the plan.
+// The techniques that a budget selected, for later readers of a plan: one by one, from the plain
+// step that keeps everything to the plan.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -25,9 +25,9 @@ Bytes persistent_bytes(const Graph& graph, Role role);
 // pixels and labels as they are fed count.
 MemoryTerms terms_on_paper(const Graph& graph);
 
-// The same sums of a plan: gradients of weights at the peak, and values that are really kept from the
-// forward pass to the backward pass (of one micro-batch). Codes stand for the values that they encode,
-// and recomputed values do not count. The bitmaps of sparse weights belong to the model.
+// The same sums of a plan: gradients of weights at the peak, and values that are really kept from
+// the forward pass to the backward pass (of one micro-batch). Codes stand for the values that they
+// encode, and recomputed values do not count. The bitmaps of sparse weights belong to the model.
 MemoryTerms terms_of(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

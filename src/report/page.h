@@ -1,5 +1,6 @@
-// Reports as one HTML file each, which needs no network: styles, scripts and data are written into it.
-// The page itself is plain HTML, CSS and JavaScript in report/page/, embedded when this is built.
+// Reports as one HTML file each, which needs no network: styles, scripts and data are written into
+// it. The page itself is plain HTML, CSS and JavaScript in report/page/, embedded when this is
+// built.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

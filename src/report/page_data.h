@@ -1,5 +1,5 @@
-// The contents of the page of a report, as the JSON that is written into it. Long lists of numbers are
-// typed arrays in base64: a step of 10,000 calls stays a few megabytes, and opens at once.
+// The contents of the page of a report, as the JSON that is written into it. Long lists of numbers
+// are typed arrays in base64: a step of 10,000 calls stays a few megabytes, and opens at once.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

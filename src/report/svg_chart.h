@@ -1,4 +1,5 @@
-// Common parts of the pictures of reports: a frame, axes with ticks at round numbers, a legend, text.
+// Common parts of the pictures of reports: a frame, axes with ticks at round numbers, a legend,
+// text.
 #pragma once
 
 #include <string>

@@ -10,11 +10,11 @@
 
 namespace thimble {
 
-// On the CPU beside the arena: the program, its libraries, a checkpoint being written, and the step's graph
-// and plan.
+// On the CPU beside the arena: the program, its libraries, a checkpoint being written, and the
+// step's graph and plan.
 inline constexpr Bytes kBesideArena{int64_t{64} << 20};
-// A node of a step: in the graph, the costs, the plan and what runs it. Records of every further length have
-// a step of their own.
+// A node of a step: in the graph, the costs, the plan and what runs it. Records of every further
+// length have a step of their own.
 inline constexpr Bytes kOfANode{int64_t{6} << 10};
 // Of the whole run.
 Bytes beside_arena(const Recipe& recipe);
@@ -27,13 +27,13 @@ struct MemoryLimit {
   Bytes margin;
   std::string from;  // what says so
 };
-// A sixteenth of what there is stays free, on top. UserError where nobody can say, where a container has
-// no limit of its own, or where nothing is left. `root` as for available_memory().
+// A sixteenth of what there is stays free, on top. UserError where nobody can say, where a
+// container has no limit of its own, or where nothing is left. `root` as for available_memory().
 MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe,
                          const std::string& root = "");
 
-// Puts the budget in bytes that `--memory auto` stands for into the request; none: another was said. Of
-// several ranks, the least that one of them has; those of one machine share its memory.
+// Puts the budget in bytes that `--memory auto` stands for into the request; none: another was
+// said. Of several ranks, the least that one of them has; those of one machine share its memory.
 std::optional<MemoryLimit> resolve_budget(Request& request, const Backend& backend,
                                           World* world = nullptr);
 

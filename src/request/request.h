@@ -1,5 +1,5 @@
-// A user's request: the recipe, its explicit settings, and the settings of this run alone. Every entry point
-// makes one, from the same words.
+// A user's request: the recipe, its explicit settings, and the settings of this run alone. Every
+// entry point makes one, from the same words.
 #pragma once
 
 #include <chrono>
@@ -50,8 +50,8 @@ void say_what_it_took(const Request& request, PlannedTraining& planned);
 // UserError for a setting that cannot have an effect; of what a file says without effect, a note.
 Request read_request(const std::string& model, const Settings& overrides);
 
-// The overrides, and, where there are none, the settings of the recipe file. UserError for an invalid value,
-// and for a run to be resumed without a folder.
+// The overrides, and, where there are none, the settings of the recipe file. UserError for an
+// invalid value, and for a run to be resumed without a folder.
 RunSettings run_settings(RunSettings overrides, const Settings& in_file);
 
 // The data set where one was named (or is needed); the recipe adopts what it fixes. Null: neither.

@@ -29,13 +29,13 @@ struct RunPlace {
 // A new folder below runs/ where none was named.
 RunPlace take_place(const RunSettings& run, const Recipe& recipe, World* world);
 
-// A run that goes on from a checkpoint in `out` keeps its activations as it began: an automatic codec is
-// not chosen anew. And it keeps what its budget chose: with another budget it recomputes more, or less, and
-// has the same bits.
+// A run that goes on from a checkpoint in `out` keeps its activations as it began: an automatic
+// codec is not chosen anew. And it keeps what its budget chose: with another budget it recomputes
+// more, or less, and has the same bits.
 void resume_request(Request& request, const std::string& out);
 
-// One that goes on by other ranks keeps its microbatches where these can share them: then its numbers stay
-// the same to the bit. A note where they cannot.
+// One that goes on by other ranks keeps its microbatches where these can share them: then its
+// numbers stay the same to the bit. A note where they cannot.
 std::optional<std::string> resume_microbatch(Request& request, const std::string& out);
 
 }  // namespace thimble

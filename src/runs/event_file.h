@@ -1,5 +1,5 @@
-// Event files as TensorBoard reads them, written by hand: the few messages that scalars take are not
-// worth a library.
+// Event files as TensorBoard reads them, written by hand: the few messages that scalars take are
+// not worth a library.
 //
 //   record   length: u64 | masked CRC-32C of it: u32 | an Event | masked CRC-32C of that: u32
 //   Event    wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7
@@ -18,8 +18,8 @@ namespace thimble {
 
 class EventFile {
  public:
-  // A new file in the folder, which is made where it is missing. Of a run that goes on, readers drop
-  // what older files in the folder have of steps behind `resumed_at`.
+  // A new file in the folder, which is made where it is missing. Of a run that goes on, readers
+  // drop what older files in the folder have of steps behind `resumed_at`.
   EventFile(const std::string& folder, int64_t resumed_at);
 
   void add(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);

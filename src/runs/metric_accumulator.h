@@ -34,7 +34,8 @@ class MetricAccumulator {
   explicit MetricAccumulator(const Model& model);
 
   // Adds the results of a program that has just run, of `model` (that the tally is for, or of a
-  // variant of it). `counted` is what the batch's loss is a mean over; the loss counts `weight` times.
+  // variant of it). `counted` is what the batch's loss is a mean over; the loss counts `weight`
+  // times.
   void add(Program& program, const Model& model, double counted, double weight);
 
   // Adds what all ranks have.
@@ -45,8 +46,8 @@ class MetricAccumulator {
   void clear();
 
   nlohmann::json to_json() const;
-  // False when it is not what to_json() writes. Without metrics, which older checkpoints do not have
-  // by name, those begin anew.
+  // False when it is not what to_json() writes. Without metrics, which older checkpoints do not
+  // have by name, those begin anew.
   bool from_json(const nlohmann::json& json);
 
  private:

@@ -5,8 +5,9 @@
 //   OUT/trace.json      planned and measured time of every call, of one step
 //   OUT/metrics.jsonl   a line a step (of long runs, of one in so many) and a line a test
 //
-// The first three are whole or not there. Lines of metrics are on disk before a checkpoint is, so that
-// a resumed run finds all lines before it. Later lines are dropped then, since the run repeats them.
+// The first three are whole or not there. Lines of metrics are on disk before a checkpoint is, so
+// that a resumed run finds all lines before it. Later lines are dropped then, since the run repeats
+// them.
 #pragma once
 
 #include <nlohmann/json.hpp>

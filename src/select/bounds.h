@@ -9,33 +9,33 @@
 
 namespace thimble {
 
-// Seconds of a step that no plan of it brings within the budget.
+// The time of a step for a budget that no plan of it fits.
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Bounds {
-  // A forward node whose results the backward pass reads: what not computing it again keeps.
+  // A forward node whose results the backward pass reads: the cost of recomputing it, and of
+  // keeping them.
   struct Kept {
     double seconds = 0;
     Bytes bytes;
   };
 
-  ScheduleCost
-      without_recompute;  // everything computed once: its time, and what is live at its fullest
+  ScheduleCost without_recompute;  // everything kept: its time and its live peak
   Bytes persistent;
-  Bytes carried;           // from microbatch to microbatch, beside those
-  Bytes largest_call;      // with both: of any call by itself
-  Bytes least;             // no plan is smaller
-  Bytes kept_always;       // of what the backward pass reads and nobody can compute again
+  Bytes carried;       // sums over micro-batches (gradient accumulation) and the like, beside those
+  Bytes largest_call;  // persistent + carried + inputs, results and scratch of one call
+  Bytes least;         // no plan is smaller
+  Bytes kept_always;   // read by the backward pass, and not recomputable
   std::vector<Kept> kept;  // cheapest byte first
 
-  // Of plans that recompute.
+  // A lower bound on the time of plans that may recompute.
   double least_seconds(Bytes budget) const;
 };
 
-// `last_saves`: seconds, where the last microbatch is smaller than the others.
+// `last_saves`: seconds that a smaller last micro-batch saves.
 Bounds bounds_of(const Step& step, double last_saves);
 
-// Of a microbatch, everything computed once.
+// The time of one micro-batch without recomputation.
 double each_seconds(const Step& step);
 
 }  // namespace thimble

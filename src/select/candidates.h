@@ -1,5 +1,6 @@
-// The recipes that a budget chooses from: what was asked for, changed by techniques of which nothing was
-// said. They depend on the recipe, on what was said and on the tier, never on the budget.
+// Candidates: the recipes that a budget chooses from. Each is the requested recipe, changed by
+// techniques that the user left open (micro-batches for gradient accumulation, mixed precision,
+// ...). They depend on the recipe, on its explicit settings and on the tier, never on the budget.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace thimble {
 
-// One technique as it would be typed.
+// One technique, as a user would type it.
 struct Change {
   std::string_view technique;  // About::technique of its fields
   Settings settings;
@@ -21,38 +22,40 @@ struct Change {
 // "--precision bf16 --rounding stochastic"
 std::string flags_of(const Settings& settings);
 
-// A recipe to choose from. Exact candidates are the most faithful, then equivalent ones, then approximate ones
-// by their accuracy risk. Risks of changes add up. From least to most:
+// A recipe to choose from. Exact candidates have the least accuracy risk, then equivalent ones,
+// then approximate ones. Risks of changes add up. From least to most:
 // - mixed precision (with fp32 master weights, or rounded stochastically)
 // - 8-bit optimizer state
 // - activation compression (fp16 and int8, int4, int2)
 // - statistics of micro-batches (an eighth of the batch at least, fewer rows)
-// - sparse weights (half of them, 0.3, 0.1, and where they cannot move): more than all others together
+// - sparse weights (density 0.5, 0.3, 0.1, and where nonzeros do not move): more than all others
+//   together
 struct Candidate {
-  std::vector<Change> changes;  // less harm first
+  std::vector<Change> changes;  // lower risk first
   Recipe recipe;
-  NumericsTier tier = NumericsTier::exact;  // of the changes
+  NumericsTier tier = NumericsTier::exact;  // the highest of the changes
   double risk = 0;                          // of all of them
-  bool recomputes = true;  // false: only the plan that computes everything once is looked at
+  bool recomputes = true;  // false: only the plan without recomputation is considered
 };
 
-// The changes that each technique offers, beside none.
+// By technique: its changes, of which a candidate has one at most.
 using Choices = std::vector<std::vector<Change>>;
-// `graph` is the step of `requested`. Techniques with a field in `explicit_settings` are left as they are.
+// `graph` is the step of `requested`. Techniques with a field in `explicit_settings` are left as
+// they are.
 Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
                     const Graph& graph);
 
 Settings all_changes(const Candidate& candidate);
 
-// The recipe with the changes, which are of different techniques, checked. UserError where they do not go
-// together.
+// The recipe with the changes, checked. REQUIRES: they are of different techniques. UserError where
+// they cannot be combined.
 Candidate changed(const Recipe& requested, std::vector<Change> changes);
 
-// Rows of a microbatch worth trying, most first: what divides the batch, or halves of it where gaps are
-// wide. The whole batch is not among them.
+// Rows of a micro-batch to try, most first: divisors of the batch, and halves where gaps between
+// divisors are wide. The whole batch is not among them.
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
-// Rows between, most first: the fewest for so many microbatches, not too near to each other. The last
-// microbatch is smaller, but no smaller than `least`.
+// Rows between `more` and `fewer`, most first: the fewest for a given number of micro-batches, not
+// too close to each other. The last micro-batch is smaller, but not below `least` rows.
 std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
 // Changes between two choices of a batch's rows. There are none between choices of its tokens.
 std::vector<Change> microbatches_between(const Recipe& requested, const Change& more,

@@ -1,4 +1,5 @@
-// The encodings of activations that an automatic codec chooses from.
+// Activation compression for a budget (`--codec auto`): which activations are encoded, and by which
+// codecs.
 #pragma once
 
 #include <memory>
@@ -9,12 +10,12 @@
 
 namespace thimble {
 
-// All of them, for that shape of a step alone; their risk is that of transform/codec_ladder.h. `plain` is
-// the step with nothing encoded.
+// The options, each with the risk of transform/codec_ladder.h, for the shape of `plain` alone.
+// `plain` is the step with nothing encoded.
 std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain,
                                                          const SearchLimits& limits = {});
 
-// The step with the encoding that suits its recipe's budget.
+// The step with the encoding that the selector takes for its recipe's budget.
 Selection select_encoding(const Step& plain, const SearchLimits& limits = {});
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// The other way round: the largest batch, length, depth or width that a budget has room for.
+// The largest batch, length, depth or width that fits a budget (`--largest`).
 #pragma once
 
 #include "select/technique_selector.h"
@@ -6,17 +6,18 @@
 namespace thimble {
 
 struct MaxBatch {
-  std::string field;  // that was found: "batch"
+  std::string field;  // "batch", ...
   int64_t value = 0;
   Recipe recipe;               // with it
   Settings explicit_settings;  // likewise
-  // Whether it is memory that says so: false where the model has no larger one, or nobody would look for it.
+  // Whether memory is the limit: false where the model allows no larger value, or the search's own
+  // limit was reached.
   bool by_memory = true;
 };
 
-// `what` is batch, length, layers or width (of models that call it hidden: that). TechniqueSelector says, at
-// the recipe's tier, whether a value fits. A batch must fit without micro-batches. UserError where the model
-// has no such field or not even 1 fits.
+// `what` is batch, length, layers or width (of models that call it hidden: that). TechniqueSelector
+// says, at the recipe's tier, whether a value fits. A batch must fit without micro-batches.
+// UserError where the model has no such field or not even 1 fits.
 MaxBatch find_max_batch(const Recipe& requested, const Settings& explicit_settings,
                         const std::string& what, Bytes budget,
                         const std::shared_ptr<Machine>& machine);

@@ -1,5 +1,5 @@
-// A step that could be chosen, as a selector sees it: a family of plans, each with its time and its arena,
-// of which a budget takes the fastest.
+// An option of the selector: a step with its plans, each of a time and an arena. A budget gets the
+// fastest that fits.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ class Option {
   virtual ~Option() = default;
 
   virtual NumericsTier tier() const = 0;
-  virtual double risk() const = 0;  // of its numbers; more is worse
+  virtual double risk() const = 0;  // accuracy risk; higher is worse
   // Bounds: no plan is smaller, and none within the budget is faster.
   virtual Bytes least_arena() const = 0;
   virtual double least_seconds(Bytes budget) const = 0;
-  // The plan that computes everything once, where the budget has room for it.
+  // The plan without recomputation, if it fits the budget.
   virtual std::optional<PlanPoint> without_recompute(Bytes budget) = 0;
-  // None: nothing is within it.
+  // The fastest plan that fits. None: no plan does.
   virtual std::optional<PlanPoint> fastest_within(Bytes budget) = 0;
   virtual PlanPoint smallest() = 0;
-  // From here on it has no plan in less.
+  // From now on it offers no plan with a smaller arena.
   virtual void raise_floor(Bytes least) = 0;
 };
 

@@ -1,29 +1,29 @@
-// A choice by measured times. The time of a kernel that nobody has timed is modelled, and of many candidates
-// the one with the most flattering models would win. So first the kernels of the candidates with the best
-// lower bounds are profiled. Then the selection is repeated, and the winner and its close rivals are
-// profiled, until nearly all of the winner's time is measured or the time limit is reached.
+// Profiling before a choice. The times of unmeasured kernels are modelled, so of many candidates
+// the one with the most optimistic models would win. First we profile the kernels of the candidates
+// with the best lower bounds. Then we select again and profile the winner and its close rivals,
+// until nearly all of the winner's time is measured or the time limit is reached.
 #pragma once
 
 #include "select/technique_selector.h"
 
 namespace thimble {
 
-// Times the kernels of the step as typed, in that part of the seconds left, where less than a tenth of its
-// time was measured before. Kernels that take more memory than the budget stay modelled; of a tight one,
-// those of smaller microbatches are timed.
+// Times the kernels of the requested step, in that part of the seconds left, unless a tenth of its
+// time is measured already. Kernels that take more memory than the budget stay modelled. For a
+// tight budget, the kernels of smaller micro-batches are timed.
 void profile_requested(Step& requested, std::optional<Bytes> budget, double part);
 
-// Of the time that a step takes, everything computed once.
+// The measured part of a step's time without recomputation.
 struct MeasuredPart {
-  double part = 1;                    // that was measured, or cannot be
-  std::vector<KernelUse> unmeasured;  // what takes most of the rest first
+  double part = 1;                    // measured, or impossible to measure
+  std::vector<KernelUse> unmeasured;  // kernels that take most time first
 };
 MeasuredPart measured_part(const Step& step);
 
-// As good as all of it.
+// Nearly all of the time.
 inline constexpr double kMeasured = 0.95;
 
-// From here on the selector chooses by what was measured.
+// Profiles as above. From then on the selector chooses by the new times.
 void refine_with_profile(TechniqueSelector& selector, Bytes budget, Machine& machine);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Why nothing fits a budget, and what would.
+// The answer if nothing fits a budget: why, and what would fit.
 #pragma once
 
 #include <optional>
@@ -9,26 +9,26 @@
 
 namespace thimble {
 
-// The least that a tier can do with.
+// The smallest plan of a tier.
 struct TierFloor {
   NumericsTier tier = NumericsTier::exact;
   Bytes least;
-  std::string flags;  // what it takes for it, beside --memory
+  std::string flags;  // the flags for it, beside --memory
 };
 
 struct Refusal {
-  Infeasible least;      // the smallest plan, and what fills it
-  std::string sentence;  // why there is no plan, and what to do about it
-  // Where the budget chose: up to that tier.
+  Infeasible least;      // the smallest plan, and its largest tensors
+  std::string sentence;  // why there is no plan, and what to change
+  // The highest tier of the candidates, where techniques were chosen.
   std::optional<NumericsTier> allow = {};
-  Bytes bound;          // no plan of any candidate is below
-  bool proved = false;  // the budget is
+  Bytes bound;          // lower bound on all plans of all candidates
+  bool proved = false;  // the budget is below the bound
   std::vector<TierFloor> floors = {};
   std::vector<std::string> unlock =
-      {};  // what would go further down: "--allow approximate: 4.4 MiB"
+      {};  // flags that would allow smaller plans: "--allow approximate: 4.4 MiB"
 };
 
-// Of a recipe as typed.
+// For a recipe that was planned as typed.
 Refusal refusal_of(const Recipe& recipe, Infeasible infeasible);
 
 }  // namespace thimble

@@ -1,6 +1,6 @@
-// The combinations of techniques that are worth building. The step of each technique alone is built, and the
-// cost of a combination is estimated from those. For every budget of a fixed row, the combinations that look
-// fastest are taken.
+// The combinations of techniques that are worth building. The step of each technique alone is
+// built, and the cost of a combination is estimated from those. The combinations that look fastest
+// at any of a fixed row of budgets are built.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// `requested` is the step as typed, and comes first. Steps that cannot be built are left out. Facts about steps
-// are put into `facts`, and read where they are known.
+// `requested`, the step as typed, comes first. Steps that cannot be built are left out. `facts` is
+// a cache of facts about steps.
 std::vector<std::unique_ptr<StepOption>> options_worth_trying(std::unique_ptr<StepOption> requested,
                                                               const Choices& choices,
                                                               Machine& machine,

@@ -1,6 +1,6 @@
-// A candidate's step as an option: what it costs when everything is computed once, what no plan of it can be
-// below, and, when that is not enough to know, its planner. Its graph is there only while it is asked
-// about: many candidates take little memory.
+// A candidate's step as an option of the selector: its cost without recomputation, lower bounds,
+// and, if these do not decide, its planner. The graph can be released and is built again on demand,
+// so many candidates take little memory.
 #pragma once
 
 #include <algorithm>
@@ -17,27 +17,27 @@
 
 namespace thimble {
 
-// Facts about a step without its graph. Options of the same step, in other tiers, share it.
+// Facts about a step without its graph. Options of the same step in several tiers share them.
 struct OptionFacts {
   bool refused = false;  // it cannot be built
   StepShape shape = {};
   size_t nodes = 0;       // 0: nothing is known yet
-  double last_saves = 0;  // seconds, where the last microbatch is smaller than the others
+  double last_saves = 0;  // seconds that a smaller last micro-batch saves
   Bounds bounds = {};
   std::optional<PlanPoint> first_without_recompute = {}, without_recompute = {},
-                           least = {};  // when they were asked for
+                           least = {};  // once they were asked for
   std::optional<Schedule> least_schedule = {};
 };
 using OptionFactsByFlags = std::map<std::string, OptionFacts>;
 
 class StepOption final : public Option {
  public:
-  // The whole step of the candidate, by its largest shape: records of every length, and a smaller last
-  // microbatch. UserError where the step cannot be built.
+  // The candidate's step of its largest shape. Its plans leave room for records of every length and
+  // for a smaller last micro-batch. UserError where the step cannot be built.
   StepOption(Candidate candidate, Machine& machine);
-  // `facts`: those of the step, or what is to be filled in; they outlive the option.
+  // `facts` of the step: read, or filled in. REQUIRES: they outlive the option.
   StepOption(Candidate candidate, Machine& machine, OptionFacts& facts, const SearchLimits& limits);
-  // The same of a step that was built; `one_shape`: of that shape alone.
+  // The same for a step that was built. `one_shape`: no room for other shapes.
   StepOption(Candidate candidate, Step step, bool one_shape = false,
              const SearchLimits& limits = {});
   ~StepOption() override;
@@ -47,7 +47,7 @@ class StepOption final : public Option {
   const Candidate& candidate() const { return candidate_; }
   const Bounds& bounds() const { return facts_.bounds; }
   size_t nodes() const { return facts_.nodes; }
-  // Whether it may be planned in any way; else by the policy that was typed.
+  // Whether the `optimal` policy plans it; else the policy that the recipe names.
   bool by_budget() const { return by_budget_; }
   bool was_planned() const { return planner_ != nullptr; }
   void let_recompute() { candidate_.recomputes = true; }
@@ -55,7 +55,7 @@ class StepOption final : public Option {
   // Built again where it was released.
   const Step& step();
   void release_graph();
-  // Gives the step away, or a copy of one that its planner refers to.
+  // Moves the step out, or copies it if the planner refers to it.
   Step take();
 
   NumericsTier tier() const override { return candidate_.tier; }
@@ -74,24 +74,24 @@ class StepOption final : public Option {
   PlanPoint smallest() override;
   void raise_floor(Bytes least) override { floor_ = std::max(floor_, least); }
 
-  // Everything computed once, laid out, with room for records of every length, all computed so.
+  // The plan without recomputation, laid out, with room for records of every length.
   const PlanPoint& without_recompute();
-  // How its plan in that arena goes; none: as its policy plans it.
+  // The schedule of its plan with that arena. None: the recipe's policy makes it.
   std::optional<Schedule> schedule_for(const PlanPoint& plan);
   Plan plan_for(const PlanPoint& plan);
-  // Laid out: what smallest() is, but for its floor.
+  // The smallest plan, laid out, whatever raise_floor() said.
   Plan smallest_plan();
 
  private:
   bool fits_without_recompute(Bytes budget) const {
     return budget >= std::max(bounds().without_recompute.live_peak, floor_);
   }
-  // Of the records that the step is planned for first: in as little, those of other lengths may have to
-  // compute things again.
+  // The same for the largest shape alone: in its arena, records of other lengths may need
+  // recomputation.
   const PlanPoint& first_without_recompute();
   void find_facts();
   double find_last_saves();
-  // Of a plan in that arena, with the last microbatch as it will be planned there.
+  // The time of a plan in that arena, with a smaller last micro-batch as it will be planned there.
   double with_last(double seconds, const Schedule& schedule, Bytes arena);
   void find_least();
   PlanPoint planned_by_policy(const Plan& plan) const;
@@ -102,12 +102,12 @@ class StepOption final : public Option {
   Machine& machine_;
   const SearchLimits limits_;
   const bool one_shape_;
-  std::unique_ptr<Step> step_;  // null: released, or given away
+  std::unique_ptr<Step> step_;  // null: released, or moved out
   const bool by_budget_;
   OptionFacts own_facts_;
   OptionFacts& facts_;
   std::unique_ptr<OptimalPlanner> planner_;
-  // The last microbatch, smaller than the others: made when it is asked for.
+  // A smaller last micro-batch, built on demand.
   struct Last;
   std::unique_ptr<Last> last_;
   Bytes floor_;

@@ -1,8 +1,9 @@
-// One budget. The candidates are recipes that differ from the requested one in techniques that the user left
-// open: micro-batches, precision, state bits, folding, codecs, sparsity, as far as the tier allows. The
-// selector takes the candidate with the fastest plan within the budget, and of near ties (kNearTie) the more
-// faithful. Its result is a completed recipe and a verified plan, as if the user had typed that recipe with
-// --fit off.
+// Chooses techniques for a budget. The candidates differ from the requested recipe in techniques
+// that the user left open, as far as the tier allows: gradient accumulation over micro-batches,
+// mixed precision, 8-bit optimizer state, folded gradients, activation compression, sparsity. The
+// selector takes the candidate with the fastest plan within the budget, and of near ties (kNearTie)
+// the one of lower risk. Its result is a completed recipe and a verified plan, as if the user had
+// typed that recipe with --fit off.
 #pragma once
 
 #include <array>
@@ -22,14 +23,14 @@ class TechniqueSelector {
   using Options = std::vector<std::unique_ptr<StepOption>>;
   using Pick = ParetoSelector::Pick;
 
-  // `explicit_settings` are the fields that were typed, in whatever way: they stay. The tier is the recipe's where
-  // that was said, else equivalent; what was said may go beyond it. REQUIRES: the recipe was checked;
-  // the machine is its own.
+  // `explicit_settings` are the fields that the user set, and stay as they are, even beyond the
+  // tier. The tier is the recipe's if the user set it, else equivalent. REQUIRES: the recipe was
+  // checked, and the machine was opened for it.
   TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
                     std::shared_ptr<Machine> machine, const SearchLimits& limits = {});
 
   NumericsTier allow() const { return allow_; }
-  // As typed, less its budget; and the option of its step, the first of all.
+  // The recipe as typed, without its budget, and its option, the first of all.
   const Recipe& recipe() const { return requested_; }
   StepOption& requested() { return *options(allow_).front(); }
 
@@ -37,17 +38,18 @@ class TechniqueSelector {
   std::variant<PlannedTraining, Refusal> plan(Bytes budget);
   // The choice alone, without a plan of all shapes.
   std::optional<Pick> choose(Bytes budget) { return selector(allow_).within(budget); }
-  // Whether anything fits at all.
+  // Whether anything fits.
   bool has_room(Bytes budget) { return selector(allow_).has_room(budget); }
-  // The least of a tier, with room for all shapes of the step.
+  // The smallest plan of a tier, with room for all shapes of the step.
   Pick smallest(NumericsTier tier);
 
   const Options& options(NumericsTier tier) { return choice(tier).options; }
   ParetoSelector& selector(NumericsTier tier) { return *choice(tier).selector; }
   StepOption& option(const Pick& pick, NumericsTier tier) { return *options(tier)[pick.option]; }
-  // The step as typed is there already. REQUIRES: nothing was asked yet.
+  // Hands over the step as typed, so that it is not built again. REQUIRES: comes before any
+  // question.
   void use(Step requested) { step_ = std::move(requested); }
-  // From here on, choices go by what is now known of times.
+  // From now on, choices go by the machine's present times.
   void price_again();
 
  private:
@@ -69,13 +71,13 @@ class TechniqueSelector {
   const NumericsTier allow_;
   const std::shared_ptr<Machine> machine_;
   const SearchLimits limits_;
-  std::optional<Step> step_;            // as typed; none: not there yet, or given to a choice
+  std::optional<Step> step_;            // as typed; none: not built yet, or moved to a choice
   OptionFactsByFlags facts_;            // of candidates
   std::array<Choice, 3> choices_ = {};  // by tier
 };
 
-// Whether the recipe's budget chooses: not where an automatic codec does. UserError where that is said to
-// be both.
+// Whether techniques are chosen for the recipe's budget. False with `--codec auto`. UserError if
+// the user asked for both.
 bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings);
 
 }  // namespace thimble

@@ -15,8 +15,8 @@ struct RanksPoint {
   Communication communication;
 };
 
-// For 1, 2, 4, ... ranks up to the recipe's, of one batch: numbers that do not share it evenly are left
-// out, as are shardings that the recipe cannot have, and plans that do not fit its budget.
+// For 1, 2, 4, ... ranks up to the recipe's, of one batch: numbers that do not share it evenly are
+// left out, as are shardings that the recipe cannot have, and plans that do not fit its budget.
 std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<Machine>& machine);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// Everything a report shows of a plan, or of a run of one, put together: the step built again from its
-// recipe, what its calls cost, the frontier it lies on, why each tensor is where it is.
+// Everything a report shows of a plan, or of a run of one, put together: the step built again from
+// its recipe, what its calls cost, the frontier it lies on, why each tensor is where it is.
 #pragma once
 
 #include <string>

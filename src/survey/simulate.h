@@ -1,5 +1,5 @@
-// A step of many ranks, played through on paper: kernels that take as long as they are planned to, some
-// longer than on other ranks, and collectives that begin when the last rank is there.
+// A step of many ranks, played through on paper: kernels that take as long as they are planned to,
+// some longer than on other ranks, and collectives that begin when the last rank is there.
 #pragma once
 
 #include "plan/plan.h"

@@ -15,7 +15,8 @@ struct Frontier {
   std::vector<FrontierPoint> points;
 };
 
-// Plans with every policy, and with the one that goes by a budget from its floor to everything kept.
+// Plans with every policy, and with the one that goes by a budget from its floor to everything
+// kept.
 Frontier sweep(const Recipe& recipe, Machine& machine);
 
 }  // namespace thimble

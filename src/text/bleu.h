@@ -1,5 +1,5 @@
-// BLEU of translations as sacreBLEU computes it, to the digit: the tokens of mteval-v13a, n-grams up
-// to 4, exponential smoothing of orders without a match.
+// BLEU of translations as sacreBLEU computes it, to the digit: the tokens of mteval-v13a, n-grams
+// up to 4, exponential smoothing of orders without a match.
 #pragma once
 
 #include <array>
@@ -42,8 +42,8 @@ class BleuCounter {
   int64_t reference_length_ = 0;
 };
 
-// A translation a line, against one or more files of references. UserError where they do not have the
-// same number of lines.
+// A translation a line, against one or more files of references. UserError where they do not have
+// the same number of lines.
 Bleu bleu_of_files(const std::string& translations, std::span<const std::string> references,
                    const BleuOptions& options);
 

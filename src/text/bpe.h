@@ -25,16 +25,16 @@ struct Merge {
   bool operator==(const Merge&) const = default;
 };
 
-// At most `most` merges, of pairs that are there `least_count` times at least. The result is that of
-// subword-nmt's learn_bpe, merge by merge.
+// At most `most` merges, of pairs that are there `least_count` times at least. The result is that
+// of subword-nmt's learn_bpe, merge by merge.
 std::vector<Merge> learn_bpe(const WordCounts& counts, int64_t most, int64_t least_count = 2);
 
 class Bpe {
  public:
   explicit Bpe(std::span<const Merge> merges);
 
-  // Words apart by spaces, and so are the pieces. Not to be called from two threads at once: pieces of
-  // words are remembered.
+  // Words apart by spaces, and so are the pieces. Not to be called from two threads at once: pieces
+  // of words are remembered.
   std::string apply(std::string_view line) const;
 
   int64_t merges() const { return std::ssize(ranks_); }

@@ -4,8 +4,9 @@
 //                character each (Ġ is a space)
 //   merges.txt   #version: 0.2, then one merge a line, the first to be made first: "Ġ t"
 //
-// Text is cut into words with the space before them, numbers, punctuation and white space; what is in one
-// of those is merged, and never across two. Every byte has a token, so that all text can be said.
+// Text is cut into words with the space before them, numbers, punctuation and white space; what is
+// in one of those is merged, and never across two. Every byte has a token, so that all text can be
+// said.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,11 @@ class ByteBpe {
 
   int64_t size() const { return std::ssize(tokens_); }
   // Not to be called from two threads at once: tokens of words are remembered. "<|endoftext|>" is one
-  // token, where the vocabulary has it. REQUIRES: the text is UTF-8. UserError for a byte that has no token.
+  // token, where the vocabulary has it. REQUIRES: the text is UTF-8. UserError for a byte that has
+  // no token.
   std::vector<int32_t> encode(std::string_view text) const;
-  // Bytes, which may be no UTF-8 where a character is cut in two. Numbers beyond the vocabulary say nothing.
+  // Bytes, which may be no UTF-8 where a character is cut in two. Numbers beyond the vocabulary say
+  // nothing.
   std::string decode(std::span<const int32_t> numbers) const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// `language`: "en" and others that keep apostrophes in a way of their own ("fr", "it"); any other is
-// treated as German is. REQUIRES: UTF-8. The result's tokens are joined by single spaces.
+// `language`: "en" and others that keep apostrophes in a way of their own ("fr", "it"); any other
+// is treated as German is. REQUIRES: UTF-8. The result's tokens are joined by single spaces.
 std::string moses_tokenise(std::string_view line, std::string_view language);
 
 // The other way, as far as it goes: what was between tokens is a guess.

@@ -26,7 +26,8 @@ void append_utf8(std::string& text, char32_t c);
 // Its characters, each a piece of the text.
 std::vector<std::string_view> characters_of(std::string_view text);
 
-// In lower case, as Python's str.lower() has it: a capital sigma that ends a word becomes a final one.
+// In lower case, as Python's str.lower() has it: a capital sigma that ends a word becomes a final
+// one.
 std::string lower_case(std::string_view text);
 
 // The pieces between single spaces, empty ones left out.
@@ -34,10 +35,10 @@ std::vector<std::string_view> split_spaces(std::string_view text);
 // The pieces between any white space.
 std::vector<std::string_view> split_white(std::string_view text);
 
-// Calls `line` with every line of the file and its number, from 1 on: without its end, be that \n or
-// \r\n, or missing at the end of the file, and without a byte order mark. The file may be of any size.
-// UserError, naming file and line, where it is no UTF-8, has a null character, or a line of more than
-// 1 MiB.
+// Calls `line` with every line of the file and its number, from 1 on: without its end, be that \n
+// or \r\n, or missing at the end of the file, and without a byte order mark. The file may be of any
+// size. UserError, naming file and line, where it is no UTF-8, has a null character, or a line of
+// more than 1 MiB.
 void for_each_line(const std::string& path,
                    const std::function<void(int64_t number, std::string_view text)>& line);
 // All of them.

@@ -23,8 +23,8 @@ inline constexpr int32_t kSpecialTokens = 4;
 
 class Vocabulary {
  public:
-  // Pieces by how often they were seen; of equally frequent ones, the first by their text first. Words
-  // seen fewer than `least` times are left out.
+  // Pieces by how often they were seen; of equally frequent ones, the first by their text first.
+  // Words seen fewer than `least` times are left out.
   explicit Vocabulary(const std::unordered_map<std::string, int64_t>& counts, int64_t least = 1);
   // As to_text() writes it. UserError, naming the line, where it is none.
   static Vocabulary read(const std::string& path);
@@ -35,8 +35,8 @@ class Vocabulary {
   // REQUIRES: 0 <= number < size().
   const std::string& piece(int64_t number) const { return pieces_[static_cast<size_t>(number)]; }
 
-  // Numbers of the pieces of a line, apart by spaces. "</s>" in a text is a word that nobody knows, not
-  // the end of its sentence; so are the other three.
+  // Numbers of the pieces of a line, apart by spaces. "</s>" in a text is a word that nobody knows,
+  // not the end of its sentence; so are the other three.
   std::vector<int32_t> encode(std::string_view line) const;
   // The pieces apart by spaces; padding, beginnings and ends are left out.
   std::string decode(const std::vector<int32_t>& numbers) const;

@@ -21,8 +21,8 @@ class BoundStep {
   const Plan& plan() const { return variant_->plan; }
   Program& program() const { return *program_; }
 
-  // Constants that only it has (an LSTM's first state of so many rows): others reuse their bytes, so
-  // they are set before it runs. Allocates nothing.
+  // Constants that only it has (an LSTM's first state of so many rows): others reuse their bytes,
+  // so they are set before it runs. Allocates nothing.
   void set_own_constants(uint64_t seed);
   // The seed and position of random numbers, where there are any.
   void feed_rng(uint64_t seed, int64_t step, int64_t microbatch);

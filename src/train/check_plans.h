@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// UserError, the same on every rank, naming the first rank that has planned something else than rank 0. Called
-// by all ranks.
+// UserError, the same on every rank, naming the first rank that has planned something else than
+// rank 0. Called by all ranks.
 using Steps = std::vector<std::unique_ptr<PlannedStep>>;
 void check_plans(Communicator& ranks, const Steps& training, const Steps& evaluation);
 

@@ -22,16 +22,18 @@ namespace thimble {
 // Where a run leaves its traces and begins; everything else is in its recipe.
 struct TrainOptions {
   std::string out = {};  // folder of checkpoints; empty: none
-  // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to divide
-  // the batch into other microbatches than it was begun with.
+  // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to
+  // divide the batch into other microbatches than it was begun with.
   bool resume = false;
   std::string weights = {};  // a safetensors file to start from; empty: the model's own start
-  // That the optimizer had made before this run, whose state is set next (bias corrections count them).
+  // That the optimizer had made before this run, whose state is set next (bias corrections count
+  // them).
   int64_t optimizer_steps = 0;
   nlohmann::json fingerprint = {};  // of the data (data/fingerprint.h); null: not known
   // Asked after every step and while testing; once true, the run saves a checkpoint and ends.
   std::function<bool()> stop = {};
-  // The learning rate of a step, by its number and what the schedule has for it; none: the schedule.
+  // The learning rate of a step, by its number and what the schedule has for it; none: the
+  // schedule.
   std::function<double(int64_t step, double scheduled)> rate = {};
   // Called with every microbatch before it is trained on; for tools that look at the data.
   TrainingStep::Look on_microbatch = {};
@@ -67,8 +69,8 @@ struct TrainResult {
   Figures test;
   int64_t test_count = 0;
   Bytes measured_arena;
-  // Shapes of microbatches that were planned, and of which this process had none: where one of them takes
-  // most, less of the arena was touched than was planned.
+  // Shapes of microbatches that were planned, and of which this process had none: where one of them
+  // takes most, less of the arena was touched than was planned.
   std::vector<StepShape> not_met;
   std::vector<Bytes> arena_of_ranks;  // the same, of every rank
   std::string ranks_over;             // what joins them: "mpi", "nccl"; empty: there are none
@@ -97,8 +99,8 @@ class Trainer {
   // Where the device fails, its DeviceError also says which checkpoint there is to go on from.
   TrainResult run(const std::function<void(const Progress&)>& show);
 
-  // The same piece by piece, for a caller with a loop of its own. One step, beyond those of the run,
-  // too; its figures are its own.
+  // The same piece by piece, for a caller with a loop of its own. One step, beyond those of the
+  // run, too; its figures are its own.
   Figures advance();
   // Over the test records of `source`, which need not be the run's. Empty: asked to stop meanwhile.
   std::optional<Figures> evaluate(const BatchSource& source, int64_t* count = nullptr);

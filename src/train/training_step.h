@@ -41,8 +41,8 @@ class TrainingStep {
   // Called in every microbatch right behind its loss, as Program::watch.
   void watch_loss(const std::function<void()>& check);
 
-  // The factor of the loss from now on, where that is dynamic, and how many steps have been skipped so
-  // far: they do not count as steps of the optimizer.
+  // The factor of the loss from now on, where that is dynamic, and how many steps have been skipped
+  // so far: they do not count as steps of the optimizer.
   void set_loss_scale(double scale, int64_t skipped) {
     loss_scale_ = static_cast<float>(scale);
     skipped_ = skipped;
@@ -54,8 +54,8 @@ class TrainingStep {
   // No step from this one on is coming: what follows the one before it is not fetched ahead.
   void end_before(int64_t step) { last_ = step; }
 
-  // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`. Where the source
-  // fails, nothing was done yet, or spoiled() says so.
+  // Feeds and runs a step at learning rate `rate`; timing every kernel, when `traced`. Where the
+  // source fails, nothing was done yet, or spoiled() says so.
   void run(int64_t step, double rate, bool traced = false);
 
   // Of the last step: its results are those of this model, in its program.

@@ -1,4 +1,4 @@
-// Sums that grow over the microbatches of a step, in place.
+// Gradient accumulation: sums over the micro-batches of a step, in place.
 //
 //   begin   zero g                    or, folded: m' = momentum_decay(m, w)
 //   each    g += gradient             m' += gradient           (once per microbatch)
@@ -13,22 +13,23 @@
 
 namespace thimble {
 
-// Makes `value` grow from `start`, a value of the same type made (or present) before the loop.
+// A sum over micro-batches: `value` is added to `start`, a value of its type made or present before
+// them.
 struct Growth {
   ValueId start;
   ValueId value;
 };
 
-// Turns the first node of each sum into one that adds into `start`, so that nothing holds the gradient of
-// the micro-batch alone. Where its op cannot, or another node reads that gradient, one more node adds it.
-// Returns the sums, in order. Nodes of the phase `per_microbatch`.
+// Turns the first node of each sum into one that adds into `start`, so that nothing holds the
+// gradient of the micro-batch alone. Where its op cannot, or another node reads that gradient, one
+// more node adds it. Returns the sums, in order. New nodes are of the phase `per_microbatch`.
 std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums);
 
-// A zero of the phase `prologue`, with the type and role of `value`, for accumulate_into. It is named
-// so that graphs of the same net for other numbers of rows call theirs the same.
+// A zero of the phase `prologue`, with the type and role of `value`, for accumulate_into. Graphs of
+// the same net with other numbers of rows must use the same name.
 ValueId add_zero(Graph& graph, ValueId value, std::string name);
 
-// Makes every result of the graph the sum over the microbatches.
+// Makes every result of the graph its sum over the micro-batches.
 void accumulate_results(Graph& graph);
 
 }  // namespace thimble

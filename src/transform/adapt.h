@@ -1,10 +1,10 @@
-// Low-rank adapters as a rewriting of forward nodes: beside every linear map that is a target
+// Low-rank adapters (LoRA): beside every target linear map of the forward pass
 //
 //   y = x W'   becomes   y = x W' + scale * (drop(x) A') B'
 //
-// with W frozen, as is every other weight. A and B are called as PEFT calls them: W.lora_A.weight
-// [rank, in] and W.lora_B.weight [out, rank], W without its ".weight". They are f32, cast to what
-// flows through; A starts uniform in +-1/sqrt(in), B as zeros.
+// with all weights but A and B frozen. A and B are named as in PEFT: W.lora_A.weight [rank, in] and
+// W.lora_B.weight [out, rank], W without its ".weight". They are f32, cast to the type of x. A
+// starts uniform in +-1/sqrt(in), B as zeros.
 #pragma once
 
 #include <string>
@@ -20,11 +20,11 @@ namespace thimble {
 struct Adapter {
   std::string module;  // "model.layers.0.self_attn.q_proj"
   ValueId a = {}, b = {};
-  ValueId weight = {};  // that it is beside
+  ValueId weight = {};  // the adapted matrix
 };
 
-// Freezes the weights and adds adapters. `rng` is the model's input of random numbers; dropout makes
-// one where there is none. UserError where the targets match no linear layer.
+// Freezes the weights and adds adapters. `rng` is the model's input of random numbers; dropout
+// makes one where there is none. UserError where the targets match no linear layer.
 void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng);
 
 // In the order of their weights.

@@ -1,5 +1,5 @@
-// Optimizer state in one byte a number: u8 codes of the weight's shape, and one f32 scale for every
-// block of them (base/number/dynamic_quantization.h).
+// 8-bit optimizer state: u8 codes of the weight's shape, and one f32 scale for every block of them
+// (base/number/dynamic_quantization.h).
 #pragma once
 
 #include <string>
@@ -14,22 +14,23 @@ struct BlockState {
   ValueId scales;
 };
 
-// Whether the state of w is kept so. Weights smaller than a block would gain nothing by it.
+// Whether the state of w is kept in 8 bits: weights smaller than a block would gain nothing.
 bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec);
 
-// Notes of a state like `own`, which is w or this rank's part of it, what it is a part of.
+// Records the full tensor (Value::unsharded) of a state like `own`, which is w or this rank's shard
+// of it.
 void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own);
 
 // State like `own` that begins at zero. The codes have the name that f32 state would have.
 BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string& what);
 
-// Folding (see transform/accumulate.h): what the gradients of a step are added into, under names
-// that begin with `name`, and one gradient added to it. Its numbers are rounded anew with each
-// gradient.
+// Folding (see transform/accumulate.h): the momentum that the gradients of a step are added into,
+// under names that begin with `name`, and the addition of one gradient. Each addition rounds the
+// momentum again.
 BlockState add_fold_start(Builder& b, ValueId w, const OptimizerSpec& spec,
                           const std::string& name);
-// `factor` is what the gradient is multiplied by; invalid: as it is. Where the gradient is gathered
-// from sparse weights, each part of it goes into the momentum by itself, at its gather's place.
+// The gradient is multiplied by `factor` if that is valid. A gradient that is gathered from sparse
+// weights is added part by part, each at its gather's place.
 BlockState add_folding(Builder& b, const BlockState& momentum, ValueId gradient, ValueId rng,
                        ValueId factor);
 

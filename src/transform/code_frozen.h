@@ -1,6 +1,6 @@
-// Keeps frozen matrices in fewer bits: their values become codes and scales (graph/coded_weight.h),
-// and nodes that read them decode them on their way. Other frozen weights (vectors,
-// filters, matrices that are read in other ways) stay as they are.
+// Quantized frozen matrices: their values become codes and scales (graph/coded_weight.h), and the
+// nodes that read them decode them. Other frozen weights (vectors, filters, matrices that other ops
+// read) are not changed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace thimble {
 // make logits stay in 16 bits (bf16) where the format has fewer, as bitsandbytes leaves them.
 void code_frozen(Graph& graph, CodedFormat format);
 
-// UserError where the graph has no frozen matrix that the format goes for.
+// UserError where the format applies to no frozen matrix of the graph.
 void check_codes_something(const Graph& graph, CodedFormat format);
 
 }  // namespace thimble

@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-// How one activation is kept. Never whole.
+// The codec of one activation.
 struct ValueCodec {
   std::string value;  // its name
   Codec codec = nullptr;
@@ -19,17 +19,18 @@ struct ValueCodec {
 };
 
 struct CodecSpec {
-  Codec codec = nullptr;               // automatic: the strongest that may be chosen
+  Codec codec = nullptr;               // if automatic, the strongest that may be chosen
   std::vector<std::string> only = {};  // shell patterns over names of nodes; empty: all
-  bool automatic = false;  // chosen value by value, to suit a budget (transform/codec_ladder.h)
-  // What was chosen; without a choice, automatic encodes nothing.
+  bool automatic = false;  // chosen value by value for a budget (transform/codec_ladder.h)
+  // The automatic choice. Before there is one, nothing is encoded.
   std::optional<std::vector<ValueCodec>> chosen = {};
 };
 // "int8"; automatic: "auto:int8", and "auto" is "auto:int4". UserError for another spelling.
 std::string to_string(const CodecSpec& spec);
 CodecSpec parse_codec_spec(std::string_view spelling);
 
-// The tier of its effect on results. Above `allowed`: UserError with an alternative.
+// The tier of results with it. check_allowed: UserError with an alternative if it is above
+// `allowed`.
 NumericsTier tier_of(const CodecSpec& spec);
 void check_allowed(const CodecSpec& spec, NumericsTier allowed);
 

@@ -1,4 +1,4 @@
-// Training a small part of a model whose other weights are there already.
+// Settings of fine-tuning: adapters (LoRA), and the format of frozen weights.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 
 namespace thimble {
 
-// Low-rank adapters beside linear layers (LoRA): y = x W' + scale * (drop(x) A') B', where W is frozen
-// and A [rank, in], B [out, rank] are trained.
+// Low-rank adapters beside linear layers (LoRA): y = x W' + scale * (drop(x) A') B', where W is
+// frozen and A [rank, in], B [out, rank] are trained.
 struct AdapterSpec {
   int64_t rank = 0;  // 0: none
   double alpha = 32;
   std::string targets = "linear";  // every linear layer but the head, names joined by +, or a regex
-  double dropout = 0;              // of what A reads
+  double dropout = 0;              // of A's input
   bool rank_stabilised = false;    // rsLoRA
 
   bool enabled() const { return rank > 0; }
@@ -24,7 +24,7 @@ struct AdapterSpec {
 };
 // "rank=16,alpha=32,targets=q_proj+v_proj,dropout=0.05,rs"; UserError for anything else.
 AdapterSpec parse_adapters(const std::string& text);
-// As it would be typed; "none": there are none.
+// As a user would type it; "none" without adapters.
 std::string to_string(const AdapterSpec& spec);
 
 struct FineTuning {

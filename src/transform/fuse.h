@@ -1,6 +1,6 @@
 // Fusion of nodes that spell one of our ops. Networks from outside write a norm as a square, a mean
-// and a root, and a rotation as slices, products and a sum. Such nodes become the op before there is
-// a backward pass: fewer values are kept, fewer passes go over memory, and sums stay in f32.
+// and a root, and a rotation as slices, products and a sum. Such nodes become the op before
+// autodiff: fewer values are kept, memory is passed over less often, and sums stay in f32.
 //
 //   x ─▶ square ─▶ mean ─▶ + eps ─▶ rsqrt ─▶ · x ─▶ · gamma     becomes     x, gamma ─▶ rms_norm
 //
@@ -22,8 +22,8 @@ class Fusing;
 
 struct PatternDef {
   std::string_view name;                  // = file name = table entry
-  std::array<std::string_view, 2> roots;  // ops of the last node that it spells; or fewer
-  // Replaces what ends in that node, if it is spelt there.
+  std::array<std::string_view, 2> roots;  // ops of the last node of the pattern
+  // Replaces the nodes that end in `root`, if they match the pattern.
   bool (*fuse)(Fusing& fusing, NodeId root) = nullptr;
 };
 
@@ -32,11 +32,11 @@ std::span<const PatternDef* const> all_patterns();
 
 struct Fused {
   std::map<std::string_view, int> counts;  // by pattern: how often
-  std::vector<ValueId> now;  // by value as it was: its id now, or invalid; empty: nothing changed
+  std::vector<ValueId> now;  // by old value id: its new id, or invalid; empty: nothing changed
 };
 
-// REQUIRES: a forward graph. `read`: values that others will ask for, besides results and sources.
-// Every pattern is tried at each node once, in the nodes' order.
+// REQUIRES: a forward graph. `read`: values that must survive besides results and sources. Every
+// pattern is tried at each node once, in the nodes' order.
 Fused fuse(Graph& graph, std::span<const ValueId> read = {});
 
 }  // namespace thimble

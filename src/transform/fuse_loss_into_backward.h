@@ -1,5 +1,5 @@
-// Gradients that make what their forward nodes make (OpDef::takes_over), to the same bits: where the
-// backward pass is sure to follow, the forward nodes are work for nothing.
+// Fuses a loss into its backward node. Some gradients also compute their forward node's results, to
+// the same bits (OpDef::takes_over). In a training step the forward node is then redundant.
 //
 //   h ─▶ vocabulary_loss ─▶ loss, correct            h ┄┄┄┄┄┐
 //   h ─▶ its gradient ─▶ dh, dweight       becomes   h ─▶ its gradient ─▶ dh, dweight, loss, correct
@@ -9,9 +9,9 @@
 
 namespace thimble {
 
-// Drops every such forward node whose results reach no backward node, and makes its gradient give
-// them. Nodes behind it (sums of losses) become nodes of the backward pass, each right behind the
-// last of what it reads. Values stay who they are.
+// Drops every such forward node whose results reach no backward node. Its gradient then makes these
+// results. Nodes behind it (sums of losses) become nodes of the backward pass, each right behind
+// the last of its inputs. Value ids do not change.
 void fuse_loss_into_backward(Graph& graph);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// The language of patterns (transform/fuse): forms, which say how a value has to be made, and a graph
-// whose nodes are replaced while its values stay who they are.
+// The language of fusion patterns (transform/fuse): forms to match, and a graph whose nodes are
+// replaced while value ids stay valid.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace thimble {
 
-// A pattern of nodes: how a value has to be made, down to leaves. Casts between floating types in between are
-// looked through, and products with 1: an op of ours rounds once, at its end.
+// A pattern of nodes: how a value has to be made, down to leaves. Casts between floating types, and
+// products with 1, are ignored: the fused op rounds once, at its end.
 struct Form {
-  std::string_view op;         // empty: a leaf, which any value is; "either": one of the inputs
-  std::string_view name = {};  // under which a match has the value; the same twice: the same value
+  std::string_view op;  // empty: a leaf, which matches any value; "either": one of the inputs
+  std::string_view name = {};  // of the value in a match; the same name twice: the same value
   std::string_view of = {};    // of a map, or the kind of a reduce; empty: any
   std::optional<double> number = {};  // the factor of a scale, the first number of a map; none: any
   std::vector<Form> inputs = {};
@@ -57,30 +57,30 @@ class Fusing {
   bool is_alive(NodeId node) const { return alive_[node.at()]; }
   // The node that made a value; null: none.
   const Node* maker(ValueId value) const;
-  // The same numbers behind views; behind views and casts between floating types.
+  // The value behind views, or behind views and casts between floating types.
   ValueId behind_views(ValueId value) const;
   ValueId behind_casts(ValueId value) const;
   // Whether a weight's gradient passes through the value.
   bool trains(ValueId value) const { return trains_[value.at()]; }
-  // How many nodes read it; one more where others do.
+  // How many nodes read it; one more if it must survive (`read` of the constructor).
   size_t readers(ValueId value) const { return readers_[value.at()].size() + kept_[value.at()]; }
   const std::vector<NodeId>& nodes_reading(ValueId value) const { return readers_[value.at()]; }
 
-  // The result of the node, if it is made so and what lies in between is read by nobody else.
+  // A match of the form at the node, if no other node reads the values in between.
   std::optional<Match> match(NodeId root, const Form& form) const;
 
-  // Nodes are put where the one stands that patterns are tried at.
+  // Adds a node at the place of the node that patterns are being tried at.
   std::vector<ValueId> apply(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {});
-  // Under another shape; itself, or what it is a view of, where that has it.
+  // The value with another shape: itself or the base of its view, if that has the shape, else a
+  // view.
   ValueId reshaped(ValueId value, const std::vector<int64_t>& dims);
-  // In another floating type; of casts, what they were made of where that has it.
+  // The value in another floating type: a cast's input if that has the type, else a cast.
   ValueId in_dtype(ValueId value, DType dtype);
 
-  // The value is `by` from now on, a result that was made for it, seen with its shape and in its
-  // type. Nodes without readers go.
+  // Replaces the value by `by`, with the value's shape and type. Nodes without readers are removed.
   void replace(ValueId value, ValueId by);
 
-  // For fuse(), which begins with a node of each and ends with the whole.
+  // For fuse(): moves to the next node to try patterns at, and ends.
   void stand_at(NodeId node) { at_ = node; }
   std::vector<ValueId> finish();
 
@@ -95,10 +95,11 @@ class Fusing {
   Graph& graph_;
   Builder builder_;
   NodeId at_ = NodeId{};
-  std::vector<size_t> place_;  // by node: in front of which it is put; originals: themselves
-  std::vector<bool> alive_;    // by node
+  std::vector<size_t>
+      place_;  // by node: the original node that it stands before; of originals, themselves
+  std::vector<bool> alive_;                   // by node
   std::vector<std::vector<NodeId>> readers_;  // by value: nodes that are alive
-  std::vector<bool> kept_;                    // by value: others read it
+  std::vector<bool> kept_;                    // by value: it must survive
   std::vector<bool> trains_;
 };
 

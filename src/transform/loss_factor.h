@@ -1,5 +1,5 @@
-// The weight of a loss that is known only once all parts of a step have been counted (labels that
-// do not count, masks): the parts' sums of loss and gradients are divided by it at the end.
+// Normalisation of a loss over a whole step (ignored labels, masks): the weight is known only after
+// all micro-batches and ranks. Their sums of loss and gradients are divided by it at the end.
 #pragma once
 
 #include "graph/builder.h"
@@ -8,8 +8,9 @@
 
 namespace thimble {
 
-// f32 [1], behind the last part: what brings the sums over all parts to those of the loss. Nodes of
-// the phase `per_microbatch`, or `epilogue` of several micro-batches, and not in their places yet.
+// f32 [1]: the factor from the sums over micro-batches and ranks to the loss. Its nodes are of the
+// phase `per_microbatch`, or `epilogue` with several micro-batches, and not sorted yet
+// (sort_by_phase).
 ValueId add_loss_factor(Graph& graph, const LossFactor& factor, const RanksSpec& ranks,
                         bool several_microbatches);
 

@@ -1,4 +1,4 @@
-// A user's word to every planner: results to keep, results to compute again.
+// The user's marks for every planner: results to keep, results to recompute.
 #pragma once
 
 #include <string>

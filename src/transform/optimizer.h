@@ -1,5 +1,5 @@
-// Turns gradients into updates: one node per weight, with the state it keeps. Over several
-// microbatches gradients grow in place from zero, and weights are updated at the end of the step.
+// Optimizer updates: one node per weight, with its optimizer state. With several micro-batches,
+// gradients are accumulated in place from zero, and weights are updated at the end of the step.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@
 
 namespace thimble {
 
-// How an updated 16-bit weight is rounded. f32 weights (master ones among them) are as they are.
+// How an updated 16-bit weight is rounded. f32 weights (fp32 master weights among them) are not.
 enum class Rounding : uint8_t {
   nearest,
   stochastic,  // up or down at random (Philox), right on average; momentum too
-  kahan,       // to nearest; what is left over is kept, in the weight's type, and counts next time
+  kahan,  // to nearest; the remainder is kept, in the weight's type, and added at the next update
 };
 std::string_view name_of(Rounding rounding);
 Rounding parse_rounding(std::string_view name);
@@ -26,7 +26,7 @@ Rounding parse_rounding(std::string_view name);
 // Which weights decay.
 enum class DecayOn : uint8_t {
   all,
-  matrices,  // those with two axes or more, sparse or not: no bias, no scale of a normalisation
+  matrices,  // weights with two axes or more, sparse or not: no bias, no scale of a normalisation
 };
 std::string_view name_of(DecayOn on);
 
@@ -42,9 +42,9 @@ struct OptimizerSpec {
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
-  int state_bits = 32;   // 8: momentum and moments in one byte a number, by blocks
-  double clip_norm = 0;  // most that all gradients together may have as their norm; 0: any
-  // Backward twice, for the norm and for the updates, in place of keeping every gradient.
+  int state_bits = 32;   // 8: 8-bit momentum and moments, by blocks
+  double clip_norm = 0;  // largest global norm of the gradients; 0: no clipping
+  // Two backward passes, for the norm and for the updates, instead of keeping every gradient.
   bool clip_two_pass = false;
   Rounding rounding = Rounding::nearest;
   LossScaling scaling;
@@ -54,19 +54,20 @@ struct OptimizerSpec {
 
 // The optimizer of that name, with its usual settings. UserError else.
 OptimizerSpec parse_optimizer(std::string_view name);
-// All of them, to be typed: "adam, adamw, ...".
+// All names: "adam, adamw, ...".
 std::string optimizer_names();
 
 // A setting of the optimizer: which rules read it, and what they usually have.
 struct HyperParameter {
-  std::string_view flag, attr;  // what users type; what updates are told by
+  std::string_view flag, attr;  // the user's flag; the attr of updates
   double OptimizerSpec::*member;
-  std::optional<double> (*usual)(const UpdateRule& rule);  // none: the rule does not read it
+  std::optional<double> (*usual)(
+      const UpdateRule& rule);  // default; none: the rule does not read it
 };
 std::span<const HyperParameter> hyper_parameters();
-// The usual values, for a flag's help: "0.9; lion: 0.99". `usual` as in HyperParameter.
+// The defaults, for a flag's help: "0.9; lion: 0.99". `usual` as in HyperParameter.
 std::string usual_values(std::optional<double> (*usual)(const UpdateRule& rule));
-// The rate that goes with the optimizer where nobody gives one.
+// The optimizer's default learning rate.
 double usual_rate(const OptimizerSpec& spec);
 
 // The rule whose name the spec has. REQUIRES: there is one.
@@ -78,9 +79,9 @@ std::string state_name(std::string_view weight, std::string_view state);
 // The decay of one weight.
 double decay_of(const Graph& graph, ValueId weight, const OptimizerSpec& spec);
 
-// UserError, saying what to choose instead, where gradients cannot be folded into the momentum.
+// UserError with an alternative, where gradients cannot be folded into the momentum.
 void check_fold(const OptimizerSpec& spec);
-// The same for everything in a spec that does not go together; includes check_fold.
+// The same for all combinations of settings; includes check_fold.
 void check_optimizer(const OptimizerSpec& spec, bool several_microbatches);
 
 // The scalars that updates read, filled by the caller before each step.
@@ -93,24 +94,25 @@ struct OptimizerInputs {
   ValueId overflow;       // a result, f32 [1]: above 0, the step was skipped; invalid likewise
 };
 
-// By weight, the value that its gradient is taken of: the weight itself, or the 16-bit copy that all nodes
-// read in place of an fp32 master weight (ModelOptions::master). Then the gradient is 16-bit, too.
+// By weight, the value to differentiate by: the weight itself, or the 16-bit copy that all nodes
+// read in place of an fp32 master weight (mixed precision, ModelOptions::master). Then the gradient
+// is 16-bit, too.
 std::vector<ValueId> differentiated(const Graph& graph, std::span<const ValueId> weights);
 
 // Adds an update for every weight whose gradient is valid, for a step of one microbatch or several.
-// `loss_scale` is what add_loss_scale made; `rng` is the model's, where it has one: an update that
-// draws random bits makes one else. `loss_factor`, where it is valid, is what gradients are
-// multiplied by (transform/loss_factor.h). `otherwise` goes for weights that gradients are not
-// folded into. Of several ranks, gradients are summed over them, and what a rank keeps a part of is
-// updated in parts. Nodes of other phases than `per_microbatch` are not in their places yet: see
-// sort_by_phase.
+// `loss_scale` is the result of add_loss_scale. `rng` is the model's, if it has one; an update that
+// draws random bits adds one otherwise. Gradients are multiplied by a valid `loss_factor`
+// (transform/loss_factor.h). `otherwise` applies to weights that gradients are not folded into.
+// With several ranks, gradients are summed over them, and a rank updates its shards. Nodes of other
+// phases than `per_microbatch` are not sorted yet: see sort_by_phase.
 OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
                             std::span<const ValueId> gradients, const OptimizerSpec& spec,
                             bool several_microbatches = false, ValueId loss_scale = {},
                             ValueId rng = {}, ValueId loss_factor = {},
                             const WeightSettings& otherwise = {}, const RanksSpec& ranks = {});
 
-// Elements that parts are multiples of: lines of 64 bytes in f32; blocks, where state has such.
+// Shard sizes are multiples of so many elements: a line of 64 bytes in f32, or a block of 8-bit
+// state.
 int64_t shard_granularity(const OptimizerSpec& spec);
 
 }  // namespace thimble

@@ -1,6 +1,6 @@
-// Independent nodes in the order that holds less: of two branches the one first that leaves less
-// behind, of two gradients the one first that frees more. Orders change no bit: whatever is added up is
-// added up in the order of its `accumulate` links, which is kept.
+// An execution order with a lower live peak: of two branches, the one that leaves fewer bytes runs
+// first, of two gradients the one that frees more. No bit changes: sums are added up in the order
+// of their `accumulate` links, which is kept.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace thimble {
 
-// A well-formed order of the nodes, chosen greedily by bytes made less bytes freed; phases stay in order,
-// and the forward pass before the backward pass. Often the order it has already. Not always
-// better: the caller compares.
+// A valid order of the nodes, chosen greedily by bytes made minus bytes freed. Phases stay in
+// order, and the forward pass before the backward pass. The result is often the present order, and
+// not always better: the caller compares.
 std::vector<NodeId> peak_reducing_order(const Graph& graph);
 
 }  // namespace thimble

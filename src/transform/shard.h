@@ -1,5 +1,5 @@
-// Ranks that train together: what each of them keeps for itself, and where they talk to each other.
-// All ranks run one graph and one plan; what differs is the rows they are fed.
+// Data parallel training with sharding (ZeRO, FSDP): the shards that each rank keeps, and the
+// collectives between ranks. All ranks run one graph and one plan, on different rows.
 //
 //              weights    gradients                          state     an update
 //   none       all        all, summed over the ranks         all       of all
@@ -9,7 +9,8 @@
 //              gathered
 //              for use
 //
-// A part is one N-th of a tensor's elements, in order, rounded up.
+// A part (shard) is one N-th of a tensor's elements, in order, rounded up. `state` is ZeRO-1,
+// `gradients` ZeRO-2, `weights` ZeRO-3 (FSDP).
 #pragma once
 
 #include <span>
@@ -30,38 +31,41 @@ struct RanksSpec {
   bool several() const { return count > 1; }
   // Whether a rank keeps and updates a part of every weight's state.
   bool parts() const { return several() && shard != Shard::none; }
-  // Whether the gradients of every microbatch are summed over the ranks at once, and not when the
-  // step ends: then N ranks of K microbatches sum in the order of one rank with N K of them.
+  // Whether gradients are summed over the ranks after every micro-batch, not at the end of the
+  // step. Then N ranks of K micro-batches sum in the order of one rank with N K of them.
   bool sums_at_once() const { return shard == Shard::gradients || shard == Shard::weights; }
   bool operator==(const RanksSpec&) const = default;
 };
 
-// Attrs that every op on parts has. Parts of `elements` over that many ranks are multiples of `unit`.
+// Attrs that every op on parts has. Parts of `elements` over that many ranks are multiples of
+// `unit`.
 Attrs part_attrs(const RanksSpec& ranks, int64_t elements, int64_t unit = 1);
 
-// Before gradients are added: weights that are sharded become this rank's shard, and their readers read an
-// all-gather. With --shard weights (ZeRO-3, FSDP) all weights are sharded, and with --shard state the fp32
-// master weights. The gradient of a shard comes summed over the ranks.
+// REQUIRES: no gradients yet. Sharded weights become this rank's shard, and their readers read an
+// all-gather. With --shard weights (ZeRO-3, FSDP) all weights are sharded, and with --shard state
+// the fp32 master weights. The gradient of a shard comes summed over the ranks.
 void shard_weights(Graph& graph, const RanksSpec& ranks, int64_t unit);
 
-// The sum of a gradient over the ranks: all of it, or this rank's part.
+// The sum of a gradient over the ranks: the whole (all-reduce), or this rank's part
+// (reduce-scatter).
 ValueId reduced(Builder& b, ValueId gradient, const RanksSpec& ranks, int64_t unit);
-// The same of the gradients (where valid) of all weights that are whole, right behind what makes them.
+// The same for the valid gradients of all unsharded weights, right behind the nodes that make them.
 std::vector<ValueId> reduce_gradients(Graph& graph, std::span<const ValueId> weights,
                                       std::vector<ValueId> gradients, const RanksSpec& ranks,
                                       int64_t unit);
 
-// Messages that a node sends from each rank, one after the other, and their bytes. None, unless the node is
-// a collective.
+// Messages that a node sends from each rank, one after the other, and their bytes. None, unless the
+// node is a collective.
 struct Traffic {
   double messages = 0;
   double bytes = 0;
 };
 Traffic traffic_of(const Graph& graph, NodeId node);
 
-// All of the sum of a value over the ranks.
+// The sum of a value over the ranks (all-reduce).
 ValueId add_sum_over_ranks(Builder& b, ValueId value, const RanksSpec& ranks);
-// Makes every result (loss, metrics) that, right behind what makes it. Returns them.
+// Makes every result (loss, metrics) its sum over the ranks, right behind its node. Returns the
+// sums.
 std::vector<ValueId> reduce_results(Graph& graph, const RanksSpec& ranks);
 
 }  // namespace thimble

@@ -1,9 +1,10 @@
-// The sparse weights of a graph, read off the graph itself.
+// Sparse weights: the packed nonzeros and bitmaps of a graph's sparse weights, found in the graph
+// itself.
 //
-//   values     pool of the nonzeros of all of them, one weight after another; its size never
-//   changes mask       per weight, one bit per element (base/number/bits.h) first      per weight, where
-//   its nonzeros begin in the pool threshold  below which the next reallocation prunes
-//   (sparse/reallocate_nonzeros.h)
+//   values     pool of the nonzeros of all of them, one weight after another; its size is fixed
+//   mask       per weight, one bit per element (base/number/bits.h)
+//   first      per weight, where its nonzeros begin in the pool
+//   threshold  below which the next reallocation prunes (sparse/reallocate_nonzeros.h)
 //
 //   values [ conv1: 3 of 9 | conv2: 5 of 9 | conv3: 1 of 9 ]      nine nonzeros, wherever they are
 //            ^ first         ^ first         ^ first
@@ -17,7 +18,7 @@
 namespace thimble {
 
 struct SparseWeight {
-  ValueId dense;  // what expand makes of it; carries the weight's name, type and Init
+  ValueId dense;  // the result of expand; carries the weight's name, type and Init
   ValueId mask;   // u8
   ValueId first;  // i64 [1]
 };
@@ -35,7 +36,7 @@ inline constexpr const char* kSparseThreshold = "sparse.threshold";
 
 SparseWeights find_sparse_weights(const Graph& graph);
 
-// Of the weights that are stored sparsely: how many numbers are kept, of how many.
+// Of all sparse weights: how many numbers are kept, of how many.
 struct Sparsity {
   int64_t nonzeros = 0;
   int64_t elements = 0;

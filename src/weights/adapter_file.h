@@ -1,5 +1,6 @@
-// Adapters as PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors, whose
-// tensors are called base_model.model.MODULE.lora_A.weight, MODULE as the base's program calls it.
+// Adapters as PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors,
+// whose tensors are called base_model.model.MODULE.lora_A.weight, MODULE as the base's program
+// calls it.
 #pragma once
 
 #include <optional>
@@ -17,8 +18,8 @@ bool is_adapter_folder(const std::string& path);
 void save_adapters(const std::string& folder, Program& program, const AdapterSpec& spec,
                    const std::optional<ForeignNames>& foreign, const std::string& base);
 
-// UserError, naming the folder and the layer, where they are of another base, rank or scale, or of a
-// kind that is not built in. Nothing is loaded then.
+// UserError, naming the folder and the layer, where they are of another base, rank or scale, or of
+// a kind that is not built in. Nothing is loaded then.
 void load_adapters(const std::string& folder, Program& program,
                    const std::optional<ForeignNames>& foreign);
 

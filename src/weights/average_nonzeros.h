@@ -15,10 +15,10 @@ namespace thimble {
 // place in the pool.
 bool places_nonzeros(const SafetensorsFile& file, std::string_view name);
 
-// The pool of nonzeros of the first file, each of them its mean over all files: a weight that has no
-// nonzero there counts as 0, as it did in training. Nonzeros that only other files have are left out, so that
-// the mean is as sparse as the first file. Masks and one weight's nonzeros at a time are in memory,
-// and the pool. UserError where a file contradicts itself.
+// The pool of nonzeros of the first file, each of them its mean over all files: a weight that has
+// no nonzero there counts as 0, as it did in training. Nonzeros that only other files have are left
+// out, so that the mean is as sparse as the first file. Masks and one weight's nonzeros at a time
+// are in memory, and the pool. UserError where a file contradicts itself.
 std::vector<std::byte> mean_of_nonzeros(std::span<const std::unique_ptr<SafetensorsFile>> files);
 
 }  // namespace thimble

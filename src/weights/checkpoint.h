@@ -26,15 +26,15 @@ struct Position {
   nlohmann::json base = {};  // of frozen weights (base_weights.h); null: none come from a file
 };
 
-// Writes a checkpoint, makes it the latest, then removes the ones before it, but that `keep` stay in
-// all. On failure (UserError) the latest one is still the one before. Returns its folder. Of several
-// ranks all call it, and the first writes; what they have parts of is written whole, so that any number
-// of ranks can go on from it.
+// Writes a checkpoint, makes it the latest, then removes the ones before it, but that `keep` stay
+// in all. On failure (UserError) the latest one is still the one before. Returns its folder. Of
+// several ranks all call it, and the first writes; what they have parts of is written whole, so
+// that any number of ranks can go on from it.
 std::string save_checkpoint(const std::string& out, Program& program, const Position& position,
                             int64_t keep = 1);
 
-// Removes what a run leaves that is killed while it saves: checkpoints before the latest, and parts of
-// one. Without a latest checkpoint nothing is touched. REQUIRES: no other run uses the folder.
+// Removes what a run leaves that is killed while it saves: checkpoints before the latest, and parts
+// of one. Without a latest checkpoint nothing is touched. REQUIRES: no other run uses the folder.
 void remove_old_checkpoints(const std::string& out, int64_t keep = 1);
 
 // The folders of all checkpoints that were kept, the latest first; none: there is no latest one.

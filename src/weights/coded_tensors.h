@@ -40,8 +40,8 @@ void read_coded(Program& program, const CodedWeight& weight, int64_t offset,
 
 // Whether the file has a tensor of that name as bitsandbytes stores it in 4 bits.
 bool has_nf4(const SafetensorsFile& file, std::string_view name);
-// UserError unless the file's codes are of that matrix in NF4, with double quantisation, blocks of 64
-// and the usual tables.
+// UserError unless the file's codes are of that matrix in NF4, with double quantisation, blocks of
+// 64 and the usual tables.
 void check_nf4(const SafetensorsFile& file, std::string_view name, const CodedMatrix& matrix);
 // REQUIRES: that they are.
 void load_nf4(const SafetensorsFile& file, std::string_view name, Program& program,

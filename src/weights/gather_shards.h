@@ -1,5 +1,5 @@
-// Values of which every rank has a part, as the one tensor that they are: so that files do not know how
-// many ranks there were.
+// Values of which every rank has a part, as the one tensor that they are: so that files do not know
+// how many ranks there were.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@ namespace thimble {
 // The type of all parts together; of others their own.
 TensorType whole_type(const Value& value);
 
-// Bytes of the whole from `offset` on. Of a part, all ranks call it at the same time and get the same.
+// Bytes of the whole from `offset` on. Of a part, all ranks call it at the same time and get the
+// same.
 void read_whole(Program& program, ValueId value, int64_t offset, std::span<std::byte> out);
 
 // The other way; of a part, what belongs to this rank is taken.

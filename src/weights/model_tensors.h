@@ -27,8 +27,8 @@ std::vector<ModelTensor> model_tensors(const Graph& graph);
 // Bytes of the dense tensor from `offset` on. REQUIRES: offset and size are whole elements.
 void read_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                        std::span<std::byte> out);
-// The other way; of a sparse weight, what lies at its nonzeros is taken. REQUIRES: of a coded one, all
-// of it.
+// The other way; of a sparse weight, what lies at its nonzeros is taken. REQUIRES: of a coded one,
+// all of it.
 void write_model_tensor(Program& program, const ModelTensor& tensor, int64_t offset,
                         std::span<const std::byte> in);
 

@@ -1,4 +1,5 @@
-// The model's tensors as somebody else knows them: by other names, with their axes in another order.
+// The model's tensors as somebody else knows them: by other names, with their axes in another
+// order.
 #pragma once
 
 #include <optional>

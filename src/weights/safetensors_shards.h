@@ -1,5 +1,5 @@
-// Weights in one safetensors file, or in the shards that an index names (model.safetensors.index.json
-// of transformers).
+// Weights in one safetensors file, or in the shards that an index names
+// (model.safetensors.index.json of transformers).
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace thimble {
 
 class SafetensorsShards {
  public:
-  // Every file is opened and checked. UserError naming the one at fault, also where the index names a
-  // tensor that its shard does not have.
+  // Every file is opened and checked. UserError naming the one at fault, also where the index names
+  // a tensor that its shard does not have.
   explicit SafetensorsShards(const std::string& path);
 
   struct Found {

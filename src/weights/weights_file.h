@@ -10,14 +10,13 @@
 
 namespace thimble {
 
-// Loads weights (and, where present, statistics) from any safetensors file that holds this model's, or
-// from the shards of an index (weights/safetensors_shards.h).
-// Sparse weights take what lies at their nonzeros; other tensors are left out. Numbers of another
-// floating type are rounded to the model's, to nearest. Returns how many tensors were either, in words
-// ("6 tensors of f16 became f32"); empty: none. UserError where a tensor is missing, has another shape, or
-// has a number that the model's type does not reach. A file of the program that `foreign` names is
-// known by its names.
-// A folder of PEFT (weights/adapter_file.h) has adapters alone.
+// Loads weights (and, where present, statistics) from any safetensors file that holds this model's,
+// or from the shards of an index (weights/safetensors_shards.h). Sparse weights take what lies at
+// their nonzeros; other tensors are left out. Numbers of another floating type are rounded to the
+// model's, to nearest. Returns how many tensors were either, in words ("6 tensors of f16 became
+// f32"); empty: none. UserError where a tensor is missing, has another shape, or has a number that
+// the model's type does not reach. A file of the program that `foreign` names is known by its
+// names. A folder of PEFT (weights/adapter_file.h) has adapters alone.
 std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign = {});
 
@@ -26,8 +25,8 @@ std::string load_weights(const std::string& path, Program& program,
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign = {});
 
-// First values of everything that is kept: of a net from outside those that came with it, else drawn
-// from the seed.
+// First values of everything that is kept: of a net from outside those that came with it, else
+// drawn from the seed.
 void set_first_values(Program& program, const Model& model, uint64_t seed);
 
 // Over names, types and bytes of all weights and statistics, in graph order, sparse weights in

@@ -20,7 +20,7 @@ struct CpuKernel {
 
 std::span<const CpuKernel* const> all_cpu_kernels();
 
-// What nearly every fast kernel asks for: nothing but f32, and something to do.
+// The condition of nearly every fast kernel: nothing but f32, and at least one element.
 inline bool all_f32(const Signature& signature) {
   const auto fits = [](const TensorType& type) {
     return type.dtype == DType::f32 && type.elements() > 0;

@@ -62,8 +62,8 @@ class DnnlCall {
 };
 
 // oneDNN counts in int in many places and rounds extents up to whole blocks, so tensors that are
-// larger than that end in its wild addresses. Throws UserError naming the op, the extent and what to
-// lower.
+// larger than that end in its wild addresses. Throws UserError naming the op, the extent and what
+// to lower.
 void check_countable(std::string_view op, std::initializer_list<int64_t> extents);
 
 // Attributes of every primitive of ours; `add`: the result is added to what is there.
@@ -79,10 +79,9 @@ inline bool draws_memory(const dnnl::primitive_desc_base& pd) {
   return std::string_view(pd.impl_info_str()).find("gemm") != std::string_view::npos;
 }
 
-// The first implementation of `operation` that draws no memory, unless only the plain loops are left
-// then. next_impl() reads the operation and the hint
-// (the forward primitive, for backward ones) where they lie, so both have to outlive the search: the
-// caller holds them.
+// The first implementation of `operation` that draws no memory, unless only the plain loops are
+// left then. next_impl() reads the operation and the hint (the forward primitive, for backward
+// ones) where they lie, so both have to outlive the search: the caller holds them.
 template <class Primitive, class... Hint>
 typename Primitive::primitive_desc pick_implementation(const typename Primitive::desc& operation,
                                                        const dnnl::primitive_attr& attributes,

@@ -12,8 +12,8 @@ namespace thimble {
 void enter_step();
 void leave_step();
 
-// False under sanitizers, which want operator new for themselves, and inside of other programs, where
-// it is not ours to replace.
+// False under sanitizers, which want operator new for themselves, and inside of other programs,
+// where it is not ours to replace.
 bool library_heap_in_use();
 // Requests since the process began that came inside a step and found no slot: too large, or more at
 // once than there are slots. They were served by malloc.

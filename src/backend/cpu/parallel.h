@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <type_traits>
 
-// Compiles a function once per instruction set and picks at load time, by what the processor can do
-// and not by who made it (arch=haswell would run on one family of Intel's alone). Ice Lake keeps code of
-// its own: its sums and products pair up in another way, and results there are to stay as they are.
-// Inner loops carry it; an outlined parallel region would not, so those stay outside.
+// Compiles a function once per instruction set and picks one at load time by the processor's
+// features, not its maker. (arch=haswell would run on one family of Intel's alone.) Ice Lake keeps
+// code of its own: its sums and products pair up in another way, and its results must not change.
+// Mark inner loops with it. An outlined parallel region would lose it and stays outside.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define THIMBLE_FOR_EACH_ISA \

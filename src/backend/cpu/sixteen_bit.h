@@ -9,7 +9,7 @@
 namespace thimble {
 
 constexpr bool is_sixteen_bit(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-// What our kernels can stage.
+// Whether our kernels can stage the type.
 constexpr bool is_stageable(DType dtype) { return dtype == DType::f32 || is_sixteen_bit(dtype); }
 
 // `count` elements of the tensor from element `first` on, as f32, and back, rounding to nearest

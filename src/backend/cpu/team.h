@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// Of `wanted` threads, how many the system gives, this one among them. OpenMP ends the process where
-// it cannot have one, so they are tried first.
+// Of `wanted` threads, how many the system gives, this one among them. OpenMP ends the process
+// where it cannot have one, so they are tried first.
 int startable(int wanted);
 
 class Team {

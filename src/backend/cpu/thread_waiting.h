@@ -1,10 +1,10 @@
-// How long OpenMP's threads wait for each other with their eyes open. They spin for milliseconds, which
-// is the fastest way where nobody else wants the processors. Where somebody does, each spins away the
-// time that the others of its team need, and a step takes hundreds of times as long. OpenMP reads its
-// settings before main(), but while there are more of its threads than processors, it spins for some
-// microseconds only and then sleeps. So while others are seen, threads are kept that do nothing but be
-// counted. And a team as large as the machine is kept in its places: moved about, two of its threads
-// meet on one processor while the neighbour has another to itself.
+// How long OpenMP's threads wait for each other with their eyes open. They spin for milliseconds,
+// which is the fastest way where nobody else wants the processors. Where somebody does, each spins
+// away the time that the others of its team need, and a step takes hundreds of times as long.
+// OpenMP reads its settings before main(), but while there are more of its threads than processors,
+// it spins for some microseconds only and then sleeps. So while others are seen, threads are kept
+// that do nothing but be counted. And a team as large as the machine is kept in its places: moved
+// about, two of its threads meet on one processor while the neighbour has another to itself.
 #pragma once
 
 #include <chrono>
@@ -25,8 +25,8 @@ class Waiting {
   void look();
   bool is_short() const { return crowd_ != nullptr; }
 
-  // While a step runs, the team's first thread, which calls this, has its place, too. Between steps it
-  // goes where it likes: what it starts there would inherit the place.
+  // While a step runs, the team's first thread, which calls this, has its place, too. Between steps
+  // it goes where it likes: what it starts there would inherit the place.
   void begin_step() const;
   void end_step() const;
 

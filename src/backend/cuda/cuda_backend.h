@@ -1,6 +1,6 @@
-// One CUDA device: cuDNN for convolutions, cuBLASLt for products, own kernels for the rest, every
-// kernel on one stream and in scratch that the plan owns; stretches of a step are recorded once and
-// replayed as CUDA graphs.
+// One CUDA device: cuDNN for convolutions, cuBLASLt for products, own kernels for the rest. Every
+// kernel runs on one stream and in scratch that the plan owns. Stretches of a step are captured
+// once and replayed as CUDA graphs.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
-// What a failed call of CUDA means to whoever runs the program, in a sentence: what went wrong, and
-// what to do.
+// Failed CUDA calls as a sentence for the user: what went wrong, and what to do.
 #pragma once
 
 #include <cuda_runtime.h>

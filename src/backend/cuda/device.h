@@ -29,8 +29,7 @@ struct CudaDevice {
 void check(cudaError_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
-// After a launch: whether it could be queued. What goes wrong later shows at the next
-// synchronise().
+// After a launch: whether it could be queued. Later errors show at the next synchronise().
 void check_launch(const char* kernel);
 
 }  // namespace thimble

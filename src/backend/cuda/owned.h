@@ -1,5 +1,5 @@
-// A handle of CUDA's or its libraries', destroyed with its owner. What destroying it says is passed
-// over: a lost card fails that too, and has been reported by then.
+// A handle of CUDA's or its libraries', destroyed with its owner. Errors of its destruction are
+// ignored: only a lost card fails there, and that has been reported by then.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Where libraries that are loaded on demand lie: beside the program, or beside the library that holds
-// the code that asks.
+// Where libraries that are loaded on demand lie: beside the program, or beside the library that
+// holds the code that asks.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Settings of OpenMP's: its threads spin as long as by default, but while there are more of them than
-// processors ten times as long as by default, some microseconds.
+// Settings of OpenMP's: its threads spin as long as by default, but while there are more of them
+// than processors ten times as long as by default, some microseconds.
 #pragma once
 
 namespace thimble {

@@ -4,9 +4,9 @@
 namespace thimble {
 
 // From construction to destruction the first of either signal is remembered, and `notice` goes to
-// standard error at once; the second ends the process as if nobody had listened. That holds even where
-// a shell started the process in the background with SIGINT ignored: whoever sends it means it.
-// REQUIRES: one at a time; `notice` is a literal.
+// standard error at once; the second ends the process as if nobody had listened. That holds even
+// where a shell started the process in the background with SIGINT ignored: whoever sends it means
+// it. REQUIRES: one at a time; `notice` is a literal.
 class StopSignals {
  public:
   explicit StopSignals(const char* notice);

@@ -46,16 +46,17 @@ class ReadFile {
   int64_t size_ = 0;
 };
 
-// All of a small file that is read as a whole. UserError where it has more than `most` bytes (a file of
-// holes costs nothing to make) or is no regular file: a pipe is refused, not waited for. `what` is
-// what it should be: "a plan file".
+// All of a small file that is read as a whole. UserError where it has more than `most` bytes (a
+// file of holes costs nothing to make) or is no regular file: a pipe is refused, not waited for.
+// `what` is what it should be: "a plan file".
 std::string read_text(const std::string& path, std::string_view what, Bytes most);
 
 // Whether there is anything of that name. UserError where the system does not say: a name too long,
 // links in a circle, a folder that may not be searched.
 bool exists(const std::string& path);
 
-// Why the system refused, and what to try: "the disk is full; free some space or ...". `code`: errno.
+// Why the system refused, and what to try: "the disk is full; free some space or ...". `code`:
+// errno.
 std::string why_refused(int code);
 
 // A file that appears under its name complete and on disk, or not at all.

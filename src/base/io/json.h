@@ -19,16 +19,17 @@ inline constexpr Bytes kLargestJsonFile = Bytes(64 << 20);
 // has a key twice.
 nlohmann::json parse_json(std::string_view text);
 
-// The JSON in a file; UserError naming the file where it cannot be read, has more than `most` bytes or
-// is no JSON. `what` says what it should be: "a plan file".
+// The JSON in a file; UserError naming the file where it cannot be read, has more than `most` bytes
+// or is no JSON. `what` says what it should be: "a plan file".
 nlohmann::json read_json(const std::string& path, std::string_view what,
                          Bytes most = kLargestJsonFile);
 
-// The fault of a value (a missing key, another kind) in words, without the name that the library gives it.
+// The fault of a value (a missing key, another kind) in words, without the name that the library
+// gives it.
 std::string why_refused(const nlohmann::json::exception& error);
 
-// `json` as text, on one line or indented. Never throws for what it holds: bytes that are no UTF-8 (a
-// path or a pattern that was typed) are replaced.
+// `json` as text, on one line or indented. Never throws for what it holds: bytes that are no UTF-8
+// (a path or a pattern that was typed) are replaced.
 std::string json_text(const nlohmann::json& json, int indent = -1);
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
-// An object of a file that anyone may have edited, read key by key. A value that is missing, of another kind
-// or beyond its range is refused by name, as is an unknown key, with the nearest known one.
+// An object of a file that anyone may have edited, read key by key. A value that is missing, of
+// another kind or beyond its range is refused by name, as is an unknown key, with the nearest known
+// one.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct WholeLimits {
 // All of these throw UserError, but has().
 class JsonObject {
  public:
-  // `what` begins the sentences: "its plan"; `keys` are all there may be. REQUIRES: `object` and `what`
-  // outlive this.
+  // `what` begins the sentences: "its plan"; `keys` are all there may be. REQUIRES: `object` and
+  // `what` outlive this.
   JsonObject(const nlohmann::json& object, std::string_view what,
              std::span<const std::string> keys);
 

@@ -1,5 +1,5 @@
-// A file seen as memory: pages come from the disk as they are looked at, and go again under pressure,
-// so that what reads headers alone holds headers alone.
+// A file seen as memory: pages come from the disk as they are looked at, and go again under
+// pressure, so that what reads headers alone holds headers alone.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Bitmaps: one bit per element, the lowest bit of a byte first. Bits of the last byte beyond the last
-// element mean nothing and are left alone.
+// Bitmaps: one bit per element, the lowest bit of a byte first. Bits of the last byte beyond the
+// last element mean nothing and are left alone.
 #pragma once
 
 #include <bit>

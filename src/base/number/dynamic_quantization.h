@@ -1,6 +1,6 @@
-// Numbers in one byte each (dynamic quantization, Dettmers 2016). A block of numbers shares a scale, its
-// largest magnitude. The byte is a level in [0, 1] of that scale, finely spaced near 1 and ever more
-// coarsely towards 0. The levels, for a map whose largest decade has K cells:
+// Numbers in one byte each (dynamic quantization, Dettmers 2016). A block of numbers shares a
+// scale, its largest magnitude. The byte is a level in [0, 1] of that scale, finely spaced near 1
+// and ever more coarsely towards 0. The levels, for a map whose largest decade has K cells:
 //
 //   level       0    1 2    3 4 5 6    ...    K-1 ... 2K-2       2K-1
 //   stands for  0    centres of 2, 4, ... K equal cells of the     1

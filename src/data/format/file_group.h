@@ -1,5 +1,5 @@
-// Files of a data set that belong together: none appears under its name before all are written, so that
-// a disk that fills up leaves those that stood there as they were.
+// Files of a data set that belong together: none appears under its name before all are written, so
+// that a disk that fills up leaves those that stood there as they were.
 #pragma once
 
 #include <list>

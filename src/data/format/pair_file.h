@@ -63,8 +63,8 @@ class PairFile {
   PairVocabularies vocabularies_;
 };
 
-// Sorted by the longer sentence of each pair; pairs of equal length stay in their order. Leaves it to the
-// caller to commit the file. REQUIRES: there are pairs.
+// Sorted by the longer sentence of each pair; pairs of equal length stay in their order. Leaves it
+// to the caller to commit the file. REQUIRES: there are pairs.
 void write_pairs(AtomicFile& file, std::vector<TokenPair> pairs,
                  const PairVocabularies& vocabularies);
 

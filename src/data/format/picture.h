@@ -1,5 +1,5 @@
-// Pictures in files: JPEG and PNG, decoded and brought to the size that a model reads. The same bytes
-// give the same pixels, on any thread.
+// Pictures in files: JPEG and PNG, decoded and brought to the size that a model reads. The same
+// bytes give the same pixels, on any thread.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 //   raw                  │ u16 tokens                              as nanoGPT writes it
 //   headed (llm.c)       │ 256 x i32: magic, version, count, 0 ... │ u16 (20240520) or u32 (20240801)
 //
-// Reads go through the system's page cache, not through a mapping: pages of a mapping would count as
-// this process's memory, and a file that is cut while it is mapped ends the process.
+// Reads go through the system's page cache, not through a mapping: pages of a mapping would count
+// as this process's memory, and a file that is cut while it is mapped ends the process.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,14 @@ class TokenFile {
 // Tokens as they come, u16 or u32, with llm.c's header or raw.
 class TokenFileWriter {
  public:
-  // `vocabulary`: all tokens are below. Above 65,536 they take four bytes, which raw files have not.
+  // `vocabulary`: all tokens are below. Above 65,536 they take four bytes, which raw files have
+  // not.
   TokenFileWriter(const std::string& path, int64_t vocabulary, bool raw);
 
   void write(std::span<const int32_t> tokens);
   const std::string& path() const { return path_; }
-  // All of them, in the file that will be at path(); it is left to the caller to commit it. UserError
-  // where there are none, or more than the format holds. REQUIRES: called at most once.
+  // All of them, in the file that will be at path(); it is left to the caller to commit it.
+  // UserError where there are none, or more than the format holds. REQUIRES: called at most once.
   void finish(AtomicFile& file);
   int64_t count() const { return count_; }
 

@@ -1,5 +1,5 @@
-// Records of like length together: batches of so many padded tokens. Each bucket takes the records that
-// fit it and no shorter one; a step is a batch of one bucket.
+// Records of like length together: batches of so many padded tokens. Each bucket takes the records
+// that fit it and no shorter one; a step is a batch of one bucket.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ struct Bucket {
 int64_t record_length(const Dataset& data, Split split, int64_t index);
 
 // At most `most` lengths, the largest that of the longest record of either split or a little more,
-// which leave the fewest padded positions among the training records. Multiples of 8, or of less where
-// records are short.
+// which leave the fewest padded positions among the training records. Multiples of 8, or of less
+// where records are short.
 std::vector<int64_t> choose_lengths(const Dataset& data, int64_t most);
 
-// The order of the training records in batches, another in every epoch: a function of the seed alone,
-// computed element by element. The rest of a bucket, when its batches are full, moves to the next longer
-// one, so that no record waits for good. The rest of the longest waits for the next epoch.
+// The order of the training records in batches, another in every epoch: a function of the seed
+// alone, computed element by element. The rest of a bucket, when its batches are full, moves to the
+// next longer one, so that no record waits for good. The rest of the longest waits for the next
+// epoch.
 class BucketOrder {
  public:
   // UserError where a record is longer than the longest bucket, or there is not one full batch.

@@ -1,5 +1,5 @@
-// The mean and the deviation of pixels, channel by channel, from sums of whole numbers, so that neither
-// the order nor the machine matters.
+// The mean and the deviation of pixels, channel by channel, from sums of whole numbers, so that
+// neither the order nor the machine matters.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Records that take a while to read, read ahead by threads while something else is computed: a ring of
-// some records, in the order in which they will be asked for. The result does not depend on which thread
-// did, or when.
+// Records that take a while to read, read ahead by threads while something else is computed: a ring
+// of some records, in the order in which they will be asked for. The result does not depend on
+// which thread did, or when.
 //
 //   taken │ ready │ ready │ being read │ ready │ being read │ free │ ...
 //           ^ asked for next

@@ -13,8 +13,8 @@ namespace thimble {
 
 class TokenText {
  public:
-  // By tokens.json and the files beside it, or by vocab.json and merges.txt alone. UserError where the
-  // folder says nothing of what its tokens are.
+  // By tokens.json and the files beside it, or by vocab.json and merges.txt alone. UserError where
+  // the folder says nothing of what its tokens are.
   static std::unique_ptr<TokenText> read(const std::string& folder);
   virtual ~TokenText() = default;
 
@@ -27,8 +27,8 @@ class TokenText {
 };
 
 // The sha256 of what a folder of `thimble data tokens` makes its tokens by, as in
-// DatasetInfo::vocabulary_sha256. Empty where it does not say, and of GPT-2's, which is one and the same
-// wherever it comes from.
+// DatasetInfo::vocabulary_sha256. Empty where it does not say, and of GPT-2's, which is one and the
+// same wherever it comes from.
 std::string vocabulary_digest(const std::string& folder);
 
 }  // namespace thimble

@@ -25,7 +25,8 @@ Extents extents_of(const OnnxModel& onnx, const OnnxEnd& input, const OnnxChoice
 // Of an input that is one number everywhere: as the file has them, and open ones in front are rows.
 Extents extents_of_fixed(const OnnxModel& onnx, const OnnxEnd& input, const OnnxChoices& choices);
 
-// Entrances of the nodes: inputs that are fed, and a float tensor of the file by itself is a parameter.
+// Entrances of the nodes: inputs that are fed, and a float tensor of the file by itself is a
+// parameter.
 Net ends_of(const OnnxModel& onnx, const std::vector<OnnxNode>& nodes, const OnnxChoices& choices);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// Small tensors that are known while a net is built: shapes, axes, positions, masks, and what a file
-// computes of them.
+// Small tensors that are known while a net is built: shapes, axes, positions, masks, and what a
+// file computes of them.
 #pragma once
 
 #include <functional>

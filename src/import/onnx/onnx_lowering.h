@@ -74,7 +74,7 @@ class OnnxLowering {
   // A node of the vocabulary could not be built, and its fault is noted.
   struct Told {};
 
-  // What is wrong with a node, unless something is wrong with what it reads; readers of it are not
+  // Reports the node's fault, unless one of its inputs is broken already. Its readers are then not
   // looked at.
   void note(const OnnxNode& node, std::string_view fault) {
     if (!reads_broken(node)) {
@@ -87,7 +87,7 @@ class OnnxLowering {
     for (const std::string& made : node.out) l_.mark_broken(made);
   }
 
-  // What a node reads.
+  // ---- Inputs of the node at hand
 
   bool reads_broken(const OnnxNode& node) const {
     return std::ranges::any_of(node.in, [&](const auto& in) { return l_.is_broken(in); });
@@ -144,7 +144,8 @@ class OnnxLowering {
     if (numbers->elements() == 1 && numbers->shape.rank() <= 1) return {"", numbers->numbers[0]};
     return {constant_of(*numbers, "known." + of), {}};
   }
-  // As a value. What is the same for every row is kept once, so that it serves any number of them.
+  // As a value. Numbers that are the same for every row are kept once, and so serve any number of
+  // rows.
   std::string constant_of(const Known& numbers, const std::string& as) {
     if (l_.knows(as)) return as;
     const DType dtype = numbers.whole ? DType::i32 : DType::f32;
@@ -171,7 +172,7 @@ class OnnxLowering {
   }
   Operand optional(size_t i) { return has(i) ? operand(name(i)) : Operand{}; }
 
-  // What it makes.
+  // ---- Results of the node at hand
 
   std::string emit_as(std::string op, std::vector<Operand> in, std::string out, Attrs attrs = {},
                       std::optional<Shape> said = {}, Names more = {}) {

@@ -1,5 +1,5 @@
-// The contents of an ONNX file, as far as they matter here: nodes, tensors, entrances and exits. The fields
-// and their numbers are those of onnx.proto3 (IR 3 to 13).
+// The contents of an ONNX file, as far as they matter here: nodes, tensors, entrances and exits.
+// The fields and their numbers are those of onnx.proto3 (IR 3 to 13).
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // The wire format of protocol buffers, read in place: fields one after another, each a number and a
-// varint, four or eight bytes, or a run of bytes. Nothing is copied and nothing outside of the bytes
-// given is looked at. The bytes may be hostile.
+// varint, four or eight bytes, or a run of bytes. Nothing is copied and nothing outside of the
+// bytes given is looked at. The bytes may be hostile.
 #pragma once
 
 #include <cstdint>

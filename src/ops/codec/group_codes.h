@@ -1,4 +1,4 @@
-// What encode_groups and decode_groups share (base/number/group_quantization.h).
+// The common part of encode_groups and decode_groups (base/number/group_quantization.h).
 #pragma once
 
 #include <array>

@@ -34,9 +34,9 @@ struct ConvGeometry : Windows {
   }
 };
 
-// Reads attrs stride (1), pad (0) and dilation (1: how far apart the taps of a kernel are), which go
-// for both axes unless stride_w, pad_w or dilation_w say otherwise of the second, and groups (1).
-// Throws UserError naming `op` when x and w do not fit each other.
+// Reads attrs stride (1), pad (0) and dilation (1: how far apart the taps of a kernel are), which
+// go for both axes unless stride_w, pad_w or dilation_w say otherwise of the second, and groups
+// (1). Throws UserError naming `op` when x and w do not fit each other.
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& w, const Attrs& attrs);
 
 // Samples for a gradient of conv2d: {w, dy} -> dx, or {x, dy} -> dw.

@@ -1,5 +1,6 @@
-// How images change their size, axis by axis: which inputs an output is made of, and how much of each.
-// A gradient is the same walk from the other side. Shared by both ops and the kernels of all backends.
+// How images change their size, axis by axis: which inputs an output is made of, and how much of
+// each. A gradient is the same walk from the other side. Shared by both ops and the kernels of all
+// backends.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// dynamic_conv and light_conv (time_conv_geometry.h says what they are), by whether all positions share
-// their kernels.
+// dynamic_conv and light_conv (time_conv_geometry.h says what they are), by whether all positions
+// share their kernels.
 #pragma once
 
 #include "ops/convolve/time_conv_geometry.h"

@@ -1,14 +1,13 @@
-// Shared by dynamic_conv, light_conv and their gradients: convolutions over the time axis of
-// x [N,T,C], each channel by itself, with kernels that are softmaxed over their K taps and shared
-// by the C / H channels of a head. In dynamic_conv every position has kernels of its own,
-// w [N,T,H*K]; in light_conv all have the same, w [H,K].
+// Shared by dynamic_conv, light_conv and their gradients: depthwise convolutions over the time axis
+// of x [N,T,C]. Kernels are softmaxed over their K taps and shared by the C / H channels of a head.
+// In dynamic_conv every position has kernels of its own, w [N,T,H*K]; in light_conv all have the
+// same, w [H,K].
 //   p = softmax(w), then DropConnect: taps zeroed at random, the others scaled by 1 / (1 - dropout)
 //   y[n,t,c] = sum over k of p[n,t,head of c,k] * x[n, t + k - left, c]
 // left is K - 1 if causal, else (K - 1) / 2. Positions outside of a row count as 0, and so do those
-// behind its length.
-// Inputs: x, w (and dy, of gradients), then lengths i32 [N] if attr padded, then rng i64 [3] if attr
-// dropout > 0. attrs heads, kernel, causal (0), padded (0), dropout (0), stream (as of the op
-// dropout). Taps of w are the elements of the random stream.
+// behind its length. Inputs: x, w (and dy, of gradients), then lengths i32 [N] if attr padded, then
+// rng i64 [3] if attr dropout > 0. attrs heads, kernel, causal (0), padded (0), dropout (0), stream
+// (as of the op dropout). Taps of w are the elements of the random stream.
 #pragma once
 
 #include <algorithm>

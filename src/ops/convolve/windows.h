@@ -1,5 +1,6 @@
-// Windows over the two axes of images, as convolutions and pools move them: what they see, and which of them
-// see a place. Forced inline, since kernels walk them in their innermost loops but one.
+// Windows over the two axes of images, as convolutions and pools move them: what they see, and
+// which of them see a place. Forced inline, since kernels walk them in their innermost loops but
+// one.
 #pragma once
 
 #include "base/error.h"

@@ -66,7 +66,7 @@ void normalize_groups(const KernelArgs& args, const GroupGeometry& g) {
 }
 
 // (x, mean, rstd, gamma [, beta], dy) -> (dx, dgamma, dbeta). dx may be dy. The mask of a relu is
-// computed again from x; beta is read for nothing else and there is none without.
+// recomputed from x. That alone reads beta, so there is no beta without a relu.
 template <class T>
 void normalize_groups_backward(const KernelArgs& args, const GroupGeometry& g) {
   using Real = Accumulator<T>;

@@ -1,6 +1,6 @@
-// Functions of one number that ops, CPU and GPU kernels of `map` share: what each makes of x, and its
-// slope there, in the arithmetic of x. A function is a struct with one or two settings; the table below is
-// the only list.
+// Functions of one number that ops, CPU and GPU kernels of `map` share: what each makes of x, and
+// its slope there, in the arithmetic of x. A function is a struct with one or two settings; the
+// table below is the only list.
 #pragma once
 
 #include <cmath>

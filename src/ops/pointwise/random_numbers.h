@@ -18,14 +18,14 @@ inline bool parse_draw(std::string_view name, Draw* draw) {
   return false;
 }
 
-// Between 0 and 1 and neither, so that logarithms are there and none of them is 0: 24 bits, of which
-// the last is set.
+// Between 0 and 1 and neither, so that logarithms are there and none of them is 0: 24 bits, of
+// which the last is set.
 constexpr float share_from(uint32_t word) {
   return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
 }
 
-// Four independent numbers of four words: uniform in [0, 1); normal with mean 0 and deviation 1, two of
-// two words each (Box and Muller 1958); exponential with mean 1.
+// Four independent numbers from four words. They are uniform in [0, 1), normal with mean 0 and
+// deviation 1 (two from two words, Box and Muller 1958), or exponential with mean 1.
 constexpr void draw_numbers(Draw draw, const PhiloxCounter& words, float (&numbers)[4]) {
   if (draw == Draw::normal) {
     for (size_t k = 0; k < 4; k += 2) {

@@ -1,5 +1,5 @@
-// What the element-wise ops of one tensor share, and their gradients, which read the result y and
-// never the argument x: so x may be dropped or overwritten.
+// The common part of element-wise ops of one tensor and their gradients. Gradients read the result
+// y and never the argument x, so x may be dropped or overwritten.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What the ops between ranks share on the host.
+// The common part of the collective ops on the host.
 #pragma once
 
 #include <array>

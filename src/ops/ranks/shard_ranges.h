@@ -1,11 +1,12 @@
-// Parts of tensors among ranks, and what a collective does with them, on whatever device: who sends which
-// bytes to whom, and what is then summed. A tensor of n elements is cut into parts of `part` elements, one
-// for every rank in order, the last ones cut off where the tensor ends.
+// Parts of tensors among ranks, and what a collective does with them, on whatever device: who sends
+// which bytes to whom, and what is then summed. A tensor of n elements is cut into parts of `part`
+// elements, one for every rank in order, the last ones cut off where the tensor ends.
 //
 // Sums begin at what they are added into (or zero) and take the ranks' numbers in the order of the
-// ranks: ((y + x0) + x1) + ... That is the order of microbatches on a single rank, whichever rank forms
-// the sum, so that bits depend neither on timing nor on how ranks are joined. Every part is summed by
-// the rank it belongs to (pieces from all, then parts to all): as few bytes as any way of doing it.
+// ranks: ((y + x0) + x1) + ... That is the order of microbatches on a single rank, whichever rank
+// forms the sum, so that bits depend neither on timing nor on how ranks are joined. Every part is
+// summed by the rank it belongs to (pieces from all, then parts to all): as few bytes as any way of
+// doing it.
 #pragma once
 
 #include "comm/communicator.h"
@@ -39,8 +40,8 @@ inline Bytes staging_bytes(const ShardRanges& g, DType dtype) {
   return Bytes(g.ranks * g.chunk * size_of(dtype));
 }
 
-// sum[i] = [sum[i] +] x0[i] + x1[i] + ... for the elements that there are, where this rank's x is `own`
-// and those of the others are staged; the rest of `count` becomes zero.
+// sum[i] = [sum[i] +] x0[i] + x1[i] + ... for the elements that there are, where this rank's x is
+// `own` and those of the others are staged; the rest of `count` becomes zero.
 template <class T>
 struct OrderedSum {
   T* sum;

@@ -1,4 +1,5 @@
-// The geometry shared by lstm_cell, lstm_steps and their gradients. Rows of the weights, and columns of the gates,
+// The geometry shared by lstm_cell, lstm_steps and their gradients. Rows of the weights, and
+// columns of the gates,
 // are [input H | forget H | cell H | output H].
 #pragma once
 
@@ -35,7 +36,8 @@ inline LstmGeometry lstm_geometry(std::string_view op, std::span<const TensorTyp
   return g;
 }
 
-// Inputs of the samples of both ops and their gradients: (x, h, c, w_x, w_h), and `rest` behind them.
+// Inputs of the samples of both ops and their gradients: (x, h, c, w_x, w_h), and `rest` behind
+// them.
 inline std::vector<TensorType> lstm_inputs(const LstmGeometry& g, const Shape& x,
                                            std::initializer_list<Shape> rest) {
   std::vector<TensorType> types = {

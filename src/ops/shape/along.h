@@ -1,6 +1,6 @@
-// Places along the last axis: what take_along, add_along and put_along share. Row r of `places` [R,M]
-// names places in row r of a tensor [R,C]. A number that is no place of the row takes zero and gives
-// nothing.
+// Places along the last axis: what take_along, add_along and put_along share. Row r of `places`
+// [R,M] names places in row r of a tensor [R,C]. A number that is no place of the row takes zero
+// and gives nothing.
 #pragma once
 
 #include "ops/checks.h"

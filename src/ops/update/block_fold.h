@@ -1,6 +1,7 @@
-// What ops share that add a gradient into a momentum in 8 bits (ops/update/block_state.h), so that it can
-// go at once. It may be far smaller than the distance of two levels: rounding is stochastic, and
-// what is added on average is the gradient. Inputs 0 and 1, and the outputs, are codes and scales.
+// The common part of ops that add a gradient into a momentum in 8 bits (ops/update/block_state.h),
+// so that the gradient can be freed at once. It may be far smaller than the distance of two levels.
+// So rounding is stochastic, and the sum is right on average. Inputs 0 and 1, and the outputs, are
+// codes and scales.
 #pragma once
 
 #include "base/number/random_stream.h"

@@ -1,6 +1,6 @@
 // Shared by updates with 8-bit state. The state of a weight is two tensors: u8 codes of the
-// weight's shape, and f32 scales, one per block of them (base/number/dynamic_quantization.h). An update decodes a
-// block, works on it in f32, and encodes it again.
+// weight's shape, and f32 scales, one per block of them (base/number/dynamic_quantization.h). An
+// update decodes a block, works on it in f32, and encodes it again.
 #pragma once
 
 #include <array>

@@ -9,11 +9,11 @@
 //     constexpr Real step(Real w, Real g, Real (&state)[k]) const;   w' of one element
 //   };
 //
-// `step` replaces the states; a rule without any gets a place for one. Real is float, double (the reference, for f64 weights) or a device's
-// number; Scalar is double on the host and float on a device, which reads the scalars from its own
-// memory. constexpr makes a function one of host and device alike. always_inline: kernels that are
-// compiled for several instruction sets must contain it. A rule that is no template has an op of
-// its own, kRule.op.
+// `step` replaces the states; a rule without any gets a place for one. Real is float, double (the
+// reference, for f64 weights) or a device's number. Scalar is double on the host and float on a
+// device, which reads the scalars from its own memory. A constexpr function is one of host and
+// device alike. always_inline: kernels that are compiled for several instruction sets must contain
+// it. A rule that is no template has an op of its own, kRule.op.
 #pragma once
 
 #include <cmath>

@@ -1,11 +1,11 @@
-// A bound that no plan of a step is below, from its graph alone, in linear time. Stages run in the order of the graph
-// whatever is recomputed, so at each of them is live
+// A lower bound on the arena of every plan of a step, from its graph alone, in linear time. Stages
+// run in the order of the graph whatever is recomputed. So the live bytes at a stage are at least
 //
 //   what stays from step to step, and from microbatch to microbatch
 //   + what cannot be recomputed, from its making to its last reader: gradients above all
 //   + what the stage itself reads and makes, and its scratch
 //
-// And before a node runs, one of its inputs was made last, while all others were there.
+// Also, while the last-made input of a node is computed, its other inputs are live.
 #pragma once
 
 #include <vector>
@@ -16,15 +16,15 @@ namespace thimble {
 
 struct LeastBytes {
   Bytes persistent;
-  Bytes carried;       // from microbatch to microbatch, beside those
-  Bytes largest_call;  // with both: of any one call by itself
+  Bytes carried;       // sums over micro-batches (gradient accumulation) and the like, beside those
+  Bytes largest_call;  // persistent + carried + the inputs, results and scratch of one call
   Bytes all;           // the bound
   NodeId at;           // where it is reached
 };
 
 LeastBytes least_bytes(const Graph& graph, const Costs& costs);
 
-// By value: the one whose bytes it lies in, through views and next versions.
+// By value: the owner of its bytes, through views and next versions.
 std::vector<ValueId> bytes_owners(const Graph& graph);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Live bytes call by call: sums over ranges of calls, and the most of a range.
+// Live bytes by call: additions to a range of calls, and the maximum over a range.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 
 namespace thimble {
 
-// By call, up to the last that a buffer lives at: the sum of the (aligned) sizes that live then.
-// REQUIRES: calls count from 0.
+// By call, up to the last at which a buffer is live: the sum of live (aligned) sizes. REQUIRES:
+// calls count from 0.
 std::vector<Bytes> live_by_call(std::span<const BufferUse> buffers);
-// The largest of these sums, as live_peak() finds it, in time that is linear in buffers and calls.
+// The largest of these sums, equal to live_peak(), in time linear in buffers and calls.
 Bytes most_live(std::span<const BufferUse> buffers);
 
-// A binary tree over the calls. Both functions take ranges that are inclusive and not empty, and time
-// that is logarithmic in the number of calls.
+// A segment tree over the calls. Ranges are inclusive and not empty. Both functions take
+// logarithmic time.
 class LiveBytes {
  public:
   explicit LiveBytes(const std::vector<Bytes>& by_step);

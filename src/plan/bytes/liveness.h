@@ -1,4 +1,5 @@
-// From a schedule to buffers: which copies of which values share bytes, and when those are live.
+// Liveness: the buffers of a schedule, each with its live range, and which copies of values share
+// one.
 //
 //   call:      0      1      2      3      4
 //   x          w------r------r
@@ -30,7 +31,7 @@ struct Buffers {
 // REQUIRES: the schedule computes every value before it is read.
 Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
                        Sharing sharing, int microbatches);
-// Their sizes and lives alone, in less time.
+// Their sizes and live ranges alone, in less time.
 std::vector<BufferUse> live_ranges(const Graph& graph, const Schedule& schedule, const Costs& costs,
                                    Sharing sharing, int microbatches);
 

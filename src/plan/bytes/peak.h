@@ -1,4 +1,4 @@
-// Why a plan is as large as it is.
+// The live peak of a plan: its largest values, and which values are kept or recomputed.
 #pragma once
 
 #include <vector>
@@ -20,10 +20,10 @@ struct LiveValue {
 // Values live at the plan's peak, largest first. Values in the same bytes are named once.
 std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, const Plan& plan);
 
-// How a forward value, or its code, gets to the backward pass.
+// How a forward value, or its code, reaches the backward pass.
 enum class ValueResidency : uint8_t {
-  transient,  // gone when the forward pass is done with it
-  kept,       // made once
+  transient,  // dead before the backward pass
+  kept,       // computed once
   recomputed,
 };
 // By value.

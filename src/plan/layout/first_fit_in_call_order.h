@@ -1,4 +1,4 @@
-// Best fit over time, as an allocator would do it that knows sizes but not the future.
+// Online best fit, as an allocator does that knows sizes but not the future.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace thimble {
 
-// Each item, at its birth, takes the smallest hole that holds it, the lowest of equals; the top is
-// raised only if none does. `backward` walks from the last slot to the first, with births and
-// deaths exchanged. One offset per item.
+// At its first slot, each item takes the smallest hole that holds it, the lowest of equal ones. The
+// top is raised only if none does. `backward` walks from the last slot to the first. Returns one
+// offset per item.
 std::vector<int64_t> first_fit_in_call_order(const Part& part, bool backward);
 
 }  // namespace thimble

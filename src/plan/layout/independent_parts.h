@@ -1,4 +1,5 @@
-// Cuts a packing problem into pieces that can be packed on their own without loss.
+// Divides a packing problem (offset assignment) into parts that can be packed independently without
+// loss.
 //
 // A buffer that lives as long as everything around it is a full-width slab: it can sink to the
 // bottom of the arena without disturbing anyone. Without slabs, stretches of time that share no
@@ -35,7 +36,7 @@ struct PartItem {
 struct Part {
   int64_t base = 0;  // bytes below this part's own address 0
   int slots = 0;
-  std::vector<PartItem> items;  // by first slot
+  std::vector<PartItem> items;  // in order of `first`
 };
 
 // The largest sum of sizes in one slot.

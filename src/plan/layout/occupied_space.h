@@ -1,10 +1,10 @@
-// Which bytes are taken at which times, for packers that place buffers in an order of their own.
+// Occupied bytes by time, for packers that place buffers in an order of their own.
 //
-// A segment tree over slots. A node keeps two sets of byte ranges: those taken throughout the
-// node's slots (`throughout`), and those taken in any of them (`anywhere`). A stretch of time sees
-// the `throughout` of the nodes above it and the `anywhere` of the nodes it consists of. Ranges
-// that touch are merged, so that a well-packed past is a handful of ranges however many buffers
-// made it.
+// A segment tree over slots. A node keeps two sets of byte ranges: those occupied during all of the
+// node's slots (`throughout`), and those occupied during any of them (`anywhere`). A query reads
+// `throughout` of the nodes above its range and `anywhere` of the nodes that make up its range.
+// Adjacent ranges are merged, so densely packed buffers become a few ranges, however many there
+// are.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace thimble {
 class OccupiedSpace {
  public:
   explicit OccupiedSpace(int slots);
-  // All free again; what its sets had room for stays with them.
+  // Frees everything. The sets keep their capacity.
   void clear();
 
-  // The lowest offset at which `size` bytes are free during all of [first, last]. Where `probes` looks
-  // have not found it, the search skips half of the space below the highest byte taken, so that a query
-  // stays affordable. The offset is then free, but perhaps not the lowest.
+  // The lowest offset at which `size` bytes are free during all of [first, last]. After `probes`
+  // ranges without success, the search skips half of the space below the highest occupied byte,
+  // which bounds its time. The offset is then free, but perhaps not the lowest.
   int64_t low_fit(int first, int last, int64_t size, int64_t probes);
 
   // REQUIRES: offset and size are multiples of kArenaAlignment.
   void occupy(int first, int last, int64_t offset, int64_t size);
 
-  // Looks taken so far, over all queries and placements.
+  // Ranges visited so far, over all queries and placements.
   int64_t probes() const { return probes_; }
 
  private:
@@ -39,7 +39,7 @@ class OccupiedSpace {
     Ranges throughout;
     Ranges anywhere;
   };
-  // A set that a query has to do with: its ranges from the first on that are not passed by yet.
+  // A set in a query: its ranges that the query has not passed yet.
   struct Seen {
     explicit Seen(const Ranges& ranges) : next(ranges.data()), end(ranges.data() + ranges.size()) {}
     void skip_below(int64_t offset);

@@ -1,4 +1,4 @@
-// First fit in a given order, and the orders worth trying.
+// First fit in a given order, and the orders that packers try.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace thimble {
 struct Placement {
   std::vector<int64_t> offsets;  // one per item
   int64_t end = 0;               // the highest
-  int64_t probes = 0;            // what it cost, in looks at taken ranges
+  int64_t probes = 0;            // its effort: ranges visited (OccupiedSpace::probes)
 };
 
 // Places the items of `part` in `order` (each item once), each at the lowest offset that is free
 // throughout its life (or a low one, where space is very fragmented).
 Placement place_in_order(const Part& part, std::span<const int> order);
-// The same with room for the search from elsewhere. REQUIRES: it is of the part's slots.
+// The same, reusing `space`. REQUIRES: `space` has the part's slots.
 Placement place_in_order(const Part& part, std::span<const int> order, OccupiedSpace& space);
 
 // Large first: small buffers fill the gaps that large ones leave.

@@ -1,5 +1,5 @@
-// The forward pass as a chain of blocks. A cut is a place in the forward order with little crossing
-// it; the values that cross are all that is needed to compute what follows.
+// The forward pass as a chain of blocks. A cut is a place in the forward order that few bytes
+// cross. Everything behind it can be computed from the values that cross it.
 //
 //   x ─▶ [ block 0 ] ─▶ cut 0 ─▶ [ block 1 ] ─▶ cut 1 ─▶ ... ─▶ [ block n-1 ]
 //

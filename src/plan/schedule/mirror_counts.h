@@ -1,10 +1,10 @@
-// The gradient graph of Chen et al. 2016 for graphs of any shape: how often each value is mirrored.
+// Mirroring (Chen et al. 2016) for graphs of any shape: how often each value is recomputed.
 //
-// A value v with mirror count m(v) exists in copies 0 (the forward pass) to m(v). For k = 1, 2,
-// ..., in forward order, what has k <= m(v) gets copy k, made from the latest copies of its inputs
-// that there are by then: copy min(k, m(u)) of u. Gradients read copy m(v). A copy is computed just
-// before the first gradient that needs it and lives until its last reader; copies that no gradient
-// needs are never computed.
+// A mirror count is how often a value is recomputed (0: kept). A value v with count m(v) exists in
+// copies 0 (the forward pass) to m(v). For k = 1, 2, ..., in forward order, each v with k <= m(v)
+// gets copy k. It is made from the latest copies of its inputs so far: copy min(k, m(u)) of input
+// u. Gradients read copy m(v). A copy is computed just before the first gradient that needs it and
+// lives until its last reader; copies that no gradient needs are never computed.
 //
 //   m = 0 everywhere    the ordinary step
 //   m = 0 and 1         segments: what is 0 is kept, what is 1 is run again from it, once
@@ -26,8 +26,8 @@ namespace thimble {
 
 using MirrorCounts = std::vector<int>;  // by value
 
-// The schedule with these counts, corrected first: 0 for values that cannot be recomputed or are marked
-// `keep`, at least 1 for those marked `recompute`, and for a view the count of its base.
+// The schedule with these counts, corrected first: 0 for values that cannot be recomputed or are
+// marked `keep`, at least 1 for those marked `recompute`, and for a view the count of its base.
 Schedule schedule_mirrored(const ForwardPass& pass, MirrorCounts counts);
 
 // Counts of nested segments: what enters the blocks `kept[i]` has count i, everything else
@@ -35,10 +35,9 @@ Schedule schedule_mirrored(const ForwardPass& pass, MirrorCounts counts);
 MirrorCounts mirror_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
                              const std::vector<std::vector<size_t>>& kept);
 
-// Mirrors the results of cheap ops once more than what is around them, wherever what they are made
-// from is at hand anyway. Of a segment that runs again, only results of costly ops then wait for
-// the gradients. Small extras (statistics, indices) are left alone: they cost next to nothing to
-// keep.
+// Recomputes the results of cheap ops once more than their neighbours, wherever their inputs are in
+// memory anyway. So of a recomputed segment, only results of costly ops wait for the gradients.
+// Small extras (statistics, indices) are kept: they take almost no memory.
 void mirror_cheap(const ForwardPass& pass, MirrorCounts& counts);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// Puts updates (optimizer, running statistics) into a schedule as early as they are sound: after
-// what they read is made and after the last reader of what they overwrite.
+// Puts updates (optimizer, running statistics) into a schedule as early as is sound: after their
+// inputs are made, and after the last reader of the values that they overwrite.
 #pragma once
 
 #include <vector>

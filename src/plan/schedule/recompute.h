@@ -1,5 +1,5 @@
-// From "what is kept" to a schedule: runs the forward pass once, then the backward pass, computing
-// again whatever a backward node reads that was not kept, just before it is first needed.
+// Schedules with recomputation (rematerialization): the forward pass runs once, then the backward
+// pass. A value that was not kept is recomputed just before the first backward node that reads it.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ struct ForwardPass {
   const Graph& graph;
   std::vector<NodeId> nodes;     // by position
   std::vector<int> position;     // by node: position, or -1
-  std::vector<NodeId> backward;  // the rest but updates, in order
+  std::vector<NodeId> backward;  // all other nodes except updates, in order
   std::vector<bool>
       read_backward;             // by value: some backward node or update reads it, or a view of it
   std::vector<bool> is_forward;  // by value: made by a forward node
   std::vector<int> last_forward_reader;  // by value: position of its last forward reader, or -1
-  // By value: the forward value at whose bytes it lies (itself, unless it is a view).
+  // By value: the forward value that owns its bytes (itself, unless it is a view).
   std::vector<ValueId> bytes_of;
 
   size_t size() const { return nodes.size(); }
@@ -30,28 +30,29 @@ struct ForwardPass {
   int made_at(ValueId value) const { return position[graph[value].producer.at()]; }
 };
 
-// Whether a value may be dropped and recomputed: a forward value, not a view of one that is always kept,
-// made by an op that may run twice.
+// Whether a value may be dropped and recomputed: a forward value, not a view of one that is always
+// kept, made by an op that may run twice.
 bool can_recompute(const ForwardPass& pass, ValueId value);
 
-// The whole schedule, updates placed: the forward pass once, then every backward node, and just
-// before it the positions that `replay` names for it, run again in that order. Each result must be
-// there when it is read.
+// The whole schedule, updates placed: the forward pass once, then every backward node. Just before
+// a backward node, the positions that `replay` returns for it are recomputed in that order.
+// REQUIRES: each result is there when it is read.
 using ReplayBefore = std::function<std::vector<int>(NodeId backward_node)>;
 Schedule schedule_replaying(const ForwardPass& pass, const ReplayBefore& replay);
 
-// The decision of a policy: which values stay. Asked about values that can_recompute() only.
+// The decision of a policy: which values stay in memory. Asked only about values that
+// can_recompute().
 class Retention {
  public:
   virtual ~Retention() = default;
-  // Whether a value stays when the forward pass is done.
+  // Whether a value stays after the forward pass.
   virtual bool stays_after_forward(ValueId value) = 0;
-  // The positions in `replayed` (ascending) have just been run again, because backward node
-  // `reader` needs some of their results.
+  // Tells that these positions (ascending) have just been recomputed, since backward node `reader`
+  // reads some of their results.
   virtual void replayed(const std::vector<int>& replayed, NodeId reader) {
     (void)replayed, (void)reader;
   }
-  // Whether a result of that stays beyond `reader`. By default it does, until its last reader.
+  // Whether a recomputed value stays behind `reader`. By default it does, until its last reader.
   virtual bool stays_after_replay(ValueId value) {
     (void)value;
     return true;
@@ -62,21 +63,21 @@ class Retention {
 // results never do.
 Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 
-// Keeps what is marked true (by value), computes everything else again at most once.
+// Keeps the values marked true (`kept` is by value), and recomputes every other one at most once.
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
 
-// A schedule seen as stages: every node of the `per_microbatch` phase, updates excepted, is one stage, forward
-// nodes first. Its missing inputs are recomputed in front of it. So a schedule is a choice of the values that
-// are dropped behind each stage.
+// Stages: every node of the `per_microbatch` phase except updates, forward nodes first. Missing
+// inputs of a stage are recomputed in front of it. So a schedule is a choice of the values to drop
+// behind each stage.
 std::vector<NodeId> stages_of(const ForwardPass& pass);
 using Drops = std::vector<std::vector<ValueId>>;  // by stage: values that can_recompute()
 
-// Any schedule of the other functions can be written this way, as can one that drops and recomputes in the
-// forward pass. Marks are the caller's to honour.
+// Any schedule of the other functions can be written this way, as can one that drops and recomputes
+// in the forward pass. The caller has to honour marks.
 Schedule schedule_dropping(const ForwardPass& pass, const Drops& drops);
 Drops drops_of(const ForwardPass& pass, const Schedule& schedule);
-// Keeps every value that is not marked `recompute`: the schedule of all policies that differ in their
-// layouts only.
+// Keeps every value that is not marked `recompute`: the schedule of all policies that differ in
+// their layouts only.
 Schedule schedule_without_recompute(const PlanRequest& request);
 
 }  // namespace thimble

@@ -1,4 +1,5 @@
-// Recursive halving of the forward pass, and of segments of it; or cutting it into more parts.
+// Recursive checkpointing: the forward pass, or a segment of it, is halved (or cut into more parts)
+// again and again.
 #pragma once
 
 #include <vector>
@@ -7,16 +8,18 @@
 
 namespace thimble {
 
-// Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Inside a run only the input
-// of its middle is kept, then of the middle of its second half, and so on. On the way back the first half
-// is recomputed in the same way. One segment: O(log n) memory, O(n log n) forward work.
+// Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Inside a run only the
+// input of its middle is kept, then of the middle of its second half, and so on. On the way back
+// the first half is recomputed in the same way. One segment: O(log n) memory, O(n log n) forward
+// work.
 //
 // A fan-out of k makes k cuts in place of the middle one, and so k + 1 parts:
 //
 //   k = 1   [ . . . . . . . . | . . . . | . . | . . ]     g(n) = 1 + g(n / 2)
 //   k = 3   [ . . . . | . . . . | . . . . | . | . | . | . ]     g(n) = k + g(n / (k + 1))
 //
-// which holds k log n / log(k + 1) cuts at once, and runs every block about log n / log(k + 1) times.
+// which holds k log n / log(k + 1) cuts at once, and runs every block about log n / log(k + 1)
+// times.
 class RecursiveSegments final : public Retention {
  public:
   RecursiveSegments(const ForwardPass& pass, const std::vector<Block>& blocks, size_t segments,

@@ -1,4 +1,4 @@
-// Segments: runs of blocks of which only the inputs are kept.
+// Segments (activation checkpointing): runs of blocks of which only the inputs are kept.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,18 @@
 
 namespace thimble {
 
-// The first blocks, but for block 0, of `segments` runs of about equal bytes.
+// The first block of each of `segments` runs of about equal bytes, block 0 left out.
 std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segments);
 
-// Keeps the inputs of the blocks in `starts` and recomputes everything else, segment by segment. The last
-// segment's values are still there when its backward pass begins.
+// Keeps the inputs of the blocks in `starts` and recomputes everything else, segment by segment.
+// The last segment's values are still there when its backward pass begins.
 Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
                            const std::vector<size_t>& starts);
 
-// Of several schedules the one with the smallest arena; with a budget, the one with the least
-// predicted time among those that fit, or else the smallest.
+// The schedule with the smallest arena. With a budget: the fastest by predicted time of those that
+// fit, or else the smallest.
 Schedule choose_schedule(const PlanRequest& request, std::vector<Schedule> schedules);
-// A policy that chooses so among kCandidates.
+// A policy that chooses among kCandidates by choose_schedule().
 template <std::vector<Schedule> (*kCandidates)(const PlanRequest& request)>
 constexpr Policy policy_among(std::string_view name, std::string_view summary) {
   return {

@@ -1,4 +1,5 @@
-// One budget's answer of the search for what to drop (eviction_search.h), a beam of partial plans wide.
+// One budget's answer of the search for what to drop (eviction_search.h), a beam of partial plans
+// wide.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace thimble {
 
-// What to drop so that a step stays within one budget.
+// Beam search for the values to evict so that a step stays within one budget.
 template <size_t Words>
 class BeamEviction {
  public:
@@ -41,8 +42,9 @@ class BeamEviction {
     ran_.resize(memory.forward, -1);
   }
 
-  // When it ends where some value cannot be computed again for want of memory, that value is pinned
-  // from where it was last at hand, and all starts over; in the end with a wider beam and no pins.
+  // A search may end where some value cannot be recomputed for lack of memory. Then that value is
+  // pinned from where it was last in memory, and the search is repeated. The last try has a wider
+  // beam and no pins.
   std::optional<EvictionPoint> solve(int64_t budget) {
     budget_ = budget;
     unpin();
@@ -154,7 +156,7 @@ class BeamEviction {
     holding.bytes -= bytes(held);
   }
 
-  // What runs in a stage: replays in forward order, then the stage's own node.
+  // The calls of a stage: replays in forward order, then the stage's own node.
   struct StageRun {
     std::vector<int> calls;
     std::vector<Set> wanted_later;  // by call: evictable values that later calls of this run read
@@ -263,8 +265,8 @@ class BeamEviction {
       for (const int u : now.makes) {
         if (!partial.present.evictables.has(u)) in_use += bytes(u);
       }
-      // Overwriting an evictable value that is of no more use costs nothing; another one would have to be
-      // dropped.
+      // Overwriting an evictable value that is of no more use costs nothing; another one would have
+      // to be dropped.
       Set locked = wanted;
       for (const int u : now.reads) locked.add(u);
       for (const auto& overwrite : now.overwrites) {
@@ -310,7 +312,8 @@ class BeamEviction {
     ++partial.at;
   }
 
-  // Sets of evictable values, each of at least `excess` bytes and none larger than need be, cheapest first.
+  // Sets of evictable values, each of at least `excess` bytes and none larger than need be,
+  // cheapest first.
   std::vector<Set> covers(const Set& present, const Set& locked, int64_t excess, int stage) {
     struct Candidate {
       int evictable = 0;

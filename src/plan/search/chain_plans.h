@@ -1,4 +1,4 @@
-// The chain search's frontier as schedules.
+// Schedules of the chain search's frontier.
 #pragma once
 
 #include <map>

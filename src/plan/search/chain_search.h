@@ -1,5 +1,5 @@
-// The best ways to cut a chain of blocks into segments and to choose what is kept inside each block:
-// a frontier of memory against time.
+// Dynamic programming over a chain of blocks: where segments end, and which inner values each block
+// keeps. The result is a Pareto frontier of memory against time.
 #pragma once
 
 #include <vector>

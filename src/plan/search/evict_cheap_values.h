@@ -1,4 +1,4 @@
-// Values that are hardly worth keeping: they take next to no time to make from the step's inputs.
+// Evicts values that take almost no time to make from the step's inputs.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// The leanest points once more, with no such evictable value kept behind any stage. What is gained lies below the
-// precision of StepMemoryModel, so peaks are left as they are.
+// Adds the points of least memory once more, with no such value kept behind any stage. The gain
+// lies below the precision of StepMemoryModel, so peaks are not changed.
 void add_cheap_evictions(const StepMemoryModel& memory, const SearchLimits& limits,
                          std::vector<EvictionPoint>& points);
 

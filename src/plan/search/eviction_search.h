@@ -1,8 +1,8 @@
-// What to drop when memory runs out: a search over small graphs of any shape, where no chain of
-// blocks is needed. Dropping is only ever decided when the next node would not fit, and then among
-// whatever is not needed right now; of two partial plans, one that has more at hand for less
-// time makes the other useless. Without its limits on effort that would be exhaustive (among plans that keep
-// the order of nodes and compute again as late as possible).
+// Eviction by search, for small graphs of any shape: it needs no chain of blocks. Values are
+// evicted only when the next node would not fit, and only values that it does not need. A partial
+// plan is dominated if another has more values in memory after less time. Without its limits on
+// effort the search would be exhaustive among plans that keep the order of nodes and recompute as
+// late as possible.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace thimble {
 
 struct EvictionPoint {
   Drops drops;
-  Bytes peak;          // by the figures of StepMemoryModel
+  Bytes peak;          // as StepMemoryModel estimates it
   double seconds = 0;  // of replays
 };
 

@@ -1,5 +1,5 @@
-// Drops less where there is room. A schedule's live bytes reach their peak at some calls only; at
-// the others, results may stay that it drops and computes again.
+// Undoes recomputations where memory is free. A schedule's live bytes reach their peak at few
+// calls. At the others, values that it drops and recomputes may stay.
 //
 //   live │      ____ peak
 //        │    _/    \____   . . . . .
@@ -12,9 +12,9 @@
 
 namespace thimble {
 
-// The schedule without some of its repetitions: whatever stays in their place fits below the live
-// peak that the schedule has anyway, so many percent of which are left free. Never slower. What is
-// marked to be computed again still is.
+// The schedule without its redundant recomputations: the values that stay instead fit below its
+// live peak, `percent_left` of which is left free. Never slower. Values marked `recompute` are
+// still recomputed.
 Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule,
                                    int percent_left = 0, const SearchLimits& limits = {});
 

@@ -1,5 +1,5 @@
-// The smallest plans that are found, by bytes alone: work is counted in FLOPs and bytes, so that a floor is the same
-// number whatever the step's kernels were measured to take. No plan below it counts, in any search.
+// The floor: the smallest plans that are found. Work is counted in FLOPs and bytes here, so the
+// floor does not depend on measured times. Plans below it are ignored by every search.
 //
 //   bytes │ ●  the smallest schedule of every policy, of segments, halvings and evictions
 //         │  ●
@@ -20,10 +20,11 @@ struct SmallPlan {
   Bytes arena;
 };
 
-// Each smaller than the one before it; one at least. The request's budget and times are not looked at.
+// Each is smaller than the one before it, and there is at least one. Independent of the request's
+// budget and times.
 std::vector<SmallPlan> smallest_plans(const PlanRequest& request, const SearchLimits& limits = {});
 
-// Times by FLOPs and bytes made: the same on every machine.
+// Costs by FLOPs and bytes written: the same on every machine.
 Costs costs_by_work(const PlanRequest& request, double seconds_per_flop,
                     const SearchLimits& limits = {});
 

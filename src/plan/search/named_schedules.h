@@ -1,4 +1,4 @@
-// Schedules that depend on a step's graph alone, whatever its kernels take and whatever the budget is.
+// Schedules that depend on a step's graph alone, not on its kernels' times and not on the budget.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,19 @@
 
 namespace thimble {
 
-// Those of all policies that share memory and go by no budget.
+// The schedules of all policies that share memory and ignore the budget.
 std::vector<Schedule> schedules_of_policies(const PlanRequest& request);
 
 // Segments whose insides are halved recursively, from two segments to many (one is log_recursive).
 std::vector<Schedule> halvings(const ForwardPass& pass, const std::vector<Block>& blocks,
                                const SearchLimits& limits);
 
-// How many schedules of a graph of so many nodes are worth looking at, if `most` are for a small one.
+// How many schedules to try of a graph with so many nodes: `most` of a small one, never below
+// `least`.
 size_t affordable(size_t nodes, size_t least, size_t most, const SearchLimits& limits);
 
-// Whether what to drop is searched for value by value: in a small net, and where a chain of blocks is a poor
-// picture of it, since one block is much of it.
+// Whether the eviction search runs: in a small net, and where a chain of blocks describes the net
+// poorly, since one block is a large part of it.
 bool worth_evicting(const ForwardPass& pass, const std::vector<Block>& blocks,
                     const SearchLimits& limits);
 

@@ -1,5 +1,5 @@
-// Values so small that computing them again never pays: the statistics of a batch norm take a pass
-// over a tensor and a few kilobytes.
+// Values too small to be worth recomputing: the statistics of a batch norm cost a pass over a
+// tensor and take a few kilobytes.
 #pragma once
 
 #include <vector>
@@ -9,16 +9,16 @@
 
 namespace thimble {
 
-// By value: a byte of it takes many times longer to make than a byte of what the backward pass
-// needs does on average. None, unless all of them together take next to nothing.
+// By value: a byte of it takes many times longer to make than the average byte that the backward
+// pass reads. None, unless all of them together take almost no memory.
 std::vector<bool> values_never_worth_recomputing(const ForwardPass& pass, const Costs& costs,
                                                  const SearchLimits& limits = {});
 
-// Whether the schedule computes some again.
+// Whether the schedule recomputes some of them.
 bool repeats_any_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                     const Schedule& schedule);
 
-// The schedule, without computing those values again.
+// The schedule, without recomputing them.
 Schedule keeping_all_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                         const Schedule& schedule);
 

@@ -1,16 +1,16 @@
-// The fastest schedule found for any budget. All schedules it chooses from are the same whatever the
-// budget is, so that a smaller budget never gives a faster plan or a larger arena:
-//   - those of every other policy, as they are and with what is never worth computing again kept;
-//   - segments whose insides are halved, for the least memory;
-//   - the frontier of the chain search: segments, and what stays inside each block;
-//   - for graphs small enough, of any shape, the frontier of the eviction search.
-// Each of them counts as it is and with its spare room used. Below the smallest that depends on no times
-// come the plans of the floor search (plan/search/floor_search.h), none of them faster. The last of them
-// is the floor: no plan below it counts.
-// The chain frontier is looked at in two rounds: first some points of it (anchors), then, between two
-// anchors, more of it. A point between two anchors counts only if its cost really lies between theirs,
-// and its fuller schedule only if it is slower than the faster anchor's: then nothing is missed by not
-// looking between anchors that the budget rules out.
+// The `optimal` policy: the fastest schedule found for any budget. Its candidates do not depend on
+// the budget, so a smaller budget never gives a faster plan or a larger arena. They are:
+//   - the schedules of every other policy, also with values kept that are never worth recomputing,
+//   - segments whose insides are halved, for the least memory,
+//   - the frontier of the chain search: segments, and the values kept inside each block,
+//   - the frontier of the eviction search, for small graphs of any shape.
+// Each counts as it is and with its slack filled (plan/search/fill_slack.h). Budgets below the
+// smallest schedule that is independent of times get a plan of the floor search
+// (plan/search/floor_search.h), none of them faster. The last of these is the floor: smaller plans
+// are ignored. The chain frontier is read in two rounds: first some points (anchors), then more
+// points between two anchors. INVARIANT: points between two anchors have costs between theirs, and
+// their filled schedules are slower than the faster anchor's (points that are not so are ignored).
+// So a budget that rules out both anchors rules out every point between, and we skip them.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,12 @@ namespace thimble {
 
 class OptimalPlanner {
  public:
-  // The request's budget is not looked at. What the request refers to must outlive the planner.
+  // Ignores the request's budget. REQUIRES: the graph and costs of the request outlive the planner.
   explicit OptimalPlanner(const PlanRequest& request, const SearchLimits& limits = {});
   OptimalPlanner(const OptimalPlanner&) = delete;  // its parts refer to each other
   OptimalPlanner& operator=(const OptimalPlanner&) = delete;
 
-  // The fastest within the budget; where nothing is, the smallest. Good until the next call.
+  // The fastest plan within the budget, or the smallest if none is. Valid until the next call.
   SchedulePool::Pick choose(std::optional<Bytes> budget);
 
  private:
@@ -37,7 +37,7 @@ class OptimalPlanner {
     size_t point = 0;
     size_t index = 0;  // in the pool
     ScheduleCost cost;
-    bool looked_behind = false;  // the points between this one and the next are in the pool, too
+    bool looked_behind = false;  // points between this one and the next are in the pool, too
   };
   struct Small {
     Schedule schedule;
@@ -45,7 +45,7 @@ class OptimalPlanner {
     Bytes arena;
   };
 
-  // Whatever depends on times, once a budget needs it.
+  // Adds the schedules that depend on times, once a budget needs them.
   void add_the_rest();
   void add_anchors();
   void add_evictions();

@@ -1,4 +1,4 @@
-// Which values are worth another way of being kept: those that take long to compute again.
+// Groups of values that take long to recompute, and so are worth keeping encoded.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace thimble {
 
-// The forward values of `values` in groups, each made within one block of the forward pass (see
-// plan/schedule/chain.h) and in order: where a block is to be recomputed, all of it is, so they share its fate.
-// Groups of blocks that take longest per byte of these values come first. None has more than an eighth
-// of all bytes, unless it is a single value. Every value is in one group.
+// The forward values of `values` in groups, in order, each of one block of the forward pass
+// (plan/schedule/chain.h): a block is recomputed as a whole or not at all. Blocks that take longest
+// per byte of these values come first. A group of several values has at most an eighth of all
+// bytes. Every value is in one group.
 std::vector<std::vector<ValueId>> groups_by_recompute_time(const Graph& graph, const Costs& costs,
                                                            std::span<const ValueId> values);
 

@@ -1,5 +1,5 @@
-// Schedules that take less memory than one at hand: whatever only waits while most is in use is
-// dropped before, and computed again behind it.
+// Reduces the peak of a given schedule: values that are live at the peak without being used there
+// are dropped before it and recomputed after it.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct ReducedPeak {
   ScheduleCost cost;
 };
 
-// Each with a lower live peak than the one before it, the first with a lower one than `start`, marks
-// heeded; none where nothing is found. `tries` schedules are looked at, at most, and taken off it.
+// Each has a lower live peak than the one before it, the first than `start`. Marks are honoured.
+// Tries at most `tries` schedules, and subtracts those it tried. Empty if nothing is found.
 std::vector<ReducedPeak> reduced_peaks(const ForwardPass& pass, const PlanRequest& request,
                                        const Schedule& start, int& tries,
                                        const SearchLimits& limits = {});

@@ -1,9 +1,9 @@
-// Schedules to choose from, each as it is and, if asked for, with its spare room used
-// (plan/search/fill_slack.h): all of it, or, where that cannot be laid out well enough, nearly all. What
-// each costs is known at once; the rest, which takes longer, is done only where it decides, and once
-// for schedules that are the same: layouts, and the fuller schedules. Those count only if their arenas are not below the live peaks
-// that they come from: then nothing is missed by not looking at what comes from peaks above a
-// budget.
+// The schedules that a planner chooses from. Each counts as it is and, if asked for, with its slack
+// filled (plan/search/fill_slack.h): fully, or nearly so where a full one packs badly. The cost of
+// a schedule is computed when it is added. Layouts and filled schedules take longer, so they are
+// made only where they can decide, and once for equal schedules. A filled schedule counts only if
+// its arena is not below the live peak of its original. So a budget below that peak rules out both,
+// and neither is laid out.
 #pragma once
 
 #include <array>
@@ -20,24 +20,24 @@ namespace thimble {
 
 class SchedulePool {
  public:
-  // Whether the fuller schedules are among them, or each as it is only.
+  // Whether the pool also has schedules with their slack filled.
   enum class Slack : uint8_t { left, used };
   SchedulePool(const PlanRequest& request, Slack spare, const SearchLimits& limits = {})
       : request_(request), limits_(limits), spare_(limits.slack ? spare : Slack::left) {}
 
-  // Its place; that of one which is the same call for call, where there is one.
+  // Returns its index, or that of an equal schedule.
   size_t add(Schedule schedule);
-  // `floor`: the fuller schedule does not count unless it takes longer than that.
+  // `floor`: the filled schedule counts only if it takes longer than that.
   size_t add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
-  // Of those added so far, only schedules that no other clearly beats have fuller ones from now on:
-  // room is looked for where it can pay. In very large graphs none that is added later has any.
+  // From now on, slack is filled only in schedules that no other one of those added so far clearly
+  // beats. In very large graphs, schedules added later get none filled.
   void settle();
 
   const ScheduleCost& cost(size_t index) const { return plain_[index].cost; }
-  // What the fuller schedule of one of them takes.
+  // The time of the filled schedule.
   double fuller_seconds(size_t index);
-  // Of all as they were added.
+  // The least over all schedules as they were added.
   double least_seconds() const { return least_seconds_; }
 
   // The one of least predicted time (then of least memory) whose arena is within `budget`.
@@ -50,7 +50,7 @@ class SchedulePool {
   std::optional<Pick> fastest_within(Bytes budget, Bytes least = {});
   // The one of least arena (then of least time). REQUIRES: there is one.
   Pick smallest();
-  // As they were added, the places of those of the lowest live peaks; so many at most.
+  // Indices of the `count` schedules of lowest live peak, as they were added.
   std::vector<size_t> leanest(size_t count) const;
   const Schedule& schedule(size_t index) const { return plain_[index].schedule; }
   // As it was added, laid out.
@@ -65,14 +65,14 @@ class SchedulePool {
   };
   struct Plain : Entry {
     double floor = 0;
-    // By one that takes no more memory and clearly less time: it has no fuller ones.
+    // By one that takes no more memory and clearly less time: its slack is not filled.
     bool beaten = false;
     std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
-  // How full the fuller schedules are: all of the room, and nearly all.
+  // How far slack is filled: all of it, and nearly all.
   size_t fuller_levels() const { return limits_.slack_left ? 2 : 1; }
-  // So large that looking for room takes as long as all else.
+  // So large that filling slack takes as long as all else.
   bool is_large() const { return std::ssize(request_.graph.nodes) > limits_.large_nodes; }
   using Digest = Sha256::Digest;
   static Digest digest_of(const Schedule& schedule);
@@ -89,7 +89,7 @@ class SchedulePool {
   const Slack spare_;
   std::vector<Plain> plain_;
   std::map<Digest, size_t> places_;  // of `plain_`
-  std::map<Digest, Bytes> arenas_;   // of whatever was laid out
+  std::map<Digest, Bytes> arenas_;   // of schedules that were laid out
   bool settled_ = false;
   double least_seconds_ = std::numeric_limits<double>::infinity();
 };

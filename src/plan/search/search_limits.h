@@ -1,7 +1,7 @@
-// Every threshold of the searches for a plan, in one place, each with its reason and the day it was last tried.
-// All of them are counts, shares and ratios, never seconds: the same step has the same plans on a fast machine and on
-// a busy one. `bench_optimality --limits NAME=VALUE` and bench/ablate.py show what one is worth; what came of that is
-// docs/results/ablation.md.
+// Every threshold of the plan searches, each with its reason and the day it was last tried. All are
+// counts, shares and ratios, never seconds: a step has the same plans on a fast machine and on a
+// busy one. `bench_optimality --limits NAME=VALUE` and bench/ablate.py show the worth of one
+// (docs/results/ablation.md).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace thimble {
 
-// How hard the eviction search looks at steps of up to so many droppable values.
+// The effort of the eviction search for steps of up to so many evictable values.
 struct EvictionEffort {
   int64_t values = 0;
   int first_budgets = 0;     // from keeping everything to the least, by equal ratios
@@ -30,27 +30,29 @@ struct SearchLimits {
   // ---- Which searches there are ------------------------------------------------------------------
   bool policies = true;            // a promise: no named policy beats `optimal` in its own arena
   bool always_kept = true;         // each policy's schedule once more, statistics kept
-  bool chain = true;               // segments, and what stays inside each block
+  bool chain = true;               // segments, and values kept inside each block
   bool between = true;             // further points of the chain's frontier, between its anchors
   bool halvings = true;            // segments halved recursively: the least memory of long chains
-  bool evictions = true;           // what to drop, by beam search; by the request's times
+  bool evictions = true;           // eviction by beam search, by the request's times
   bool evictions_by_work = true;   // the same by FLOPs and bytes alone: another floor
   bool evictions_by_bytes = true;  // the same by bytes alone
-  bool cheap_copies = true;  // eviction's leanest, with nothing kept that takes next to no time
+  bool cheap_copies = true;  // eviction's leanest points, without values that take almost no time
   bool slack = true;         // schedules once more, keeping what fits below their own peaks
   bool slack_left = true;    // likewise, a hundredth of the peak left free: for layouts that fail
   bool reduce_peak = true;   // from the leanest plans down, move by move
 
   // ---- How many schedules (2026-11-15) -----------------------------------------------------------
-  // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000 nodes is
-  // looked at in 12 ways where a small one is in all 32.
+  // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000
+  // nodes is looked at in 12 ways where a small one is in all 32.
   int64_t pool_nodes = 12'000;
   size_t least_anchors = 7, anchors = 32;  // of the chain's frontier
   size_t least_between = 4, most_between = 16;
   size_t least_halvings = 3, most_halvings = 12;
-  // A schedule that another clearly beats gets no slack: a fuller one may overtake what is a little faster.
+  // A schedule that another clearly beats gets no slack: a fuller one may overtake what is a little
+  // faster.
   double clearly_slower = 1.05;
-  // Of larger graphs, looking for slack takes as long as all else: only those that nothing beats get it.
+  // In larger graphs, filling slack takes as long as all else: only schedules that nothing beats
+  // get it.
   int64_t large_nodes = 16'000;
 
   // ---- The chain search (2026-11-15) -------------------------------------------------------------
@@ -83,7 +85,7 @@ struct SearchLimits {
   double next_to_nothing = 0.002;      // of the forward pass: cheap copies
   size_t lean_copies = 4;              // of the leanest points
 
-  // ---- Values that are never worth computing again (2026-11-15) ----------------------------------
+  // ---- Values that are never worth recomputing (2026-11-15) ----------------------------------
   double dear = 32;      // times the average time of a byte
   double little = 5e-3;  // of what the backward pass needs: all of them together
 
@@ -118,18 +120,19 @@ struct SearchLimits {
   double working_calls = 1.5;     // of the largest call, what a step looks to need, by experience
   size_t built_nodes = 60'000;    // of all steps together: a command may build no more
   size_t between_nodes = 20'000;  // of steps of rows in between
-  size_t planned_nodes = 12'000;  // of a step that may compute things again
-  size_t small_nodes = 4'000;     // of a step of which every technique alone may
+  size_t planned_nodes = 12'000;  // of a step that may recompute
+  size_t small_nodes = 4'000;     // of a step that may recompute with each technique alone
   size_t encoded_nodes = 3'000;   // of all encodings of a step together,
   size_t least_encodings = 6, most_encodings = 16;
 
-  // ---- While it goes on --------------------------------------------------------------------------
-  // Asked several times a second; what it throws ends the search. Null: nobody asks.
+  // ---- Progress --------------------------------------------------------------------------
+  // Called several times a second. An exception from it ends the search. Null: no call.
   const std::function<void()>* watch = nullptr;
 };
 
-// For a search of that many seconds of one usual core, in place of kUsualSearchSeconds: counts in proportion, so that
-// plans depend on the seconds that were asked for, and on no clock. 0: what takes next to no time.
+// Limits for a search of about that many seconds on a typical core, in place of
+// kUsualSearchSeconds. Counts are in proportion, so plans depend on the seconds asked for and on no
+// clock. 0: the least.
 inline constexpr double kUsualSearchSeconds = 10;
 SearchLimits limits_within(double seconds);
 
@@ -137,13 +140,13 @@ inline void look_up(const SearchLimits& limits) {
   if (limits.watch != nullptr) (*limits.watch)();
 }
 
-// One of them by name, for whoever tries what it is worth.
+// One limit by name, for ablations.
 struct NamedLimit {
   std::string name;
   double value = 0;
 };
 std::vector<NamedLimit> named_limits(const SearchLimits& limits);
-// "chain=off", "anchors=64". UserError: there is none of that name.
+// "chain=off", "anchors=64". UserError if there is no limit of that name.
 void set_limit(SearchLimits& limits, std::string_view text);
 
 }  // namespace thimble

@@ -1,9 +1,10 @@
-// The memory of a step, stage by stage (see plan/schedule/recompute.h), as a search over what to drop sees it.
+// The memory of a step, stage by stage (see plan/schedule/recompute.h), as the eviction search
+// estimates it.
 //
-// An *evictable value* is a forward value that may be dropped, with the views on it. Everything else that is live
-// in a stage is there whatever is dropped: persistent values, forward values that must stay,
-// gradients. The figures are those of the buffers but for fine points of in-place chains and of
-// updates that wait for a replay; whoever searches with them asks the real layout in the end.
+// An *evictable value* is a forward value that may be dropped, with its views. Everything else that
+// is live in a stage is there whatever is dropped: persistent values, forward values that must
+// stay, gradients. The estimate is exact but for some in-place chains and for updates that wait for
+// a replay. A search lays out its result in the end, for the true bytes.
 #pragma once
 
 #include <vector>
@@ -40,9 +41,9 @@ struct StepMemoryModel {
   std::vector<Bytes> bytes;         // by evictable value
   std::vector<int> maker;           // by evictable value: stage
   std::vector<int>
-      last_use;  // by evictable value: the last stage that may want it, if only to compute others again
+      last_use;  // by evictable value: the last stage that may read it, if only to recompute others
   std::vector<std::vector<int>> uses;  // by evictable value: stages that read it, ascending
-  std::vector<bool> never_stays;       // by evictable value: marked to be computed again
+  std::vector<bool> never_stays;       // by evictable value: marked `recompute`
 };
 
 }  // namespace thimble

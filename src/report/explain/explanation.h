@@ -1,6 +1,6 @@
-// Why a plan is as it is, as plain values: the tensors that fill it, the price of a megabyte more or less,
-// the gain of each technique, and why each large tensor is kept, compressed or recomputed. Printed, or written
-// as JSON.
+// Why a plan is as it is, as plain values: the tensors that fill it, the price of a megabyte more
+// or less, the gain of each technique, and why each large tensor is kept, compressed or recomputed.
+// Printed, or written as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// Why a plan keeps a tensor, keeps it encoded or computes it again: a sentence each, from the plan's
-// own figures.
+// Why a plan keeps a tensor, keeps it encoded or computes it again: a sentence each, from the
+// plan's own figures.
 #pragma once
 
 #include <string>

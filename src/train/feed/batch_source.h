@@ -1,5 +1,6 @@
-// Where the batches of a run come from: records of a data set (train/feed/feeder.h), or whatever the
-// caller puts there (train/feed/caller_batches.h). A source writes straight into a program's inputs.
+// Where the batches of a run come from: records of a data set (train/feed/feeder.h), or whatever
+// the caller puts there (train/feed/caller_batches.h). A source writes straight into a program's
+// inputs.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ class BatchSource {
   // Records to test on; where that is not known, more than there can be: fill_test() says when they
   // are over.
   virtual int64_t test_count() const = 0;
-  // Steps that see every training record once, in batches of `batch` rows where there are no buckets.
+  // Steps that see every training record once, in batches of `batch` rows where there are no
+  // buckets.
   virtual int64_t steps_per_epoch(int64_t batch) const = 0;
   // The bucket of a step; null: there are none.
   virtual const Bucket* bucket(int64_t step) const {
@@ -55,8 +57,8 @@ class BatchSource {
 
   // Called before anything of a step is done: what fails here spoils nothing.
   virtual void prepare(int64_t step) const { static_cast<void>(step); }
-  // Fills in a microbatch. The loss is weighed by the whole batch, so that microbatches add up to its
-  // mean. Returns what that is a mean over.
+  // Fills in a microbatch. The loss is weighed by the whole batch, so that microbatches add up to
+  // its mean. Returns what that is a mean over.
   virtual double fill_training(Program& program, const Model& model,
                                const TrainingRows& rows) const = 0;
   // Fills up to a batch of test records from `first` on. No rows: there are no more.

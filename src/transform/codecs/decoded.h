@@ -1,4 +1,4 @@
-// The attributes of a decoder's result.
+// Attributes of a decoder's result.
 #pragma once
 
 #include "transform/codec.h"

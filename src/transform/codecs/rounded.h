@@ -1,5 +1,5 @@
-// Codecs that are another floating type. Rounding to it takes nothing across zero; what is smaller
-// than half its least number becomes zero.
+// Codecs that round to another floating type. Rounding never changes a sign. Numbers below half the
+// type's smallest become zero.
 #pragma once
 
 #include "transform/codec.h"

@@ -33,18 +33,18 @@ struct ScoreTile {
   bool all_visible = false;
 };
 
-// Streams a softmax over tiles of keys: on return scores are exp(score - largest) of what is
-// visible and 0 of the rest; largest and sum take them in; `fade` is what earlier results shrink by.
+// Streams a softmax over tiles of keys. On return a score is exp(score - largest) where its key is
+// visible, else 0, and both `largest` and `sum` include the tile. Earlier results shrink by `fade`.
 void stream_softmax(const ScoreTile& tile, float* scores, float* largest, float* sum, float* fade);
 
-// scores = exp(scores - lse) of what is visible, 0 of the rest.
+// scores = exp(scores - lse) where the key is visible, else 0.
 void probabilities(const ScoreTile& tile, float* scores, const float* lse);
 
 // dp = scale * p * (kept * dp - delta), then p = kept * p, kept being 1 without dropout (null).
 void score_gradients(int64_t keys, float scale, const float* delta, const float* kept, float* p,
                      float* dp);
 
-// What each probability of a tile is multiplied by, for queries from `query` on. REQUIRES: dropout.
+// Dropout's factor for each probability of a tile, for queries from `query` on. REQUIRES: dropout.
 void draw_kept(const AttentionGeometry& g, const int64_t* rng, int64_t n, int64_t head,
                int64_t query, const ScoreTile& tile, float* kept);
 void multiply_all(int64_t count, const float* by, float* values);

@@ -18,8 +18,8 @@ struct Convolution {
   Convolution in(DType type) const;
   // Of the first `images` of the batch.
   Convolution of(int64_t images) const;
-  // REQUIRES: strides of 1. The one whose x is this one's dy and whose y is its dx, with the weights
-  // turned by 180 degrees and inputs and outputs exchanged.
+  // REQUIRES: strides of 1. The one whose x is this one's dy and whose y is its dx, with the
+  // weights turned by 180 degrees and inputs and outputs exchanged.
   Convolution turned() const;
 
   // x [N,H,W,C] and y [N,H',W',O] as oneDNN sees them.
@@ -42,8 +42,8 @@ struct Convolution {
   }
 };
 
-// A new K(convolution, s, ...): in 16 bits on the images as they are where the library can, else one
-// that stages them in f32; or null.
+// A new K(convolution, s, ...): in 16 bits on the images as they are where the library can, else
+// one that stages them in f32; or null.
 template <class K, class... Args>
 std::unique_ptr<Kernel> make_narrow_or_staged(const Convolution& c, const Signature& s,
                                               const Args&... args) {

@@ -1,5 +1,5 @@
-// One of the three products of a convolution: oneDNN's where it works in memory that it is given, else,
-// of f32 images, our own (patch_product.h).
+// One of the three products of a convolution: oneDNN's where it works in memory that it is given,
+// else, of f32 images, our own (patch_product.h).
 #pragma once
 
 #include "backend/cpu/convolve/patch_product.h"
@@ -16,9 +16,9 @@ class ConvolutionCall {
   // The layout that weights, or their gradient, have in it.
   const dnnl::memory::desc& weights() const { return weights_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
-  // What runs it, and `how`: "onednn turned forward jit:avx2".
+  // The implementation that runs it, and `how`: "onednn turned forward jit:avx2".
   std::string name(std::string_view how = "") const { return who_ + std::string(how) + what_; }
-  // x, w -> y; dy, w -> dx; x, dy -> dw.
+  // (first, second) -> result: (x, w) -> y, (dy, w) -> dx or (x, dy) -> dw.
   void run(const void* first, const void* second, void* result, std::byte* scratch);
 
  private:

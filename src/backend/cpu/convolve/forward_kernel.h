@@ -1,5 +1,5 @@
-// A forward convolution as a kernel: one pass over the images, the weights packed first. It is conv2d,
-// and, with the weights turned, the data gradient of a convolution of stride 1.
+// A forward convolution as a kernel: one pass over the images, the weights packed first. It is
+// conv2d, and, with the weights turned, the data gradient of a convolution of stride 1.
 #pragma once
 
 #include "backend/cpu/convolve/convolution_call.h"

@@ -1,6 +1,6 @@
 // Weights [O,kH,kW,I] of a convolution, in any storage type, brought into the layout that a oneDNN
-// primitive likes best, in f32 or as they are; and gradients brought back. The copy is a thousandth of a
-// convolution's work, and a second copy of all weights would cost memory for a whole step.
+// primitive likes best, in f32 or as they are; and gradients brought back. The copy is a thousandth
+// of a convolution's work, and a second copy of all weights would cost memory for a whole step.
 #pragma once
 
 #include "backend/cpu/convolve/convolution.h"
@@ -12,9 +12,9 @@ class PackedWeights {
   PackedWeights() = default;
   // `turned`: inputs and outputs exchanged, kernels turned by 180 degrees, as the data gradient of
   // a convolution of stride 1 reads them. `block` is all of the convolution, or one with fewer
-  // outputs (turned: fewer inputs), of which one block after the other is packed. `layout` says which
-  // type they have when packed: f32, or `storage`. Throws dnnl::error for layouts that it does not
-  // know.
+  // outputs (turned: fewer inputs), of which one block after the other is packed. `layout` says
+  // which type they have when packed: f32, or `storage`. Throws dnnl::error for layouts that it
+  // does not know.
   PackedWeights(const Convolution& all, const Convolution& block, DType storage,
                 const dnnl::memory::desc& layout, bool turned);
 

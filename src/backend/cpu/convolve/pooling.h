@@ -1,4 +1,5 @@
-// Shared by the pooling kernels: rows of pixels of channels-last images, with the channels innermost.
+// Shared by the pooling kernels: rows of pixels of channels-last images, with the channels
+// innermost.
 #pragma once
 
 #include "backend/cpu/rows.h"

@@ -1,5 +1,5 @@
-// The innermost loop of our own products: a tile of y stays in registers while k runs. One for every
-// width of vectors on which oneDNN lacks a product of some dtype, or draws memory for it.
+// The innermost loop of our own products: a tile of y stays in registers while k runs. One for
+// every width of vectors on which oneDNN lacks a product of some dtype, or draws memory for it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct MicroKernel {
   void (*multiply)(int64_t k, const TileOfA& a, const float* b, const TileOfY& y, bool add);
 };
 
-// Those that this processor runs, the widest last.
+// The micro kernels that this processor can run, the widest last.
 std::span<const MicroKernel> micro_kernels();
 
 }  // namespace thimble

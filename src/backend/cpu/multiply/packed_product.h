@@ -1,6 +1,6 @@
-// Products of matrices of our own, y [m,n] = a [m,k] b [k,n] or added, for processors on which
-// oneDNN's draw memory at every call (those without AVX-512), and for 16-bit matrices where oneDNN has
-// no kernel for them. Sums are f32, factors in 16 bits are widened on their way into blocks and panels.
+// Our own matrix products: y [m,n] = a [m,k] b [k,n], or added to y. They stand in where oneDNN
+// would allocate memory at every call (processors without AVX-512) or has no kernel for 16-bit
+// matrices. Sums are f32, and 16-bit factors are widened on their way into blocks and panels.
 //
 //                 b  │▒│▒│▒│▒│  panels, kDeep x a tile's width each, copied into the workspace
 //                    │▒│▒│▒│▒│
@@ -8,10 +8,10 @@
 //        ▒▒▒▒▒▒      │ │ │ │ │
 //        a block, read where it lies or copied
 //
-// The threads share out rectangles of y. A number of y is summed in one order, whatever the team and
-// the addresses. What factors look like is up to them: they bring themselves into blocks and panels,
-// so that the patches of a convolution need not be stored to be multiplied. A y in 16 bits is rounded
-// once: blocks of it are summed up in the workspace over all of k.
+// The threads share out rectangles of y. A number of y is summed in one order, whatever the team
+// and the addresses. Factors copy themselves into blocks and panels, so the patches of a
+// convolution are multiplied without being stored. A y in 16 bits is rounded once: blocks of it are
+// summed up in the workspace over all of k.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A matrix product y [M,N] = op(a) op(b), or added: oneDNN's where it has a kernel of its own for these
-// dtypes that works in memory that it is given, else our own. Factors in 16 bits are multiplied as they
-// are; sums are f32, and a result in 16 bits is rounded once.
+// A matrix product y [M,N] = op(a) op(b), or added: oneDNN's where it has a kernel of its own for
+// these dtypes that works in memory that it is given, else our own. Factors in 16 bits are
+// multiplied as they are; sums are f32, and a result in 16 bits is rounded once.
 #pragma once
 
 #include "backend/cpu/dnnl.h"
@@ -30,7 +30,7 @@ class Product {
   static bool native(DType factors);
 
   size_t scratch_bytes() const { return scratch_bytes_; }
-  // What runs it: "onednn brg:avx512_core".
+  // The implementation that runs it: "onednn brg:avx512_core".
   const std::string& name() const { return name_; }
   void run(const void* a, const void* b, void* y, std::byte* scratch);
 

@@ -1,5 +1,5 @@
-// Shared by add, sub, mul and div: operands of the result's shape, repeated along its leading axes (a
-// bias, a scalar), or along any others.
+// Shared by add, sub, mul and div: operands of the result's shape, repeated along its leading axes
+// (a bias, a scalar), or along any others.
 #pragma once
 
 #include "backend/cpu/pointwise/elementwise.h"

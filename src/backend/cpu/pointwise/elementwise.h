@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> elementwise(const Signature& s) {
   return make_elementwise(s, kLoop, kCost);
 }
 
-// y[i] = map(i), or added. What map reads may lie at y, element upon element.
+// y[i] = map(i), or added. The inputs of map may alias y, element upon element.
 template <class Map>
 THIMBLE_INLINE void map_range(float* y, int64_t begin, int64_t end, bool add, const Map& map) {
   if (add) {

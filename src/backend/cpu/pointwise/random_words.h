@@ -10,7 +10,8 @@ namespace thimble {
 inline constexpr int kRandomLanes = 16;
 inline constexpr int64_t kRandomGroup = 4 * kRandomLanes;  // elements whose words are made together
 
-// Words of the draws whose numbers (element / 4) are `draws`: draw l makes words [4 * l, 4 * l + 4).
+// Words of the draws whose numbers (element / 4) are `draws`: draw l makes words [4 * l, 4 * l +
+// 4).
 THIMBLE_INLINE void random_draws(const RandomStream& stream, const uint32_t* draws,
                                  uint32_t* words) {
   uint32_t c0[kRandomLanes], c1[kRandomLanes], c2[kRandomLanes], c3[kRandomLanes];

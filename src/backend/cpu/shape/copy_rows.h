@@ -1,4 +1,4 @@
-// What slice, slice_backward, concat and copy are made of: rows of neighbours that move together.
+// Copies of contiguous rows, the common part of slice, slice_backward, concat and copy.
 #pragma once
 
 #include <cstring>

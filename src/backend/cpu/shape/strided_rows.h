@@ -1,5 +1,5 @@
-// A walk over tensors that repeat or lie in another order, as rows: neighbouring axes that every tensor
-// walks alike become one, and the last of them is the row.
+// A walk over tensors that repeat or lie in another order, as rows: neighbouring axes that every
+// tensor walks alike become one, and the last of them is the row.
 //
 //   y [2,3,8,5] = a [2,1,1,5] + b [3,8,1]   is   6 x 8 rows of 5, along which b repeats
 #pragma once

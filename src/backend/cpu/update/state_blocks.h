@@ -1,5 +1,6 @@
-// Kernels over 8-bit optimizer state: blocks do not depend on each other (base/number/dynamic_quantization.h), so
-// every thread takes a range of them. 16-bit weights and gradients are staged block by block.
+// Kernels over 8-bit optimizer state: blocks do not depend on each other
+// (base/number/dynamic_quantization.h), so every thread takes a range of them. 16-bit weights and
+// gradients are staged block by block.
 #pragma once
 
 #include "backend/cpu/pointwise/random_words.h"
@@ -52,7 +53,7 @@ inline void commit_weights(const KernelArgs& args, const float* room, int64_t fi
 // Blocks [begin, end).
 using BlockLoop = void (*)(const KernelArgs& args, int64_t begin, int64_t end);
 
-// What a kernel of blocks can run on.
+// Whether a kernel of blocks can run the signature.
 inline bool fits_blocks(const Signature& s) {
   return std::ranges::all_of(s.inputs, [](const TensorType& type) {
     return type.elements() > 0 && (!is_floating(type.dtype) || is_stageable(type.dtype));
@@ -76,8 +77,8 @@ class StateBlocks final : public Kernel {
   const Parts parts_;
 };
 
-// A kernel of an op with that many inputs of its own (ops/update/update.h). Null: the reference kernel has
-// to do it.
+// A kernel of an op with that many inputs of its own (ops/update/update.h). Null: the reference
+// kernel has to do it.
 inline std::unique_ptr<Kernel> make_state_blocks(const Signature& s, BlockLoop loop,
                                                  size_t own_inputs) {
   if (!fits_blocks(s)) return nullptr;

@@ -1,5 +1,5 @@
-// What the optimizers' updates share (ops/update/update_layout.h): the factor of the gradient, steps that are
-// skipped, and how 16-bit results are rounded.
+// The common part of optimizer updates (ops/update/update_layout.h): the factor of the gradient,
+// skipped steps, and the rounding of 16-bit results.
 #pragma once
 
 #include "backend/cpu/pointwise/elementwise.h"
@@ -15,7 +15,7 @@ void finish_stochastically(const KernelArgs& args, size_t output, const float* r
 void finish_compensated(const KernelArgs& args, size_t output, const float* room, int64_t first,
                         int64_t count);
 
-// What a loop multiplies gradients by. The factor lies behind the op's own inputs.
+// The factor that a loop multiplies gradients by. It lies behind the op's own inputs.
 THIMBLE_INLINE float gradient_factor(const KernelArgs& args, size_t own_inputs) {
   return args.attrs->integer("scaled", 0) != 0 ? *args.inputs[own_inputs].as<const float>() : 1.0f;
 }

@@ -1,6 +1,6 @@
-// What vocabulary_loss and its gradient do alike on the CPU: the logits of a chunk of rows by one
-// product, then row by row its log-sum-exp and what it adds to the sums. 16-bit rows and weights are
-// multiplied as they are.
+// The common part of vocabulary_loss and its gradient on the CPU. One product makes the logits of a
+// chunk of rows. Then each row has its log-sum-exp taken and is added to the sums. 16-bit rows and
+// weights are multiplied as they are.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ class ChunkProduct {
   int64_t rows_ = 0;
 };
 
-// The geometry with as many rows at once as are worth reading the weight for: one that no cache holds
-// comes from memory for every chunk. An attribute that names them is heeded.
+// The geometry with as many rows at once as are worth reading the weight for: one that no cache
+// holds comes from memory for every chunk. An attribute that names them is heeded.
 Vocabulary vocabulary_on_cpu(const Signature& s);
 
 class VocabularyChunks {

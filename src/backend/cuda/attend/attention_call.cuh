@@ -1,5 +1,5 @@
-// What every kernel of attention is told: its geometry, where q, k and v are, and what may be there
-// besides.
+// The arguments of every attention kernel: its geometry, the addresses of q, k and v, and optional
+// inputs.
 #pragma once
 
 #include "backend/cuda/cuda_kernel.h"
@@ -55,7 +55,7 @@ struct AttentionCall {
   __device__ int64_t length(int64_t n) const { return lengths == nullptr ? g.keys : lengths[n]; }
 };
 
-// What the gradient reads and writes besides.
+// Further inputs and outputs of the gradient.
 template <class T>
 struct AttentionGradients {
   const T *y, *dy;

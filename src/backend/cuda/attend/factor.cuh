@@ -1,7 +1,7 @@
-// Factors of tensor cores' products: a lane's part of them, in registers. Of f32, tensor cores take the
-// 11 leading bits. A RoundedFloat is rounded to these; a float is the sum of what is left of it after
-// rounding and of what rounding took, and products of two floats are three products, all but that of
-// what rounding took of both.
+// Factors of tensor cores' products: a lane's part of them, in registers. Of f32, tensor cores take
+// the 11 leading bits. A RoundedFloat is rounded to these. A float is split into its rounded part
+// and the remainder. The product of two floats is then three products: all but remainder times
+// remainder.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Attention for any type and head size: a warp per query, or per key where the sums go over queries.
-// Its lanes take 32 partners at a time, each the products with one of them; then all lanes share the
-// channels of the result.
+// Attention for any type and head size: a warp per query, or per key where the sums go over
+// queries. Its lanes take 32 partners at a time, each the products with one of them; then all lanes
+// share the channels of the result.
 #pragma once
 
 #include "backend/cuda/attend/attention_call.cuh"

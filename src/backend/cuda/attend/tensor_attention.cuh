@@ -1,6 +1,6 @@
-// Attention on tensor cores, forward: a block takes some queries of one head, and streams over the
-// keys that they see, a tile at a time, while the next one is on its way to shared memory. Scores and
-// probabilities stay in registers.
+// Attention on tensor cores, forward. A block takes some queries of one head and streams over the
+// keys that they see, a tile at a time. Meanwhile the next tile is on its way to shared memory.
+// Scores and probabilities stay in registers.
 #pragma once
 
 #include <functional>
@@ -38,9 +38,9 @@ constexpr size_t attend_shared_bytes() {
 }
 
 // Which of the keys of eight columns are kept, for two of these at a time: neighbouring lanes have
-// two of four words each, so that each of them draws for one of the two and gets the rest of the other.
-// Bit 2 * t + e of the result: column e of the lane in the t-th. `element` is the random element of
-// the first column of the first.
+// two of four words each, so that each of them draws for one of the two and gets the rest of the
+// other. Bit 2 * t + e of the result: column e of the lane in the t-th. `element` is the random
+// element of the first column of the first.
 __device__ inline uint32_t kept_pairs(const KeptKeys& kept, int64_t element) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 != 0;
@@ -53,8 +53,8 @@ __device__ inline uint32_t kept_pairs(const KeptKeys& kept, int64_t element) {
   return odd ? given | own << 2 : own | given << 2;
 }
 
-// Scores [16, 8n] of keys that are not seen; seen(r): how many of the tile's are, by the r-th of the
-// lane's rows.
+// Scores [16, 8n] of keys that are not seen; seen(r): how many of the tile's are, by the r-th of
+// the lane's rows.
 template <int kCount, class Seen>
 __device__ void hide_unseen(float (&scores)[kCount][4], const Seen& seen) {
   const int column = static_cast<int>(threadIdx.x) % 4 * 2;
@@ -69,7 +69,7 @@ __device__ void hide_unseen(float (&scores)[kCount][4], const Seen& seen) {
   }
 }
 
-// What a lane keeps of a softmax that streams: of two rows.
+// A lane's state of a streamed softmax, for two rows.
 struct StreamedRows {
   float largest[2] = {-INFINITY, -INFINITY};  // of scores before scaling
   float sum[2] = {0, 0};                      // of the lane's own columns
@@ -223,8 +223,8 @@ inline bool suits_tensor_cores(const AttentionGeometry& g, DType dtype, const Cu
          std::max(g.queries, g.keys) <= 65535 * int64_t{kTileRows} && g.scale > 0;
 }
 
-// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise). Of f32,
-// T says how it is multiplied (factor.cuh).
+// Calls body(TypeTag<T>{}, size as an integral constant, whether there is dropout, likewise). Of
+// f32, T says how it is multiplied (factor.cuh).
 template <class Body>
 void with_tensor_tiles(const AttentionGeometry& g, DType dtype, bool tf32, const Body& body) {
   const auto with_size = [&](auto tag, auto drop) {
@@ -256,9 +256,9 @@ bool allow_shared(Function* kernel, size_t bytes) {
   return true;
 }
 
-// The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else what
-// tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says; an empty function of
-// it: the device has no room for tiles. Null: there is none.
+// The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else
+// what tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says; an empty
+// function of it: the device has no room for tiles. Null: there is none.
 template <class Plain, class Tensor>
 std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, CudaDevice& device,
                                        Bytes scratch, const Plain& plain, const Tensor& tensor) {

@@ -1,6 +1,6 @@
 // The gradients of attention on tensor cores, in two passes over the scores that write without
-// meeting: one for the queries' gradients, one for those of keys and values, in which scores are held
-// turned, [keys, queries], so that the sums over queries are a warp's own. Both compute the
+// meeting: one for the queries' gradients, one for those of keys and values, in which scores are
+// held turned, [keys, queries], so that the sums over queries are a warp's own. Both compute the
 // probabilities again; the sums have one order.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace thimble {
 
 // Blocks of 16 rows that a warp takes, of queries or of keys: as many as leave their sums in
-// registers. What it takes less often is read less often from shared memory.
+// registers. The more it takes at once, the less often shared memory is read.
 template <int kSize, class T>
 constexpr int kGradientBlocks = kSize <= 64 && sizeof(T) == 2 ? 2 : 1;
 // The rows of a tile that stays, and of those that come and go.
@@ -168,9 +168,10 @@ __global__ void __launch_bounds__(kTensorThreads)
 #endif
 }
 
-// Which of the lane's four scores of eight turned columns are kept: bit 2 * r + e is row r, column e.
-// Four lanes share the four keys of a draw: each draws for one of the four, and gets from each of the
-// others the word of its own key. element(r, e): the random element of the first of those keys.
+// Which of the lane's four scores of eight turned columns are kept: bit 2 * r + e is row r, column
+// e. Four lanes share the four keys of a draw: each draws for one of the four, and gets from each
+// of the others the word of its own key. element(r, e): the random element of the first of those
+// keys.
 template <class Element>
 __device__ uint32_t kept_turned(const KeptKeys& kept, const Element& element) {
   const int lane = static_cast<int>(threadIdx.x) % 32, own = lane / 4 % 4;

@@ -1,11 +1,12 @@
 // Products of tiles on tensor cores, for attention: tiles of rows [size] lie in shared memory,
-// products are summed in registers in f32. A warp multiplies 16 rows at a time; in its sums
-// [16, 8n], lane l has rows l / 4 and l / 4 + 8, columns 2 (l % 4) and the next of every eight:
+// products are summed in registers in f32. A warp multiplies 16 rows at a time. Of its sums [16,
+// 8n], lane l has rows l / 4 and l / 4 + 8. Of every eight columns it has column 2 (l % 4) and the
+// next:
 //
 //   sum[n][0], sum[n][1]  row l / 4        sum[n][2], sum[n][3]  row l / 4 + 8
 //
-// Such sums, rounded, are the left factor of the next product: nothing but rows that come from memory
-// passes through shared memory.
+// Such sums, rounded, are the left factor of the next product: nothing but rows that come from
+// memory passes through shared memory.
 //
 // Numbers of 16 bits are multiplied as they are. Tensor cores take no more than 11 bits of an f32
 // (TF32): RoundedFloat is one of which that is enough; of a float, what rounding leaves over is
@@ -41,8 +42,8 @@ __device__ inline uint32_t shared_address(const void* at) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(at));
 }
 
-// Starts to copy kRows rows, `step` numbers apart, to a tile; zeros in place of those from `left` on.
-// REQUIRES: left >= 1; rows begin at multiples of 16 bytes.
+// Starts to copy kRows rows, `step` numbers apart, to a tile; zeros in place of those from `left`
+// on. REQUIRES: left >= 1; rows begin at multiples of 16 bytes.
 template <int kSize, int kRows, class T>
 __device__ void copy_rows(T* tile, const T* from, int64_t step, int64_t left) {
 #if THIMBLE_TENSOR_TILES
@@ -86,8 +87,8 @@ __device__ inline void load_turned_matrices(uint32_t (&to)[4], const void* at) {
 #endif
 }
 
-// Rows [row, row + kDepth) and columns [column, column + 16) of a tile as a right factor, whose rows
-// are in the order of a sum's columns.
+// Rows [row, row + kDepth) and columns [column, column + 16) of a tile as a right factor, whose
+// rows are in the order of a sum's columns.
 template <int kSize, class T>
 __device__ void load_turned(uint32_t (&to)[4], const T* tile, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -111,8 +112,8 @@ __device__ void load_left(uint32_t (&left)[4], const T* tile, int row, int colum
   load_matrices(left, tile + chunk_at<kSize, T>(row + lane % 16, column / kChunk<T> + lane / 16));
 }
 
-// sum [16, kRows] += left [16, kSize] tile', the tile being [kRows, kSize]. left(r, b, column) loads
-// the left factor of kDepth columns.
+// sum [16, kRows] += left [16, kSize] tile', the tile being [kRows, kSize]. left(r, b, column)
+// loads the left factor of kDepth columns.
 template <int kSize, int kRows, int kBlocks, class T, class Left>
 __device__ void add_row_products(float (&sum)[kBlocks][kRows / 8][4], const T* tile,
                                  const Left& left) {

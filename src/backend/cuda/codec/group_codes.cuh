@@ -1,5 +1,5 @@
-// base/number/group_quantization.h on the device. A group is 256 numbers: eight for each lane of a warp, whose
-// codes fill as many bytes as a code has bits.
+// base/number/group_quantization.h on the device. A group is 256 numbers: eight for each lane of a
+// warp, whose codes fill as many bytes as a code has bits.
 #pragma once
 
 #include "backend/cuda/pointwise/eights.cuh"

@@ -51,8 +51,8 @@ class CudnnConvolution {
   Descriptor graph_;
 };
 
-// The convolution of a signature's kernel: which of its tensors are x, w and y. Where every channel has a filter of its
-// own, that of depthwise.h.
+// The convolution of a signature's kernel: which of its tensors are x, w and y. Where every channel
+// has a filter of its own, that of depthwise.h.
 std::unique_ptr<Kernel> make_convolution(CudaDevice& device, ConvPass pass, const Signature& s);
 
 }  // namespace thimble

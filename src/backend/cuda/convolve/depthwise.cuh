@@ -1,5 +1,6 @@
-// The loops of convolutions with a filter for every channel. A thread has two neighbouring channels and a strip of
-// a row: what the strip sees of a row of the image is loaded once and used for all of its places.
+// The loops of convolutions with a filter for every channel. A thread has two neighbouring channels
+// and a strip of a row: what the strip sees of a row of the image is loaded once and used for all
+// of its places.
 //
 //   image row   x x x x x x x x x x x x x      kStrip - 1 steps and a kernel wide
 //   strip             y y y y y y y
@@ -58,7 +59,7 @@ struct Strip {
         ow(static_cast<int>(place % g.strips()) * kStrip) {}
 };
 
-// What a strip sees of row ih of its image, zeros beyond its ends.
+// The part of image row ih that a strip reads, with zeros beyond the row's ends.
 template <class T, int kKernel, int kStep>
 struct Seen {
   static constexpr int kCount = (kStrip - 1) * kStep + kKernel;
@@ -88,7 +89,8 @@ __device__ void load_taps(const T* w, float* taps, int first, int width) {
   __syncthreads();
 }
 
-// y = x * w; with filters turned round and the padding that is left, the gradient of x for steps of one.
+// y = x * w; with filters turned round and the padding that is left, the gradient of x for steps of
+// one.
 template <class T, int kKernel, int kStep, bool kFlip>
 __global__ void correlate(Sizes g, const T* x, const T* w, T* y, bool add) {
   extern __shared__ float taps[];

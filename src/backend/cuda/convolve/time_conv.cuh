@@ -1,7 +1,7 @@
-// What dynamic_conv, light_conv and their gradients share on the device. A block has one row of the
-// batch, one head, a tile of positions and, where they need not meet, a strip of channels. Its taps
-// are softmaxed on the fly, a warp to a position, and wait in shared memory with the positions of
-// the tensor that the taps reach:
+// The common part of dynamic_conv, light_conv and their gradients on the device. A block has one
+// row of the batch, one head, a tile of positions and, where they need not meet, a strip of
+// channels. Its taps are softmaxed on the fly, a warp to a position, and wait in shared memory with
+// the positions of the tensor that the taps reach:
 //
 //   shared  | taps f32 [tile,K] | positions f32 [tile + K - 1, kStrip]
 #pragma once
@@ -36,7 +36,7 @@ struct ConvCall {
   __device__ int64_t kernel_at(int64_t n, int t, int head) const {
     return ((shared ? 0 : (n * steps + t) * heads) + head) * kernel;
   }
-  // What DropConnect multiplies tap `at` of w by.
+  // DropConnect's factor for tap `at` of w.
   __device__ float factor(int64_t at) const {
     if (rng == nullptr) return 1;
     const PhiloxCounter words =
@@ -78,7 +78,7 @@ inline ConvCall conv_call(const TimeConv& conv, int tile, const KernelArgs& args
   return call;
 }
 
-// Grid: tiles of all rows of the batch; heads; strips of a head's channels, or one.
+// Grid: tiles of all rows of the batch, by heads, by strips of a head's channels (or one).
 inline dim3 conv_grid(const ConvCall& call, bool strips) {
   return dim3(static_cast<unsigned>(call.batch * call.tiles), static_cast<unsigned>(call.heads),
               strips ? static_cast<unsigned>((call.per_head + kStrip - 1) / kStrip) : 1u);

@@ -54,8 +54,8 @@ class CublasProduct {
   void run(const void* a, const void* b, void* y, std::byte* scratch) const {
     run(a, b, nullptr, y, y, scratch);
   }
-  // With a bias where the shape has one; with `add`, y is the sum of the product and `addend`, which
-  // may be y.
+  // With a bias where the shape has one; with `add`, y is the sum of the product and `addend`,
+  // which may be y.
   void run(const void* a, const void* b, const void* bias, const void* addend, void* y,
            std::byte* scratch) const;
 

@@ -1,6 +1,6 @@
 // y [M,N] = op(a) op(b), or added into y, whose sums are cut into parts where that keeps the device
-// busy (product_cut.h): the products of all parts are one launch, what is left over a small one, and
-// a last one adds up their sums, in order, and rounds once.
+// busy (product_cut.h): the products of all parts are one launch, what is left over a small one,
+// and a last one adds up their sums, in order, and rounds once.
 //
 //   scratch  | sums of parts f32 [parts,M,N] | of the rest [M,N] | products' |
 #pragma once

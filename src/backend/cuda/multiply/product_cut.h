@@ -1,6 +1,6 @@
-// Into how many parts the sums of a product are cut. A block of a device makes a tile of results from
-// sums of the whole depth: where results are few and sums long (gradients of weights, summed over all
-// tokens), a handful of blocks work for long and the rest of the device has nothing to do.
+// Split-K: into how many parts the sums of a product are cut. A block of a device makes a tile of
+// results from sums of the whole depth. Gradients of weights are few results with long sums (over
+// all tokens): a handful of blocks would work for long and the rest of the device would idle.
 //
 //   y [M,N] = a' b   | rows 0 .. depth | depth .. 2 depth | ... | rest |   each with sums of its own
 #pragma once
@@ -17,12 +17,12 @@ struct ProductCut {
   int64_t depth = 0;  // of each of them
   int64_t rest = 0;   // of what is left over, less than a part
 
-  // Whose sums have to be added up.
+  // Partial sums that have to be added up.
   int64_t pieces() const { return parts + (rest > 0 ? 1 : 0); }
 };
 
-// Of y [m,n] with sums over k, on a device of so many multiprocessors: depends on nothing else. Sums
-// of parts are f32, and take no more than half the bytes of the factors.
+// Of y [m,n] with sums over k, on a device of so many multiprocessors: depends on nothing else.
+// Sums of parts are f32, and take no more than half the bytes of the factors.
 constexpr ProductCut product_cut(int64_t m, int64_t n, int64_t k, DType factors,
                                  int64_t multiprocessors) {
   constexpr int64_t kTile = 128;        // rows and columns that a block makes, about

@@ -193,8 +193,8 @@ inline std::unique_ptr<Kernel> make_group_normalize(const Signature& s, CudaDevi
   });
 }
 
-// (x, mean, rstd, gamma, [beta,] dy) -> (dx, dgamma, dbeta). The scales' gradients come first: dx may
-// overwrite dy.
+// (x, mean, rstd, gamma, [beta,] dy) -> (dx, dgamma, dbeta). The scales' gradients come first: dx
+// may overwrite dy.
 inline std::unique_ptr<Kernel> make_group_normalize_backward(const Signature& s, CudaDevice& device,
                                                              const GroupShape& g) {
   const TensorType& x = s.inputs[0];

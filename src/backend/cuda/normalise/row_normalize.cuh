@@ -1,7 +1,7 @@
-// Normalisation of rows that a warp holds in registers: x is read once, and of its gradient x and dy
-// are. Rows are centred (layer_norm) or not (rms_norm). Gradients of scales and shifts are summed in
-// registers over the rows of a warp, in shared memory over the warps of a block, then over the blocks,
-// in order.
+// Normalisation of rows that a warp holds in registers: x is read once, and of its gradient x and
+// dy are. Rows are centred (layer_norm) or not (rms_norm). Gradients of scales and shifts are
+// summed in registers over the rows of a warp, in shared memory over the warps of a block, then
+// over the blocks, in order.
 #pragma once
 
 #include "backend/cuda/cuda_kernel.h"
@@ -42,8 +42,8 @@ struct WarpRow {
       for (int e = 0; e < kEach; ++e) x[p][e] = has(p) ? widen(packs[p].at[e]) : 0;
     }
   }
-  // Calls body(p, of_channels [kEach]) for every pack of the lane, with the numbers of `channels` that
-  // belong to its columns.
+  // Calls body(p, of_channels [kEach]) for every pack of the lane, with the numbers of `channels`
+  // that belong to its columns.
   template <class Body>
   __device__ void for_each_pack(const float* channels, const Body& body) const {
 #pragma unroll
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(kNormThreads)
   }
 }
 
-// partial [blocks, 2, columns]: the block's sums for gamma and, of centred rows, beta. dx may be dy.
+// partial [blocks, 2, columns]: the block's sums for gamma and, of centred rows, beta. dx may be
+// dy.
 template <class T, int kPacks, bool kCentred>
 __global__ void __launch_bounds__(kNormThreads)
     row_norm_gradients(const T* x, const T* dy, const float* gamma, const float* mean,
@@ -157,8 +158,8 @@ __global__ void __launch_bounds__(kNormThreads)
       return inverse * (gradient[p][e] - mean_d - in[p][e] * mean_d_normalized);
     });
   }
-  // Packs by packs, the sums of all warps are added up in their order. Elements of a pack lie apart, so
-  // that the lanes of a warp write to neighbours.
+  // Packs by packs, the sums of all warps are added up in their order. Elements of a pack lie
+  // apart, so that the lanes of a warp write to neighbours.
   __shared__ float of_warps[kNormWarps][32 * kEach];
   const int wanted = kCentred ? 2 * columns : columns, warp = static_cast<int>(threadIdx.x) / 32;
   float* const to = partial + int64_t{blockIdx.x} * wanted;
@@ -184,8 +185,8 @@ __global__ void __launch_bounds__(kNormThreads)
 
 constexpr int kFoldColumns = 32, kFoldGroups = 32;
 
-// Adds up what the blocks found; columns [0, count) go to `first`, those behind to `second`. A group
-// of threads takes every 32nd block, then the groups are added up in order.
+// Adds up what the blocks found; columns [0, count) go to `first`, those behind to `second`. A
+// group of threads takes every 32nd block, then the groups are added up in order.
 __global__ inline void __launch_bounds__(kFoldColumns* kFoldGroups)
     fold_norm_sums(const float* partial, int blocks, int wanted, int count, float* first,
                    float* second, bool add_first, bool add_second) {

@@ -100,7 +100,7 @@ __device__ inline int valid_in(int64_t quad, int64_t count) {
   return left < 4 ? static_cast<int>(left) : 4;
 }
 
-// What is left of numbers that are stored in `dtype`.
+// Rounds numbers as storing them in `dtype` would.
 __device__ inline void round_to(Quad& x, DType dtype) {
   if (dtype == DType::f32) return;
 #pragma unroll

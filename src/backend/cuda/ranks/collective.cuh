@@ -1,5 +1,5 @@
-// Shared by the kernels between ranks: sums in the order of the ranks, as ops/ranks/shard_ranges.h has
-// them, on the card.
+// Shared by the kernels between ranks: sums in the order of the ranks, as ops/ranks/shard_ranges.h
+// has them, on the card.
 #pragma once
 
 #include "backend/cuda/pointwise/elementwise.cuh"

@@ -1,5 +1,6 @@
 // Ranks whose bytes are on cards: the same seam as between processes (comm/communicator.h), with
-// addresses of the device, in the order of the device's stream. What is queued so can be recorded.
+// addresses of the device, in the order of the device's stream. Calls are queued, so a CUDA graph
+// can capture them.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,9 @@
 
 namespace thimble {
 
-// Over NCCL where every process has a card of its own and NCCL is there (a process that stands for all
-// ranks sends to itself); else through the memory of the host. `ranks` are the processes. Called by all
-// of them.
+// Over NCCL where every process has a card of its own and NCCL is there, else through the memory of
+// the host. A process that stands for all ranks sends to itself. `ranks` are the processes. Called
+// by all of them.
 std::unique_ptr<Communicator> make_device_ranks(Communicator& ranks, CudaDevice& device);
 
 // The processes themselves, as the host reaches them, called by what joins their cards.

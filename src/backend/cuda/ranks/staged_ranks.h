@@ -1,4 +1,5 @@
-// Ranks whose bytes go through the memory of the host: where several share a card, or NCCL is missing.
+// Ranks whose bytes go through the memory of the host: where several share a card, or NCCL is
+// missing.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// Tensors seen as [rows, columns] and worked on column by column: a block takes a strip of adjacent
-// columns and a slice of rows, its threads adjacent columns first and then rows, so that a thread
-// stays in its columns and keeps what belongs to them in registers.
+// Reductions over the rows of tensors seen as [rows, columns]. A block takes a strip of adjacent
+// columns and a slice of rows. Its threads run along adjacent columns first, then along rows. So a
+// thread stays in its columns and keeps their sums in registers.
 #pragma once
 
 #include <algorithm>
@@ -169,8 +169,8 @@ __device__ void for_each_row(const ColumnTiles& t, const TilePlace<kWide>& place
   RowReader<T, kWide, kSources>(t, place, sources).for_each(body);
 }
 
-// What the block needs to know of its strip's columns, worked out once for each: of(column), in
-// shared memory. All threads must come here.
+// Per-column data of the block's strip, computed once for each column: of(column), in shared
+// memory. REQUIRES: all threads call it.
 template <class Channel, int kWide, class Of>
 __device__ void load_channels(const ColumnTiles& t, Channel (&strip)[32 * kWide], const Of& of) {
   const int width = t.across * kWide, first = static_cast<int>(blockIdx.y) * width;

@@ -8,7 +8,8 @@ namespace thimble {
 
 constexpr int kRowThreads = 256;
 
-// kThreads of a block of kRowThreads. Every thread of a group must take part in its sums and maxima.
+// kThreads of a block of kRowThreads. Every thread of a group must take part in its sums and
+// maxima.
 template <int kThreads>
 struct RowGroup {
   static constexpr int kGroups = kRowThreads / kThreads;  // in a block

@@ -1,5 +1,5 @@
-// Shared by the two kinds of adafactor_update: attrs epsilon (1e-30), clip (1), weight_decay (0). See
-// update_extras.cuh for inputs behind lr and step; weight and gradient have each a dtype of its
+// Shared by the two kinds of adafactor_update: attrs epsilon (1e-30), clip (1), weight_decay (0).
+// See update_extras.cuh for inputs behind lr and step; weight and gradient have each a dtype of its
 // own.
 //   beta = 1 - step^-0.8;  second moments are means of g^2 + epsilon under it
 //   u = g / sqrt(second moment);  w' = w - lr weight_decay w - lr u / max(1, rms(u) / clip)
@@ -38,7 +38,7 @@ struct AdafactorStep {
         clip(static_cast<float>(attrs.real("clip", 1))),
         decay(static_cast<float>(attrs.real("weight_decay", 0))) {}
 
-  // What a second moment takes of a new mean of squares.
+  // The share of a new mean of squares in the second moment.
   __device__ float take() const { return powf(*step, -0.8f); }
   __device__ float averaged(float before, float mean, float taken) const {
     return (1 - taken) * before + taken * mean;

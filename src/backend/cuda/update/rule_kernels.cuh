@@ -72,7 +72,7 @@ std::unique_ptr<Kernel> make_rule_update(const Signature& s, CudaDevice& device)
   return make_update(s, device, scalars, RuleElement<Rule, false>{rule_from<Rule>(s)});
 }
 
-// What update_8bit reads and writes beside its rule. Null or without elements: not there.
+// Inputs and outputs of update_8bit beside its rule. Null or without elements: not there.
 template <size_t kCount>
 struct BlockUpdate {
   Numbers w, g, rest, next_w, next_rest;

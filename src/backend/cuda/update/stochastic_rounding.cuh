@@ -1,5 +1,5 @@
-// base/number/stochastic_rounding.h on the device: the same bits for the same random words. What is
-// rounded is exact in its dtype, and stays so when it is stored.
+// base/number/stochastic_rounding.h on the device: the same bits for the same random words. A
+// rounded number is exact in its dtype, so storing it does not change it.
 #pragma once
 
 #include "backend/cuda/pointwise/quads.cuh"

@@ -1,6 +1,6 @@
 // Updates of weights, one launch each or for several. The first inputs are tensors of one shape
-// (weight, gradient, state), each of a dtype of its own; behind them lr f32 [1] and what else the
-// update names; behind these what update_extras.cuh says.
+// (weight, gradient, state), each of a dtype of its own. Behind them come lr f32 [1] and other
+// inputs that the update names, then those of update_extras.cuh.
 //
 // A Step is a value with
 //   kTensors, kOutputs    how many of the inputs and outputs are tensors

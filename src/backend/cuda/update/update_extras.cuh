@@ -24,7 +24,7 @@ struct UpdateExtras {
   const int64_t* key;
   uint32_t stream;
 
-  // What the gradient is multiplied by.
+  // The factor of the gradient.
   __device__ float gradient_factor() const { return factor != nullptr ? *factor : 1; }
   __device__ UpdateRounding rounding() const {
     if (key == nullptr) return {};

@@ -1,6 +1,7 @@
-// Products on tensor cores want extents that are multiples of eight; with others they take six times
-// as long. A vocabulary is cut in two: the classes up to a multiple of eight, whose products are
-// cuBLASLt's, and the few that are left over, whose products are made here. Every sum has one order.
+// Products on tensor cores want extents that are multiples of eight; with others they take six
+// times as long. A vocabulary is cut in two: the classes up to a multiple of eight, whose products
+// are cuBLASLt's, and the few that are left over, whose products are made here. Every sum has one
+// order.
 #pragma once
 
 #include "backend/cuda/cuda_kernel.h"

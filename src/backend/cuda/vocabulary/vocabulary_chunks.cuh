@@ -1,6 +1,6 @@
-// What vocabulary_loss and its gradient share on the device: the logits of a chunk of rows by one
-// product of cuBLASLt's, in f32; then what these say (vocabulary_rows.cuh). Chunks are multiples of
-// eight rows. Sums of all rows are added up at the end, in one order.
+// The common part of vocabulary_loss and its gradient on the device. One product of cuBLASLt's
+// makes the logits of a chunk of rows in f32. Kernels over rows follow (vocabulary_rows.cuh).
+// Chunks are multiples of eight rows. Sums of all rows are added up at the end, in one order.
 //
 //   scratch  | logits f32 [rows_at_once,pitch], then their gradients | sums of rows | products'
 #pragma once
@@ -83,7 +83,7 @@ class VocabularyChunks {
   }
 
   const Vocabulary& vocabulary() const { return v_; }
-  // Those that products are made with; others are left over.
+  // The classes that products cover. The others are left over.
   int64_t even_classes() const { return even_part(v_.classes); }
   bool has_left_over() const { return even_classes() < v_.classes; }
   template <class T>

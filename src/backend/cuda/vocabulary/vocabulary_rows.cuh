@@ -1,5 +1,6 @@
-// What rows of logits have to say: a block per row reads it once for its log-sum-exp and what it adds
-// to the loss, and, on the way back, once more for the gradients of its logits, which take its place:
+// Cross entropy of rows of logits, a block per row. The forward pass reads a row once for its
+// log-sum-exp and its part of the loss. The backward pass reads it once more, and the gradients of
+// its logits take its place:
 //
 //   row of logits     | f32 0 | 1 | 2 | 3 | 4 | ...            | room up to the pitch
 //   its gradients     | 0 | 1 | 2 | 3 | ... in 16 bits         | left over
@@ -16,13 +17,13 @@ struct VocabularyRows {
   float spread, on_target;  // of what is expected: of every class, and of the target on top
 };
 
-// What one row adds to loss, correct and nll.
+// One row's part of loss, correct and nll.
 struct VocabularyRowSums {
   double of[3];
 };
 
-// Log-sum-exp on the way: the largest logit so far and the sum of exponentials beside it. Numbers that
-// are not finite show in the sum.
+// Log-sum-exp on the way: the largest logit so far and the sum of exponentials beside it. Numbers
+// that are not finite show in the sum.
 struct Softmax {
   float largest = -INFINITY;
   float sum = 0;
@@ -46,7 +47,7 @@ struct Softmax {
   __device__ float log() const { return largest + logf(sum); }
 };
 
-// What the threads of a block have found of a row, and together.
+// Results of one thread for its part of a row, and their combination.
 struct RowShare {
   Softmax softmax;
   float all = 0;         // the sum of logits, where it counts
@@ -95,7 +96,7 @@ struct LogitTile {
       for (int e = 0; e < kPack; ++e) at[i + e] = c + e < classes ? pack.at[e] : instead;
     }
   }
-  // Rounded, to a row of gradients. What lies behind its end may be written.
+  // Rounded, to a row of gradients. Bytes behind the row's end may be written.
   template <class T>
   __device__ void store(T* row, int first, int classes) const {
     struct alignas(kPack * sizeof(T)) Four {
@@ -113,8 +114,9 @@ struct LogitTile {
   }
 };
 
-// A block per row, of which the logits of the classes that are left over are made here, from its row
-// of h. `lse` and `sums` may be null. T is the type of h and, where these are written, of gradients.
+// A block per row, of which the logits of the classes that are left over are made here, from its
+// row of h. `lse` and `sums` may be null. T is the type of h and, where these are written, of
+// gradients.
 template <class T, bool kGradients, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     measure_rows(VocabularyRows v, LeftOver<T> left_over, const T* h, float* logits,

@@ -1,5 +1,5 @@
-// A file from the network, whole and checked, or not at all. The `curl` program does it, so that the
-// training program neither links nor loads a library for it.
+// A file from the network, whole and checked, or not at all. The `curl` program does it, so that
+// the training program neither links nor loads a library for it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RemoteFile {
 // Told while it arrives; `bytes` as in ExpectedFile.
 using FetchProgress = std::function<void(int64_t arrived, int64_t bytes)>;
 
-// Leaves PATH.part where it is cut off, and goes on from there the next time. UserError, saying what to
-// do, where the network or the server refuses, or what arrived is not what was wanted.
+// Leaves PATH.part where it is cut off, and goes on from there the next time. UserError, saying
+// what to do, where the network or the server refuses, or what arrived is not what was wanted.
 void fetch(const RemoteFile& file, const FetchProgress& progress);
 
 // UserError unless the file is what it should be. Returns its sha256.

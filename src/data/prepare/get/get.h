@@ -1,5 +1,5 @@
-// A data set's files in a folder: fetched from where they are published, or taken from disk; checked
-// and unpacked.
+// A data set's files in a folder: fetched from where they are published, or taken from disk;
+// checked and unpacked.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,9 @@ struct GetOptions {
   std::function<void(const std::string& sentence)> say = {};
 };
 
-// Files that are there already and sound are left alone. The sha256 of files whose publishers state none
-// are written to OUT/SHA256SUMS the first time and checked against it from then on. UserError as fetch().
+// Files that are there already and sound are left alone. The sha256 of files whose publishers state
+// none are written to OUT/SHA256SUMS the first time and checked against it from then on. UserError
+// as fetch().
 void get_data(const Place& place, const GetOptions& options);
 
 }  // namespace thimble

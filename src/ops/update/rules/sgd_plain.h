@@ -1,5 +1,5 @@
-// Gradient descent without momentum: w' = w - lr (g + weight_decay w). What sgd and nesterov are
-// without it, and the end of a step whose gradients were folded into the momentum.
+// Gradient descent without momentum: w' = w - lr (g + weight_decay w). It stands in for sgd and
+// nesterov without momentum, and ends a step whose gradients were folded into the momentum.
 #pragma once
 
 #include "ops/update/rule.h"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/attempt.h"
+
 namespace thimble {
 namespace {
 
@@ -247,7 +249,7 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
   return choices;
 }
 
-Candidate changed(const Recipe& requested, std::vector<Change> changes) {
+std::optional<Candidate> changed(const Recipe& requested, std::vector<Change> changes) {
   const auto order = [](const Change& change) { return std::pair(change.tier, change.risk); };
   std::ranges::stable_sort(changes, {}, order);
   const bool eight_bits = std::ranges::any_of(
@@ -265,9 +267,11 @@ Candidate changed(const Recipe& requested, std::vector<Change> changes) {
     candidate.tier = std::max(candidate.tier, change.tier);
     candidate.risk += change.risk;
   }
-  configure(candidate.recipe, settings);
-  check(candidate.recipe);
-  return candidate;
+  return if_allowed([&] {
+    configure(candidate.recipe, settings);
+    check(candidate.recipe);
+    return candidate;
+  });
 }
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 // ...). They depend on the recipe, on its explicit settings and on the tier, never on the budget.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +48,9 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
 
 Settings all_changes(const Candidate& candidate);
 
-// The recipe with the changes, checked. REQUIRES: they are of different techniques. UserError where
-// they cannot be combined.
-Candidate changed(const Recipe& requested, std::vector<Change> changes);
+// The recipe with the changes, checked. REQUIRES: they are of different techniques. None: they cannot
+// be combined.
+std::optional<Candidate> changed(const Recipe& requested, std::vector<Change> changes);
 
 // Rows of a micro-batch to try, most first: divisors of the batch, and halves where gaps between
 // divisors are wide. The whole batch is not among them.

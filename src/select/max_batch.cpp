@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.h"
+#include "base/attempt.h"
 
 namespace thimble {
 namespace {
@@ -54,13 +54,12 @@ class Search {
   int64_t valid(int64_t value) {
     constexpr int64_t kNear = 64;
     for (int64_t v = value; v > std::max<int64_t>(0, value - kNear); --v) {
-      try {
+      const auto made = if_allowed([&] {
         const Recipe recipe = with(v).recipe;
         check(recipe);
-        make_graph(recipe, largest_shape(recipe));
-        return v;
-      } catch (const UserError&) {
-      }
+        return make_graph(recipe, largest_shape(recipe));
+      });
+      if (made) return v;
     }
     return 0;
   }

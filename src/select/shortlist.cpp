@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "select/pareto_selector.h"
 
 namespace thimble {
@@ -85,31 +85,22 @@ class Shortlist {
     if (std::ranges::count(combination, 0) == std::ssize(combination)) return steps_.front().get();
     if (!fresh) return at->second;
     const auto known = candidates_.extract(combination);
-    return at->second =
-               build(known ? std::move(known.mapped()) : candidate_of(changes_of(combination)));
+    return at->second = build(known ? std::move(known.mapped())
+                                    : changed(requested_, changes_of(combination)));
   }
   StepOption* build(std::optional<Candidate> candidate) {
     if (!candidate) return nullptr;
     candidate->recomputes = false;
     OptionFacts& facts = facts_[flags_of(all_changes(*candidate))];
     if (facts.refused) return nullptr;
-    try {
-      steps_.push_back(
-          std::make_unique<StepOption>(*std::move(candidate), machine_, facts, limits_));
-      steps_.back()->release_graph();
-      return steps_.back().get();
-    } catch (const UserError&) {  // says why, to whoever types it
-      facts.refused = true;
-      return nullptr;
-    }
-  }
-  // None: the changes do not go together.
-  std::optional<Candidate> candidate_of(std::vector<Change> changes) const {
-    try {
-      return changed(requested_, std::move(changes));
-    } catch (const UserError&) {
-      return std::nullopt;
-    }
+    auto option = if_allowed([&] {
+      return std::make_unique<StepOption>(*std::move(candidate), machine_, facts, limits_);
+    });
+    facts.refused = !option;
+    if (!option) return nullptr;
+    steps_.push_back(*std::move(option));
+    steps_.back()->release_graph();
+    return steps_.back().get();
   }
 
   // A planner of larger ones would take too long.
@@ -198,7 +189,7 @@ class Shortlist {
 
   bool is_valid(Entry& entry) {
     if (!entry.valid) {
-      auto candidate = candidate_of(changes_of(entry.combination));
+      auto candidate = changed(requested_, changes_of(entry.combination));
       entry.valid = candidate.has_value();
       candidates_[entry.combination] = std::move(candidate);
     }
@@ -351,7 +342,7 @@ class Shortlist {
       if (nodes_between_ + plain_nodes_ > limits_.between_nodes) return;
       std::vector<Change> changes = changes_of(others);
       changes.push_back(rows);
-      const StepOption* const step = build(candidate_of(std::move(changes)));
+      const StepOption* const step = build(changed(requested_, std::move(changes)));
       if (step != nullptr) nodes_between_ += step->nodes();
     }
   }

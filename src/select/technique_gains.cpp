@@ -1,7 +1,7 @@
 // The gain of each technique in a selected plan.
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "select/technique_selector.h"
 
 namespace thimble {
@@ -26,13 +26,13 @@ std::vector<TechniqueGain> TechniqueSelector::gains_of(StepOption& chosen, const
       add(std::move(share), chosen.without_recompute());
       break;
     }
-    try {
-      const auto so_far = changes.begin() + static_cast<ptrdiff_t>(i) + 1;
-      StepOption option(changed(requested_, {changes.begin(), so_far}), *machine_);
-      add(std::move(share), option.without_recompute());
-    } catch (const UserError&) {  // goes only with what follows
-      add(std::move(share), before);
-    }
+    const auto so_far = changes.begin() + static_cast<ptrdiff_t>(i) + 1;
+    const auto candidate = changed(requested_, {changes.begin(), so_far});
+    const auto after =
+        candidate
+            ? if_allowed([&] { return StepOption(*candidate, *machine_).without_recompute(); })
+            : std::nullopt;
+    add(std::move(share), after.value_or(before));  // one may go only with what follows
   }
   if (plan.arena != before.arena || plan.seconds != before.seconds) {
     const std::string flags = "--planner " + chosen.candidate().recipe.planner;

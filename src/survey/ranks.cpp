@@ -1,6 +1,6 @@
 #include "survey/ranks.h"
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "report/memory_terms.h"
 #include "select/choose.h"
 
@@ -12,8 +12,9 @@ std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<
     Recipe one = recipe;
     one.ranks = {count, shard};
     if (count == 1) one.interconnect.clear();
-    const auto planned = plan_training(one, machine);
-    const auto* ready = std::get_if<PlannedTraining>(&planned);
+    // A batch may not divide, and a technique may not go with parts.
+    const auto planned = if_allowed([&] { return plan_training(one, machine); });
+    const auto* ready = planned ? std::get_if<PlannedTraining>(&*planned) : nullptr;
     if (ready == nullptr) return;
     const Graph& graph = ready->graph();
     points.push_back({one.ranks, ready->plan().arena, persistent_bytes(graph, Role::weight),
@@ -23,11 +24,7 @@ std::vector<RanksPoint> sweep_ranks(const Recipe& recipe, const std::shared_ptr<
   };
   for (int64_t count = 1; count <= recipe.ranks.count; count *= 2) {
     for (int shard = 0; shard < (count == 1 ? 1 : 4); ++shard) {
-      try {
-        add(static_cast<int>(count), static_cast<Shard>(shard));
-      } catch (const UserError&) {
-        // a batch that does not divide, a technique that does not go with parts
-      }
+      add(static_cast<int>(count), static_cast<Shard>(shard));
     }
   }
   return points;

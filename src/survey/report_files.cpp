@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "execute/costs.h"
 #include "recipe/settings.h"
 #include "report/curves_svg.h"
@@ -32,12 +32,12 @@ std::string grouped(int64_t number) {
 
 // The device that the plan was made for, or, where it is not at hand, none.
 std::shared_ptr<Machine> machine_of(const Recipe& recipe, std::vector<std::string>& notes) {
-  try {
-    return Machine::open(recipe);
-  } catch (const UserError& error) {
-    notes.push_back(fmt::format("no {} here, so no frontier ({})", recipe.device, error.what()));
+  auto opened = attempt([&] { return Machine::open(recipe); });
+  if (const auto* const refused = std::get_if<Refused>(&opened)) {
+    notes.push_back(fmt::format("no {} here, so no frontier ({})", recipe.device, refused->why));
     return nullptr;
   }
+  return std::get<0>(std::move(opened));
 }
 
 // The time of each node: as the run predicted it, else as this machine would.

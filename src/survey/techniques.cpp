@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "recipe/settings.h"
 #include "select/choose.h"
 
@@ -110,21 +110,21 @@ TechniqueRow row_of(std::string name, const PlannedTraining& planned) {
 
 // Plans within the recipe's budget; where its planner cannot do with that, at its floor.
 TechniqueRow plan_row(std::string name, Recipe recipe, const std::shared_ptr<Machine>& machine) {
-  try {
-    auto planned = plan_training(recipe, machine);
-    if (std::holds_alternative<Infeasible>(planned)) {
-      recipe.memory = kLeastMemory;
-      planned = plan_training(recipe, machine);
-    }
-    if (recipe.memory == kLeastMemory) {
-      name += ", at its floor";
-    } else if (recipe.memory) {
-      name += " in " + to_string(*recipe.memory);
-    }
-    return row_of(std::move(name), std::get<PlannedTraining>(planned));
-  } catch (const UserError& error) {
-    return {.name = std::move(name), .refused = error.what()};
+  const auto planned = attempt([&] {
+    auto within = plan_training(recipe, machine);
+    if (!std::holds_alternative<Infeasible>(within)) return within;
+    recipe.memory = kLeastMemory;
+    return plan_training(recipe, machine);
+  });
+  if (const auto* const refused = std::get_if<Refused>(&planned)) {
+    return {.name = std::move(name), .refused = refused->why};
   }
+  if (recipe.memory == kLeastMemory) {
+    name += ", at its floor";
+  } else if (recipe.memory) {
+    name += " in " + to_string(*recipe.memory);
+  }
+  return row_of(std::move(name), std::get<PlannedTraining>(std::get<0>(planned)));
 }
 
 // For a recipe that asks for nothing: what goes together, and makes the least of a step.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/attempt.h"
 #include "plan/make_plan.h"
 #include "plan/policy.h"
 #include "small_nets.h"
@@ -46,10 +46,10 @@ class Rivals {
     for (const auto& changes :
          choices_for(requested, explicit_settings, tier, fit.requested().step().model.graph)) {
       for (const Change& change : changes) {
-        try {
-          singles_.push_back(std::make_unique<StepOption>(changed(requested, {change}), *machine_));
-        } catch (const UserError&) {  // not alone
-        }
+        const auto candidate = changed(requested, {change});
+        if (!candidate) continue;
+        auto step = if_allowed([&] { return std::make_unique<StepOption>(*candidate, *machine_); });
+        if (step) singles_.push_back(*std::move(step));
       }
     }
   }
@@ -164,7 +164,7 @@ TEST(StepOption, NoPlanIsBelowItsBounds) {
     for (const auto& changes : choices_for(requested, explicit_settings, NumericsTier::approximate,
                                            fit.requested().step().model.graph)) {
       try {
-        StepOption step(changed(requested, {changes.back()}), *machine);
+        StepOption step(changed(requested, {changes.back()}).value(), *machine);
         const Bytes least = step.smallest().arena;
         EXPECT_GE(least, step.least_arena());
         for (const Bytes budget : budgets_between(step.without_recompute().arena, least, 8)) {
@@ -435,7 +435,7 @@ TEST(Candidates, HarmComesInTheStatedOrder) {
     }
   }
   EXPECT_EQ(worst.size(), 5u);
-  const Candidate all = changed(requested, worst);
+  const Candidate all = changed(requested, worst).value();
   EXPECT_EQ(all.tier, NumericsTier::approximate);
   EXPECT_GT(all.risk, worst_of_milder);  // nonzeros cannot move beside 8-bit state
 }

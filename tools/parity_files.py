@@ -1,4 +1,4 @@
-"""What the parity scripts share: safetensors as NumPy arrays, and training beside each other."""
+"""The common part of the parity scripts: safetensors as NumPy arrays, and training beside each other."""
 import json
 import pathlib
 import struct

@@ -1,4 +1,4 @@
-"""What the library calls during a run. Knows nothing of the run, so that neither keeps the other
+"""Functions that the library calls during a run. They hold no reference to the run, so neither keeps the other
 alive."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Callbacks:
         self._options: lib.RunOptions | None = None
 
     def options(self, own_data: bool) -> lib.RunOptions:
-        """What the library is to call. `own_data`: for batches, too."""
+        """The callbacks as the library's options. `own_data`: for batches, too."""
         options = lib.RunOptions(size=ctypes.sizeof(lib.RunOptions))
         if own_data:
             need_numpy()

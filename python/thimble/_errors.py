@@ -1,4 +1,4 @@
-"""What can go wrong: the sentences of the command line, as exceptions."""
+"""Exceptions, with the sentences of the command line."""
 
 from __future__ import annotations
 

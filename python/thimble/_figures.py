@@ -1,4 +1,4 @@
-"""What a step, an epoch or a test comes to."""
+"""Metrics of a step, an epoch or a test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Figures:
 
 @dataclass
 class Progress:
-    """What a run shows after every step."""
+    """Progress of a run after a step."""
 
     step: int
     steps: int

@@ -59,7 +59,7 @@ def _setting(value: Any, name: str) -> Any:
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those that were given, by the names of fields: `lambda_` is `lambda`."""
+    """The settings that were given, by the names of fields: `lambda_` is `lambda`."""
     said: dict[str, Any] = {}
     for spelt, value in settings.items():
         name = spelt.rstrip("_")
@@ -127,7 +127,7 @@ class Plan:
 
     @property
     def tier(self) -> str:
-        """What the plan does to the numbers: "exact", "equivalent" or "approximate"."""
+        """The plan's numerics tier: "exact", "equivalent" or "approximate"."""
         return c.plan_tier(self._handle).decode()
 
     @property
@@ -142,7 +142,7 @@ class Plan:
 
     @property
     def fields(self) -> list[Field]:
-        """What the model reads: the arrays of a batch, in the order of a tuple's."""
+        """The model's inputs: the arrays of a batch, in the order of a tuple's."""
         fields = []
         for index in range(c.plan_field_count(self._handle)):
             tensor = Tensor()

@@ -107,8 +107,8 @@ class Run:
         """All steps that are left, with tests and checkpoints as the recipe has them.
 
         `progress` is called after every step; where it returns True, the run stops. Ctrl-C leaves a
-        checkpoint, if there is a folder, and raises KeyboardInterrupt. What the data or `progress`
-        raise comes out as it is.
+        checkpoint, if there is a folder, and raises KeyboardInterrupt. An exception of the data
+        or of `progress` is raised again as it is.
         """
         callbacks = self._callbacks
         callbacks.on_step = progress
@@ -190,7 +190,7 @@ class Run:
             check(c.run_write_weight(self._handle, index, array.ctypes.data, array.nbytes))
 
     def state(self, name: str) -> Iterator[tuple[str, Any]]:
-        """What the optimizer keeps of each weight under that name, weight by weight, as float32:
+        """The optimizer state of that name, weight by weight, as float32:
         "momentum" of sgd and nesterov (after a first step: its gradient), "first_moment" and
         "second_moment" of adam and adamw."""
         numpy = need_numpy()

@@ -20,7 +20,7 @@ template <class... Args>
   throw DeviceError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// What to install where `error`, as the loader says it, is a library that is not there.
+// The package to install if `error`, a message of the loader, is about a missing library.
 std::string remedy(std::string_view error) {
   if (error.find("cannot open shared object file") == std::string_view::npos) return "";
   if (error.starts_with("libcudnn")) return "install cuDNN 9, or ";

@@ -117,7 +117,7 @@ RunSettings run_of(const TrainFlags& flags, const Request& request) {
   return run;
 }
 
-// The checkpoint's part of the request, where the run goes on with one.
+// The checkpoint's part of the request, if the run is resumed.
 void go_on(Request& request, const RunPlace& place) {
   if (place.resume) {
     resume_request(request, place.out);

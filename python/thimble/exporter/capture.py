@@ -20,8 +20,8 @@ from .values import DTYPES, CannotExport, exported_rows, exporting, is_callers
 
 
 class WithLoss(nn.Module):
-    """What is exported: flat tensors in; the loss and what else the net gives out. Its mode is that of the module,
-    whose parts have each their own."""
+    """The module to export: it takes flat tensors, and returns the loss and other outputs. Its mode is that of the
+    user's module, each of whose parts has a mode of its own."""
 
     def __init__(self, model, loss, names, targets):
         super().__init__()
@@ -97,7 +97,7 @@ def _export(wrapped, tensors, rows):
 
 
 def _hint(model) -> str:
-    """What may be done about a number in a tensor that Python decides on."""
+    """Advice where Python branches on a number in a tensor."""
     for name, part in model.named_modules():
         counts = isinstance(part, nn.modules.batchnorm._BatchNorm) and part.training and part.track_running_stats
         if counts and part.momentum is None:

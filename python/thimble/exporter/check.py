@@ -1,5 +1,5 @@
-"""What was exported, held against PyTorch on a few rows of a batch, before anything is trained: the loss, every
-gradient, the running statistics; and what microbatches make of them.
+"""Compares an exported net with PyTorch on a few rows of a batch, before anything is trained: the loss, every
+gradient and the running statistics, and their sums over micro-batches (gradient accumulation).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Check:
             self._refuse(True)
 
     def _refuse(self, apart):
-        """What is a fault is one of other rows, too: of a kink (of relu, say) that a number happens to lie upon, one
-        program sees this side and one the other."""
+        """A true fault shows with other rows, too. Where a number happens to lie on a kink (of relu, say), one program
+        sees this side of it and one the other."""
         faults = self.rows.faults(apart)
         if not faults:
             return

@@ -8,8 +8,8 @@ from torch.utils import _pytree as pytree
 
 
 def pieces_of(node, handled) -> torch.fx.GraphModule | None:
-    """The graph of a node: its placeholders are the tensors among its arguments, in their order. Those in `handled`
-    (names of ops) stay whole. None: nothing is known of what the op is made of."""
+    """The graph of a node: its placeholders are the tensors among its arguments, in their order. Ops whose
+    names are in `handled` stay whole. None: the op has no known decomposition."""
     target = functional(node.target)
     if target is None:
         return None
@@ -39,7 +39,7 @@ def pieces_of(node, handled) -> torch.fx.GraphModule | None:
 
 
 def arguments_of(node) -> list:
-    """What the placeholders of the pieces stand for."""
+    """The nodes that the placeholders of the pieces stand for."""
     leaves = pytree.tree_leaves((node.args, node.kwargs))
     return [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
 

@@ -132,7 +132,7 @@ def still(nodes: list) -> list:
 
 
 def _times(node, factor, **changed) -> list:
-    """What the changed node gives, times a number."""
+    """The result of the changed node, times a number."""
     inner, outer = copy.copy(node), copy.copy(node)
     for name, value in changed.items():
         setattr(inner, name, value)

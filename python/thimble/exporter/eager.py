@@ -95,7 +95,7 @@ def _noting_hooks(notes):
 
 
 def _hooks_of(module: nn.Module) -> list[str]:
-    """Those that stay from pass to pass."""
+    """Hooks that stay from pass to pass."""
     found = [
         f"a backward hook on module '{name.removeprefix('model').removeprefix('.')}'"
         for name, part in module.named_modules()

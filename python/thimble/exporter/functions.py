@@ -36,7 +36,7 @@ def _callers(base):
 
 
 class _Traced:
-    """What a function computes, as something with its gradient."""
+    """The computation of an autograd function, with its gradient."""
 
     def __init__(self, cls, forward):
         self.cls, self.forward = cls, forward
@@ -108,7 +108,7 @@ def _line() -> str:
 
 
 class _Context:
-    """What forward and backward know each other by."""
+    """The context that forward and backward share."""
 
     def __init__(self, args):
         self.saved_tensors = ()

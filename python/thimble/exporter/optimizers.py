@@ -64,8 +64,8 @@ def rates_of(optimizer) -> list[float]:
 
 
 def put_into_groups(graph, model, optimizer, shares) -> list[dict]:
-    """What the optimizer does otherwise with some parameters: rates, as shares of the run's, and decays. The
-    parameters that it does not have are not trained."""
+    """Settings of single parameters: rates, as shares of the run's, and decays. Parameters that the optimizer does not
+    have are not trained."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     groups, listed, foreign = [], set(), []
     for at, (group, share) in enumerate(zip(optimizer.param_groups, shares)):
@@ -103,7 +103,7 @@ def put_into_groups(graph, model, optimizer, shares) -> list[dict]:
 
 @dataclasses.dataclass
 class State:
-    """What an optimizer gathered before: tensors of its own, by the run's name of the state and the parameter's."""
+    """State that an optimizer has already: its tensors, by the run's name of the state and by the parameter's."""
 
     tensors: dict[str, dict[str, torch.Tensor]] = dataclasses.field(default_factory=dict)
     counts: list = dataclasses.field(default_factory=list)  # entries "step" of parameters
@@ -141,7 +141,7 @@ class State:
 
 
 def state_of(optimizer, model, graph) -> State:
-    """What the run has to begin with; empty, where the optimizer has made no step."""
+    """The state that the run begins with. Empty if the optimizer has made no step."""
     kept = _STATE[type(optimizer).__name__]
     wanted = {
         name: optimizer.state.get(parameter)

@@ -1,4 +1,4 @@
-"""Walks both graphs that come of an export side by side, node by node. What cannot be mapped is collected and raised at
+"""Walks both graphs of an export side by side, node by node. Nodes that cannot be mapped are collected and raised at
 the end, with the caller's lines.
 """
 
@@ -26,7 +26,7 @@ from .values import (
 
 
 class Graph:
-    """What `write` puts into the file."""
+    """The contents of the file that `write` makes."""
 
     def __init__(self):
         self.inputs: list[dict] = []
@@ -219,7 +219,7 @@ class Reader:
         self._bind((a, b), results)
 
     def _of_pieces(self, a, b, fault):
-        """What an op gives that is made of others; the fault that made it necessary, where they are not there."""
+        """The result of an op, computed by its decomposition. Raises `fault` where there is none."""
         graphs = [pieces_of(node, ops.HANDLERS) for node in (a, b)]
         pairs = list(zip(*(graph.graph.nodes for graph in graphs))) if all(graphs) else []
         if not pairs or any(x.target != y.target for x, y in pairs if x.op == "call_function"):
@@ -493,7 +493,7 @@ def _changes(name) -> str:
 
 
 def _spectral(model, name) -> str:
-    """What there is to say of the buffers 'layer.weight_u' and 'layer.parametrizations.weight.0._u'; "": of others."""
+    """A note on the buffers 'layer.weight_u' and 'layer.parametrizations.weight.0._u'. "" for others."""
     owner, _, buffer = name.rpartition(".")
     module = model.get_submodule(owner)
     if type(module).__name__ == "_SpectralNorm":
@@ -540,7 +540,7 @@ def _is_open(node) -> bool:
 
 
 def _unread(nodes) -> set:
-    """Those that nothing comes of: what is asserted of numbers, and what is computed for that alone."""
+    """Nodes without effect: assertions about numbers, and computations for those alone."""
     unread: set = set()
     for node in reversed(nodes):
         if node.op == "call_function" and all(user in unread for user in node.users):

@@ -1,4 +1,4 @@
-"""What a run's rate is at a step: a function, a list, or a scheduler of PyTorch's."""
+"""A run's learning rate by step: a function, a list, or a scheduler of PyTorch's."""
 
 from __future__ import annotations
 

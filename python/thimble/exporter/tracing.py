@@ -1,4 +1,4 @@
-"""What is otherwise while a module is traced, where PyTorch's own code decides on numbers or hides gradients."""
+"""Replacements while a module is traced, where PyTorch's own code branches on numbers or hides gradients."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def noting_data(lines: list[str]):
 
 @contextlib.contextmanager
 def _no_layer_drop(module):
-    """Modules of transformers draw a number for every layer and leave the layer out where it is below
-    `layerdrop`; where that is 0, no draw ever is, and none is traced."""
+    """Modules of transformers draw a number for every layer and leave the layer out where it is below `layerdrop`. No
+    number is below 0, so with a layerdrop of 0 no draw is traced."""
     shares = _layer_drops(module)
     draw = torch.rand
     if not shares or any(shares):
@@ -84,8 +84,8 @@ _DRAWS |= {"randn", "normal", "normalvariate", "beta", "betavariate", "binomial"
 
 @contextlib.contextmanager
 def _no_draws_of_python(module):
-    """Numbers of Python's generators, or NumPy's, would be the same in all steps. Those of a layerdrop of 0 decide on
-    nothing."""
+    """Numbers of Python's generators, or NumPy's, would be the same in all steps. Draws for a
+    layerdrop of 0 decide nothing."""
     shares = _layer_drops(module)
     if shares and not any(shares):
         yield
@@ -123,8 +123,8 @@ def _states():
 
 
 class _Through:
-    """A reentrant checkpoint computes its part where gradients are off, and again in its backward, which a trace
-    does not see. What to compute again is the planner's business here."""
+    """A reentrant checkpoint (activation checkpointing) computes its part where gradients are off, and again in its
+    backward, which a trace does not see. Here the planner decides what to recompute."""
 
     @staticmethod
     def apply(function, preserve_rng_state, *args):
@@ -162,7 +162,7 @@ def _no_gradients_inside():
 
 
 def _no_autocast():
-    """What is computed in 16 bits by PyTorch would be so in fp32 here."""
+    """Refuses autocast of the caller: mixed precision is a setting of the run, and here all is fp32."""
     enter = torch.autocast.__enter__
 
     def entered(self):

@@ -1,4 +1,4 @@
-"""What flows through a graph while it is read: sizes in rows, tensors that are known, tensors that are not."""
+"""Values of a graph while it is read: sizes in rows, tensors that are known, tensors that are not."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Known:
         return self.tensors[0]
 
     def one_row(self) -> tuple[torch.Tensor, int | None]:
-        """What does not depend on the rows, and the axis that it is repeated along; None: along none. Of
-        an axis of rows*k, k are left."""
+        """The part of the tensor that does not depend on the rows, and the axis that it is repeated along, or None. An
+        axis of rows*k becomes one of k."""
         axes = [axis for axis, extent in enumerate(self.shape) if isinstance(extent, str)]
         if not axes:
             if not torch.equal(self.tensors[0], self.tensors[1]):

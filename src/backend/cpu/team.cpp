@@ -18,8 +18,7 @@
 namespace thimble {
 namespace {
 
-// What kernels are good for, per processor: more threads than that wait for each other nearly all of
-// the time.
+// A limit per processor: more threads wait for each other nearly all of the time.
 constexpr int kMostPerCore = 64;
 
 struct Limit {

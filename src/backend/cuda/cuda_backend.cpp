@@ -97,7 +97,7 @@ class CudaEvent final : public Event {
 
   void mark() override { check(cudaEventRecord(event_.get(), stream_), "an event"); }
   void wait() override { check(cudaEventSynchronize(event_.get()), "a step"); }
-  // What `stream` is asked for from now on begins behind it.
+  // Later work of `stream` begins behind it.
   void hold(cudaStream_t stream) {
     check(cudaStreamWaitEvent(stream, event_.get(), 0), "an event");
   }
@@ -119,8 +119,8 @@ class ViewKernel final : public Kernel {
   void run(const KernelArgs&) override {}
 };
 
-// What modelled times are made of, from the card's own figures: half of what f32 arithmetic and
-// memory could do at best.
+// The roofline of modelled times, from the card's own figures: half of the peak of f32 arithmetic
+// and of memory.
 Roofline model_of(const cudaDeviceProp& card, int number) {
   int clock_khz = 0, memory_khz = 0;
   cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, number);
@@ -210,7 +210,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Memory> allocate(Bytes size) override {
     return std::make_unique<DeviceMemory>(size);
   }
-  // What cudaMalloc rounds an arena up by counts as beside it.
+  // Padding that cudaMalloc adds to an arena counts as beside it.
   std::optional<Bytes> in_use_beside(Bytes arena) const override {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for its free memory");

@@ -1,4 +1,4 @@
-// What libthimble_cuda.so shows to the program that loads it; all else in it is hidden.
+// The one symbol of libthimble_cuda.so that the program sees; all others are hidden.
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda_library.h"
 #include "base/build_id.h"

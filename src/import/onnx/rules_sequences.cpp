@@ -33,7 +33,7 @@ bool OnnxLowering::lower_sequences(const OnnxNode& node) {
 
 namespace {
 
-// What recurrent layers have in common: x [T,N,I], weights [directions, gates*H, ...]; `usual`:
+// The common part of recurrent layers: x [T,N,I], weights [directions, gates*H, ...]; `usual`:
 // their activations, once for each direction.
 void check_recurrent(const OnnxNode& node, const Shape& x, const Shape& r, std::string_view usual) {
   user_check(x.rank() == 3 && r.rank() == 3, "it wants a sequence [T,N,I]");

@@ -107,7 +107,7 @@ void OnnxLowering::einsum(const OnnxNode& node) {
   };
   note_extents(a, x);
   note_extents(b, y);
-  // What stands in one of them alone, and not in the result, is summed over first.
+  // Letters of one operand alone, and not of the result, are summed over first.
   const auto reduced = [&](std::string& letters, const std::string& of, const std::string& other) {
     std::vector<int64_t> axes;
     std::string kept;

@@ -1,19 +1,21 @@
-// dynamicconv, lightconv: a translator whose layers mix positions by convolutions over time in place
-// of self-attention (Wu et al. 2019). Layers of the encoder are a convolution and a perceptron, those
-// of the decoder have attention to the encoder's result between them; each is beside a shortcut and in
-// front of a layer_norm. Convolutions have a linear layer before and behind, and softmaxed kernels:
-// computed from every position (dynamicconv) or learned (lightconv). dynamicconv-iwslt and
-// lightconv-iwslt are the published models for IWSLT'14 German-English.
+// dynamicconv, lightconv: a translator whose layers mix positions by convolutions over time in
+// place of self-attention (Wu et al. 2019). Layers of the encoder are a convolution and a
+// perceptron. Layers of the decoder have attention to the encoder's result between the two. Each
+// part has a shortcut beside it and a layer_norm behind it. Convolutions have a linear layer before
+// and behind, and softmaxed kernels: computed from every position (dynamicconv) or learned
+// (lightconv). dynamicconv-iwslt and lightconv-iwslt are the published models for IWSLT'14
+// German-English.
 //
-// In training, rows can go through it in slices, all of them through a layer before the first goes on:
+// In training, rows can go through it in slices, all of them through a layer before the first goes
+// on:
 //
 //   rows 0-31    ─▶ layer 0 ─┐ ┌▶ layer 1 ─┐ ┌▶ ...
 //   rows 32-63   ─▶ layer 0 ─┤ ├▶ layer 1 ─┤ ├▶ ...
 //   rows 64-95   ─▶ layer 0 ─┘ └▶ layer 1 ─┘ └▶ ...
 //
-// Between layers the values of all rows are there; inside of one, where that is recomputed, those of a
-// slice. Unlike with microbatches, a layer's gradients are complete when its backward pass is, so that its
-// weights move then, and nothing keeps the gradients of all of them.
+// Between layers the values of all rows are there; inside of one, where that is recomputed, those
+// of a slice. Unlike with microbatches, a layer's gradients are complete when its backward pass is,
+// so that its weights move then, and nothing keeps the gradients of all of them.
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
-// unet: an encoder that halves the image `layers` times and doubles the channels, a decoder that
-// goes back up, and at every size a skip connection from one to the other (Ronneberger et al.
-// 2015), with the mean over the last feature map as a classifier's input. The skips span the net:
-// nowhere between the first and the last block does a single value cross.
+// unet (Ronneberger, Fischer and Brox 2015): an encoder that halves the image `layers` times and
+// doubles the channels, and a decoder that reverses it. At every size there is a skip connection
+// from one to the other. The mean over the last feature map is a classifier's input. The skips span
+// the net: nowhere between the first and the last block does a single value cross.
 #include "base/error.h"
 #include "base/field.h"
 #include "model/layers.h"

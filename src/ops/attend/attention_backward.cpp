@@ -1,6 +1,6 @@
 // attention_backward(q, k, v, y, lse, dy [, lengths] [, rng]) -> (dq, dk, dv); attrs of attention.
-// Packed, q, k and v are one tensor, and so are their gradients. The probabilities are computed
-// again from q, k and lse:
+// Packed, q, k and v are one tensor, and so are their gradients. The probabilities are recomputed
+// from q, k and lse:
 //   p = exp(scale * q k^T - lse)   dp = kept * dy v^T   ds = p * (dp - dy . y)
 //   dv = (kept * p)^T dy           dq = scale * ds k    dk = scale * ds^T q
 #include "ops/attend/attention_scores.h"
@@ -137,7 +137,7 @@ std::vector<Sample> samples() {
   return result;
 }
 
-// What the scores are made of goes through an exponential.
+// The inputs of the scores, q and k, go through an exponential.
 Reading reading(const Attrs& attrs, size_t input) {
   const size_t sources = attrs.integer("packed", 0) != 0 ? 1 : 3;
   if (input == sources + 1) return Reading::exact;

@@ -1,5 +1,6 @@
 // decode_groups(codes u8 [bytes], ranges f32 [groups, 2]) -> x; attrs bits and zeros as of
-// encode_groups, shape (integer list), dtype (text; default f32). Its inverse, up to its rounding.
+// encode_groups, shape (integer list), dtype (text, default f32). The inverse of encode_groups, up
+// to its rounding.
 #include "ops/codec/group_codes.h"
 #include "ops/work.h"
 

@@ -1,5 +1,5 @@
-// decode_signs(bits u8 [bytes]) -> x: 1 where encode_signs found an element above zero, else 0;
-// attrs shape (integer list), dtype (text; default f32).
+// decode_signs(bits u8 [bytes]) -> x: 1 where encode_signs found an element above zero, else 0.
+// Attrs shape (integer list), dtype (text, default f32).
 #include "ops/codec/group_codes.h"
 #include "ops/work.h"
 

@@ -183,8 +183,9 @@ std::vector<TensorType> TimeConvBackwardOp<kShared>::infer(std::span<const Tenso
   return {inputs[0], inputs[1]};
 }
 
-// Row by row: its softmaxed kernels; the gradients of taps, of one kernel, or of all where all
-// positions share them; then dx, for which every tap is visited from the position that it reads.
+// Row by row: first its softmaxed kernels, then the gradients of their taps (of one kernel at each
+// position, or of those that all positions share), then dx. For dx, every tap is visited from the
+// position that it reads.
 template <bool kShared>
 void TimeConvBackwardOp<kShared>::reference(const KernelArgs& args) {
   const TimeConv conv = conv_of(args, kShared);

@@ -1,4 +1,4 @@
-// fill() -> y: a tensor of one number; attrs shape (integer list), value, dtype (text; default
+// fill() -> y: a tensor of one number. Attrs shape (integer list), value, dtype (text, default
 // f32).
 #include "ops/row_rules.h"
 #include "ops/shape/strided.h"

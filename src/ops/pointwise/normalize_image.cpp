@@ -1,5 +1,5 @@
 // normalize_image(x u8 [N,H,W,C], mean f32 [C], inv_std f32 [C]) -> y = (x - mean) * inv_std, in
-// units of x (0 to 255); attr dtype (text; default f32). Data stay bytes until they are used.
+// units of x (0 to 255). Attr dtype (text, default f32). Data stay bytes until they are used.
 #include "ops/shape/strided.h"
 #include "ops/work.h"
 

@@ -26,7 +26,7 @@ std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs&) 
           {g.all_gates(), dtype}};
 }
 
-// What arrives at hs is named only where there is something: it is as large as hs.
+// The gradient of hs is an input only where there is one: it is as large as hs.
 void gradient(GradientBuilder& g) {
   std::vector<ValueId> rest = {g.output(kGates), g.output(kCs), g.output(kHs),
                                upstream_or_zeros(g, kLastH), upstream_or_zeros(g, kLastC)};

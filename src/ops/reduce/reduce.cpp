@@ -1,6 +1,6 @@
-// reduce(x) -> y: the sum, mean or largest element over some axes.
-// attrs: axes (integer list), kind ("sum", "mean" or "max"; default sum), keep_dims (0 or 1;
-// default 0): whether reduced axes stay with extent 1.
+// reduce(x) -> y: the sum, mean or largest element over some axes. attrs: axes (integer list), kind
+// ("sum", "mean" or "max"; default sum), keep_dims (0 or 1, default 0): whether reduced axes stay
+// with extent 1.
 #include <algorithm>
 #include <cmath>
 

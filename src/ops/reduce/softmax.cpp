@@ -1,5 +1,5 @@
-// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1; attr
-// log (0; 1: the logarithms of that).
+// softmax(x [...,C]) -> y like x: each row of the last axis becomes positive and sums to 1. Attr
+// log (default 0); 1: the logarithms of that.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// softmax_backward(y [...,C], dy) -> dx = y * (dy - sum(y * dy)), from the result of softmax; attr
-// log (0; 1: y is the logarithm, and dx = dy - exp(y) * sum(dy)).
+// softmax_backward(y [...,C], dy) -> dx = y * (dy - sum(y * dy)), from the result of softmax. Attr
+// log (default 0); 1: y is the logarithm, and dx = dy - exp(y) * sum(dy).
 #include <cmath>
 
 #include "ops/reading.h"

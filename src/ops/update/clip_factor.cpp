@@ -1,7 +1,7 @@
 // clip_factor(squares f32 [1][, unscaling f32 [1]]) -> f32 [1]
 //   = u min(1, max_norm / (u sqrt(squares) + 1e-6)), u = unscaling (1); attr max_norm.
-// What gradients with that sum of squares are multiplied with so that they, times u, have a norm of
-// max_norm at most. As PyTorch's clip_grad_norm_, after gradients are unscaled. 0 where u is.
+// The factor of gradients with that sum of squares, so that their norm, times u, is at most
+// max_norm. As PyTorch's clip_grad_norm_, after gradients are unscaled. 0 where u is 0.
 #include <algorithm>
 #include <cmath>
 #include <limits>

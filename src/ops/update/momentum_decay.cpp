@@ -1,6 +1,6 @@
-// momentum_decay(m, w) -> m' = momentum m + weight_decay w; attrs momentum, weight_decay (0).
-// What heavy-ball SGD does to its momentum before the gradients: they are then added into m', and
-// w moves along it. No tensor holds a gradient (transform/optimizer.h).
+// momentum_decay(m, w) -> m' = momentum m + weight_decay w; attrs momentum, weight_decay (0). The
+// first part of heavy-ball SGD: its momentum decays. Gradients are then added into m', and w moves
+// along it. No tensor holds a gradient (transform/optimizer.h).
 #include "ops/update/update.h"
 #include "ops/work.h"
 

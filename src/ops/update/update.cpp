@@ -1,9 +1,8 @@
-// update(w, g, state ..., [c,] lr f32 [1], [number f32 [1],] ...) -> (w, state ..., [c])
-// attrs rule (a file of rules/), the rule's hyper-parameters, weight_decay (0), rounding (nearest,
-// stochastic, kahan), scaled, stream: see ops/update/update_layout.h.
-// One step of any rule that is a function of single elements. With rounding `kahan` the rule works
-// on w + c, and c becomes what the rounding of w' leaves over (Kahan summation), so that steps too
-// small for a 16-bit weight add up.
+// update(w, g, state ..., [c,] lr f32 [1], [number f32 [1],] ...) -> (w, state ..., [c]) attrs rule
+// (a file of rules/), the rule's hyper-parameters, weight_decay (0), rounding (nearest, stochastic,
+// kahan), scaled, stream: see ops/update/update_layout.h. One step of any rule that is a function
+// of single elements. With rounding `kahan` the rule works on w + c, and c becomes the remainder of
+// rounding w' (Kahan summation). So steps too small for a 16-bit weight add up.
 #include "ops/update/update.h"
 
 #include "generated/update_rules.h"

@@ -127,7 +127,7 @@ class BlockStudy {
     return sum;
   }
 
-  // What the backward pass of the block computes again, and the room for it.
+  // The time of what the block's backward pass recomputes, and its memory.
   std::pair<double, Bytes> backward(const Outputs& available) {
     Bytes room = leaving_bytes_ + block_.entering;  // the gradients on both sides
     for (const int i : majors_) {

@@ -57,7 +57,7 @@ class Frontier {
     bool ends = false;
   };
 
-  // What an option does to a segment at one price of a kept byte.
+  // The effect of an option on a segment, at one price of a kept byte.
   struct Move {
     int64_t needs = 0;    // room beside what was brought back before
     int64_t brought = 0;  // stays brought back for the blocks before
@@ -116,7 +116,8 @@ class Frontier {
     return b + 1 < blocks_.size() ? blocks_[b + 1].entering.count : 0;
   }
 
-  // brought * (buckets - 1) / (the first room + 1), without the division: the guess is off by one at most.
+  // brought * (buckets - 1) / (the first room + 1), without the division: the guess is off by one
+  // at most.
   size_t bucket_of(int64_t brought) const {
     const int64_t taken = brought * (buckets_ - 1), each = rooms_[0] + 1;
     auto bucket = static_cast<int64_t>(static_cast<double>(taken) * buckets_per_byte_);

@@ -123,7 +123,7 @@ class Walk {
   std::vector<Gap> gaps_;
 };
 
-// What `points` makes of a walk of the step; nothing, where that is too large.
+// Calls `points` with a walk of the step. Empty for a step that is too large.
 template <class Points>
 std::vector<EvictionPoint> walked(const StepMemoryModel& memory, const SearchLimits& limits,
                                   Bytes below, const Points& points) {

@@ -35,7 +35,7 @@ struct Repetition {
   std::vector<int> leave;  // copies that it reads last
 };
 
-// What a schedule repeats, who reads it, and what it takes to do without it.
+// The recomputations of a schedule, their readers, and the memory that leaving them out takes.
 class Repetitions {
  public:
   Repetitions(const PlanRequest& request, const Schedule& schedule, const Buffers& buffers)
@@ -164,7 +164,7 @@ class Repetitions {
   std::vector<int> reader_;   // by call: the only call that reads what it makes
 };
 
-// What changes when a repetition is left out.
+// A change of live bytes when a recomputation is left out.
 struct Change {
   int first = 0;  // calls, inclusive; none if first > last
   int last = 0;
@@ -262,7 +262,7 @@ Schedule without(const Graph& graph, const Schedule& schedule, const std::vector
   return place_updates(graph, calls);
 }
 
-// What of the schedule to leave out: greedily, what is worth most first.
+// The recomputations to leave out: greedily, the most valuable first.
 std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
                          const Buffers& buffers, Bytes limit, const SearchLimits& limits) {
   Repetitions all(request, schedule, buffers);
@@ -307,7 +307,7 @@ std::vector<bool> choose(const PlanRequest& request, const Schedule& schedule,
 
 Schedule drop_redundant_recomputes(const PlanRequest& request, Schedule schedule, int percent_left,
                                    const SearchLimits& limits) {
-  // What a round leaves out makes room for the next, but hardly ever for much.
+  // A round makes room for the next, but hardly ever for much.
   const int rounds = schedule.calls.size() < limits.slack_long ? limits.slack_rounds : 1;
   const auto buffers_of = [&](const Schedule& of) {
     return assign_buffers(request.graph, of, request.costs, request.sharing, request.microbatches);

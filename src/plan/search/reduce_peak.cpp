@@ -33,7 +33,7 @@ bool never_stays(const ForwardPass& pass, ValueId value) {
   return pass.graph[pass.maker(value)].mark == Mark::recompute;
 }
 
-// What a schedule drops, with what it may not keep dropped wherever it might be.
+// The drops, and also every value marked `recompute`, behind all stages of the backward pass.
 Drops heeding_marks(const ForwardPass& pass, Drops drops) {
   for (size_t v = 0; v < pass.graph.values.size(); ++v) {
     const ValueId value = make_id<ValueId>(v);
@@ -60,8 +60,8 @@ Drops moved(Drops drops, const Move& move) {
   return drops;
 }
 
-// What might help at the fullest call: values that only wait there, to be dropped before it; where
-// there are none, those that its stage computes again, to be kept.
+// Moves that may lower the live bytes of the fullest call. A value that is not used there is
+// dropped before it. Where there is none, a value that its stage recomputes is kept.
 class Moves {
  public:
   Moves(const ForwardPass& pass, const Step& step)
@@ -167,8 +167,8 @@ class Squeeze {
     return step;
   }
 
-  // Moves until the goal is reached. What one makes worse the next may mend: the most promising few
-  // are followed for some moves before they are given up.
+  // Moves until the goal is reached. A later move may undo the harm of an earlier one, so the most
+  // promising few are followed for some moves before they are given up.
   bool approach(Bytes goal) {
     double above = best_.above(goal);
     std::vector<Step> steps = {best_};

@@ -106,7 +106,7 @@ std::optional<SchedulePool::Pick> SchedulePool::fastest_within(Bytes budget, Byt
     return best;
   };
   constexpr size_t kNone = SIZE_MAX;
-  // Where nothing has to be computed again, nothing can be gained.
+  // A schedule without recomputation has none to leave out.
   for (Plain& plain : plain_) {
     const bool fast = plain.cost.seconds <= least_seconds_;
     if (plain.cost.live_peak <= budget && fast) add(plain, plain, kNone);

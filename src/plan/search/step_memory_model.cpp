@@ -33,8 +33,8 @@ class Occupancy {
   std::vector<int64_t> change_;
 };
 
-// What is neither an evictable value nor persistent, with its range of stages. An output that takes over the
-// bytes of a dying value of the same kind continues that one's range.
+// Values that are neither evictable nor persistent, with their ranges of stages. An output that
+// takes over the bytes of a dying value of the same kind continues that one's range.
 class FixedValues {
  public:
   // `wanted_until`, by value: a stage up to which replays may read it.
@@ -219,7 +219,7 @@ StepMemoryModel::StepMemoryModel(const ForwardPass& pass, const Costs& costs)
     call.seconds = costs.nodes[stages[s].at()].seconds;
     calls.push_back(std::move(call));
   }
-  // Whoever can be computed from an evictable value makes the evictable value worth having.
+  // A value is useful as long as one that can be recomputed from it is.
   last_use.assign(evictables.size(), -1);
   for (size_t u = evictables.size(); u-- > 0;) {
     for (const int stage : uses[u]) {

@@ -11,8 +11,8 @@ from .registry import op, pair_of, reshaped
 from .shapes import sliced
 from .sums import largest
 
-# What lies beyond a picture, below what a net computes: a number in 16 bits, too, where the lowest of 32 bits would be
-# infinite, and infinite times zero none.
+# The number beyond a picture, below all that a net computes. It is finite in 16 bits, too: the lowest of 32 bits would
+# be infinite there, and infinity times zero is not a number.
 FAR_BELOW = -6.0e4
 
 

@@ -1,4 +1,4 @@
-"""What handlers of ops share: their table, and the arguments of a node."""
+"""The common part of handlers of ops: their table, and the arguments of a node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// matmul: transposes are strides, one matrix for a whole batch is one product of all rows. What is
-// added begins as the result, and the product adds to it.
+// matmul: transposes are strides, one matrix for a whole batch is one product of all rows. An
+// addend is first copied to the result, and the product adds to it.
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/multiply/product.h"
 #include "backend/cpu/shape/copy_rows.h"

@@ -13,7 +13,7 @@ constexpr int64_t kCopy = 16;
 // Multiplications at a time, in how much work is worth a thread.
 constexpr double kLanesOrSo = 8;
 
-// What the largest of `down` x `across` rectangles costs, for each number along k.
+// The cost of the largest of `down` x `across` rectangles, for each number along k.
 int64_t cost_of(const ProductSize& s, int64_t wide, int64_t down, int64_t across) {
   const int64_t rows = tiles(tiles(s.m, kTileRows), down) * kTileRows;
   const int64_t columns = tiles(tiles(s.n, wide), across) * wide;

@@ -1,5 +1,5 @@
 // batch_norm_backward: one pass over x and dy for the two sums of each channel, one to write dx.
-// The mask of a relu is computed again, with the operations of the forward kernel.
+// The mask of a relu is recomputed with the operations of the forward kernel.
 #include <cmath>
 
 #include "backend/cpu/staged_rows.h"

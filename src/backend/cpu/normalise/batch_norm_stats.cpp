@@ -1,5 +1,5 @@
-// batch_norm_stats: x is read once. A block of rows that fits the first cache gets its mean and its
-// sum of squared deviations in two sweeps; blocks are then merged in double (Chan, Golub and
+// batch_norm_stats: x is read once. A block of rows that fits the L1 cache gets its mean and its
+// sum of squared deviations in two sweeps. Blocks are then merged in double (Chan, Golub and
 // LeVeque 1979), so a mean far from zero costs no digits of the variance.
 #include "backend/cpu/staged_rows.h"
 

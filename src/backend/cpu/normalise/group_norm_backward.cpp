@@ -1,5 +1,5 @@
 // group_norm_backward: a sample at a time, one sweep for the sums of its channels and one to write
-// dx. The mask of a relu is computed again.
+// dx. The mask of a relu is recomputed.
 #include "backend/cpu/normalise/channel_sums.h"
 #include "backend/cpu/pointwise/elementwise.h"
 

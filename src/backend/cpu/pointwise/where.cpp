@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// What one entry of the mask goes for; y may be a.
+// The elements of one entry of the mask; y may be a.
 template <class Bits>
 THIMBLE_INLINE void pick(bool first, const Bits* a, const Bits* b, int64_t count, Bits* y) {
   if (first && a == y) return;

@@ -1,9 +1,10 @@
-// vocabulary_loss_backward: chunk by chunk, logits and their gradients, and a product of those with the
-// rows and with the weight.
+// vocabulary_loss_backward: chunk by chunk, logits and their gradients, and a product of those with
+// the rows and with the weight.
 //
-// In f32 every chunk is added to the gradient of the weight where it lies. In 16 bits that would round
-// once a chunk. So the gradients of all logits are kept where they take no more bytes than that
-// gradient does in f32, and are multiplied once; else that gradient adds up in f32, in the workspace.
+// In f32 every chunk is added to the gradient of the weight where it lies. In 16 bits that would
+// round once a chunk. So the gradients of all logits are kept and multiplied once, if they take no
+// more bytes than the weight's gradient does in f32. Else that gradient is summed in f32, in the
+// workspace.
 #include "backend/cpu/vocabulary/vocabulary_chunks.h"
 
 namespace thimble {

@@ -1,5 +1,5 @@
-// matmul: cuBLASLt; one matrix for a whole batch is one product of all rows; long sums in parts. What
-// is added begins as the result, and the product adds to it.
+// matmul with cuBLASLt. One matrix for a whole batch is one product of all rows. Long sums are cut
+// into parts (split-K). An addend is first copied to the result, and the product adds to it.
 #include "backend/cuda/cuda_kernel.h"
 #include "backend/cuda/multiply/long_product.h"
 #include "backend/cuda/numbers.h"

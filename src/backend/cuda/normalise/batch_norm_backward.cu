@@ -1,7 +1,7 @@
 // batch_norm_backward: a pass that sums dy and dy * (x - mean) under the recomputed mask of the
 // relu, and a pass that writes dx. Blocks of the second pass add up the partial sums of their
-// channels themselves, all in the same order, while their first rows are on the way; those of the
-// first slice write dgamma and dbeta.
+// channels themselves, all in the same order, while their first rows are being loaded. Blocks of
+// the first slice write dgamma and dbeta.
 #include "backend/cuda/normalise/batch_norm_channel.cuh"
 #include "backend/cuda/reduce/column_sums.cuh"
 

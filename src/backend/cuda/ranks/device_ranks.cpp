@@ -48,7 +48,7 @@ struct Place {
   int64_t process;
 };
 
-// What the ranks are, all together.
+// The numbers of processes and cards.
 struct Count {
   int processes, cards;
 };
@@ -73,7 +73,7 @@ Count count(Communicator& ranks) {
   return {static_cast<int>(processes.size()), static_cast<int>(cards.size())};
 }
 
-// What the host says to the others, under the name of how the card does.
+// Collectives through the host's memory, under the name that messages of the card have.
 class HostRanks final : public Communicator {
  public:
   HostRanks(Communicator& ranks, std::string_view name) : ranks_(ranks), name_(name) {}

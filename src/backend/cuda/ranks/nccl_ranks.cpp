@@ -79,7 +79,7 @@ class NcclRanks final : public Communicator {
     for (int d = 1; d < size_; ++d) {
       const int to = (rank_ + d) % size_, from = (rank_ - d + size_) % size_;
       const std::span<std::byte> arrives = in.of(from);
-      // What stands for another rank has for this one what this one has for itself.
+      // A process that stands for all ranks sends to itself what another rank would send.
       send(stands_for_all_ ? out.of(rank_).first(arrives.size()) : out.of(to), to);
       receive(arrives, from);
     }

@@ -1,6 +1,7 @@
-// lstm_steps: one product of cuBLASLt's for the inputs of all steps; then, for every step, one for
-// what comes from the state, and one launch that adds it up and makes gates and state. Sums are f32
-// until they are activated; those of the inputs lie where the gates will be if those are f32.
+// lstm_steps: one product of cuBLASLt's for the inputs of all steps. Then every step has one
+// product for the state's part, and one launch that adds both up and makes gates and state. Sums
+// are f32 until they are activated. Sums of the inputs lie where the gates will be if these are
+// f32.
 //
 //   scratch  | from inputs f32 [K,B,4H], if not there | from the state [parts,B,4H] | products'
 #include "backend/cuda/pointwise/activation.cuh"

@@ -1,5 +1,5 @@
-// lstm_steps_backward: for every step from the last, one launch for the gradients of its gates and
-// of the c before it, and one product of cuBLASLt's for that of the h before it. The gates'
+// lstm_steps_backward, step by step from the last. One launch makes the gradients of the step's
+// gates and of the c before it, one product of cuBLASLt's that of the h before it. The gates'
 // gradients of all steps stay in scratch, in the dtype of the weights, so that each further
 // gradient is one product with all of them.
 //
@@ -14,7 +14,7 @@ namespace {
 
 enum Input : size_t { kX, kH, kC, kWx, kWh, kGates, kCs, kHs, kLastDh, kLastDc, kDhs };
 
-// What is null, or has no parts, is zero.
+// A tensor that is null, or has no parts, counts as zero.
 template <class T>
 struct Step {
   const T *gates, *c, *new_c;
@@ -196,7 +196,7 @@ class LstmStepsBackward final : public TunableKernel {
     }
   }
 
-  // What is one product, or sum, over all steps.
+  // Gradients that are one product, or sum, over all steps.
   template <class T>
   void run_products(const KernelArgs& args) const {
     const auto in = [&](size_t i) -> const T* { return args.inputs[i].as<T>(); };

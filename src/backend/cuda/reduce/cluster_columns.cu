@@ -5,7 +5,7 @@ namespace {
 
 __global__ void probe() {}
 
-// What the code was compiled for, as the device at hand runs it.
+// Whether the code that this device runs was compiled for clusters.
 bool compiled_for_clusters() {
   cudaFuncAttributes attributes{};
   return cudaFuncGetAttributes(&attributes, probe) == cudaSuccess && attributes.ptxVersion >= 90;

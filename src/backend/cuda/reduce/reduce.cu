@@ -1,6 +1,6 @@
-// reduce: neighbouring axes that are alike become one. What is left is mostly [kept, reduced, kept],
-// summed down its columns, or [kept, reduced], summed along its rows; anything else has a warp per
-// result, which walks the reduced axes.
+// reduce: neighbouring axes that are both kept or both reduced become one. The result is mostly
+// [kept, reduced, kept], summed down its columns, or [kept, reduced], summed along its rows. Any
+// other shape has a warp per result, which walks the reduced axes.
 #include <limits>
 
 #include "backend/cuda/reduce/fold_columns.cuh"

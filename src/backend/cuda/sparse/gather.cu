@@ -1,6 +1,6 @@
-// gather: one launch; see packed_weight.cuh. Written and not added, blocks share the zeros around
-// the weight's part of the pool, whose end each counts for itself; then there may be more blocks
-// than the weight has chunks.
+// gather: one launch; see packed_weight.cuh. If it writes and does not add, blocks also share the
+// zeros around the weight's part of the pool, and each counts that part's end itself. Then there
+// may be more blocks than the weight has chunks.
 #include "backend/cuda/sparse/packed_weight.cuh"
 
 namespace thimble {

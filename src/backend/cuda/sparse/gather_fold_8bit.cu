@@ -1,7 +1,7 @@
 // gather_fold_8bit: one launch; see packed_weight.cuh. A block of 256 codes belongs to the thread
-// block in whose chunk of the mask its first nonzero lies, which walks on behind its chunk until
-// the last of them is complete. What a tile has is brought together in shared memory, and a warp
-// adds 256 numbers of it into codes.
+// block in whose chunk of the mask its first nonzero lies. That thread block continues behind its
+// chunk until its last block of codes is complete. The nonzeros of a tile are gathered in shared
+// memory, and a warp adds 256 of them into codes.
 #include "backend/cuda/sparse/packed_weight.cuh"
 #include "backend/cuda/update/state_blocks.cuh"
 

@@ -1,5 +1,5 @@
-// vocabulary_loss_backward: chunk by chunk, logits, their gradients, and a product of those with the
-// rows and with the weight.
+// vocabulary_loss_backward: chunk by chunk, logits, their gradients, and a product of those with
+// the rows and with the weight.
 #include "backend/cuda/vocabulary/vocabulary_chunks.cuh"
 
 namespace thimble {
@@ -43,7 +43,7 @@ class VocabularyLossBackward final : public Kernel {
   }
 
  private:
-  // What the even classes' products of a chunk do not have: of dh, those are added to it.
+  // The part of the classes that a chunk's products leave over. It is added to dh.
   void multiply_left_over(const KernelArgs& args, int64_t chunk) const {
     const Vocabulary& v = chunks_.vocabulary();
     const int64_t rows = chunks_.rows(chunk), pitch = chunks_.gradient_pitch();

@@ -18,9 +18,9 @@ constexpr const char* kName = "libthimble_mpi.so";
 const MpiEntry& load_mpi_library() {
   const std::filesystem::path file = find_beside(kName);
   user_check(!file.empty(),
-             "this was started as one of several ranks, and there is no {} in {}, nor in lib or "
-             "../lib beside it; install OpenMPI (`apt-get install libopenmpi-dev openmpi-bin`) and "
-             "build anew, or start one process without mpirun",
+             "this was started as one of several ranks, and {} is neither in {} nor in its lib or "
+             "../lib; install OpenMPI (`apt-get install libopenmpi-dev openmpi-bin`) and build "
+             "again, or start without mpirun",
              kName, own_folder().string());
   // MPI loads parts of itself later, which look for its symbols among those of all.
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);

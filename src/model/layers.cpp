@@ -94,9 +94,8 @@ ValueId Layers::batch_norm(ValueId x, ValueId gamma, ValueId beta, std::string_v
   const TensorType channel = {{shape.back()}, DType::f32};
   const int64_t seen = shape.elements() / shape.back();
   user_check(!options_.training || seen > 1,
-             "the norm of '{}' would see one number a channel, a row of one pixel, and one has no "
-             "variance; choose a larger --batch or --image, a --microbatch that leaves no single "
-             "row, or --norm group",
+             "the norm of '{}' would see one number a channel, which has no variance; choose a "
+             "larger --batch or --image, a --microbatch that leaves no single row, or --norm group",
              builder_.graph()[gamma].name);
   const ValueId running_mean = builder_.statistic("running_mean", channel);
   const ValueId running_var = builder_.statistic("running_var", channel, kOnes);

@@ -8,9 +8,9 @@ namespace thimble {
 namespace {
 
 constexpr std::string_view kConvention =
-    "baseline = weights + gradients + optimizer state + activations saved for backward, fp32, relu "
-    "in place, added up on paper; model = weights, optimizer = gradients at the peak + state, "
-    "activation = what is kept from forward to backward; the arena holds everything";
+    "baseline = weights + gradients + optimizer state + activations saved for backward (fp32, relu "
+    "in place), added up on paper. model = weights, optimizer = gradients at the peak + state, "
+    "activation = values kept from forward to backward. The arena holds everything";
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 

@@ -54,9 +54,8 @@ void check_latest(const std::string& folder) {
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(latest, ignored);
   user_check(!fs::exists(status) || fs::is_symlink(status),
-             "'{0}' is no link to a checkpoint, as in a copy whose links were followed, so that no "
-             "other could take its place; remove it and link it to the newest step (`ln -s "
-             "step-NNNNNNNN {0}`), or choose another --out",
+             "'{0}' is no link to a checkpoint, as in a copy whose links were followed; remove it "
+             "and link it to the newest step (`ln -s step-NNNNNNNN {0}`), or choose another --out",
              latest.string());
 }
 

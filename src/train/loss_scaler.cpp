@@ -21,9 +21,8 @@ void LossScaler::step_done(bool overflow) {
     scale_ *= scaling_.backoff;
     user_check(
         scale_ >= scaling_.floor,
-        "the loss scale fell to {:.3g}, below {:.3g}, and gradients still overflow, so it is "
-        "not the scale that is too large; try a lower --lr, a warm-up (--warmup), or "
-        "--precision bf16",
+        "the loss scale fell to {:.3g}, below {:.3g}, and gradients still overflow, so "
+        "the scale is not at fault; try a lower --lr, a warm-up (--warmup), or --precision bf16",
         scale_, scaling_.floor);
   } else if (++clean_ >= scaling_.growth_interval) {
     clean_ = 0;

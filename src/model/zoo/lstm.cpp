@@ -1,8 +1,8 @@
-// lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled. They read frames of
-// `features` numbers, or tokens, embedded. What is predicted: the class of a record, from the last
-// hidden state; a class at every time step; or a number. Weight gradients add in place over time. A
-// layer is a node per time step, or per run of `steps_at_once` time steps, the last run as short as it
-// takes; so is the loss, where it is one at every time step.
+// lstm: `layers` LSTM layers of `hidden` units over `length` time steps, unrolled. They read frames
+// of `features` numbers, or tokens, embedded. The net predicts the class of a record from the last
+// hidden state, a class at every time step, or a number. Weight gradients add in place over time. A
+// layer is a node per time step, or per run of `steps_at_once` time steps. The last run may be
+// shorter. A loss at every time step is divided into nodes in the same way.
 #include <algorithm>
 #include <cmath>
 
@@ -116,7 +116,7 @@ void fields(ModelOptions& options, Fields& list) {
              {.help = "time steps of a layer that are one node of the step",
               .more = "time steps of a layer that are one node of the step; 1 is a node per time "
                       "step. The same maths, rounded otherwise; the weights are the same, so a "
-                      "checkpoint goes on with another N",
+                      "run can be resumed with another N",
               .usual = "1; on a GPU 16",
               .affects = affects::graph | affects::step_time});
   list_ends(lstm, list);
@@ -269,7 +269,8 @@ class Network {
     }
   }
 
-  // The bias that makes cells last: input gates shut and forget gates open but for one part in `memory`.
+  // The bias that makes cells last: input gates shut and forget gates open but for one part in
+  // `memory`.
   ValueId lasting() {
     const double logit = std::log(static_cast<double>(own_.memory));
     std::vector<ValueId> gates;

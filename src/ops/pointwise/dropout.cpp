@@ -59,7 +59,7 @@ std::vector<Sample> samples() {
 
 extern const OpDef op_dropout{
     .name = "dropout",
-    .summary = "zeroes elements at random, with a mask that can be computed again",
+    .summary = "zeroes elements at random, with a mask that can be recomputed",
     .infer = infer,
     .gradient = gradient,
     .reference = reference,

@@ -15,9 +15,9 @@ void CountedLabels::check(Program& program, const Model& model, const TrainingRo
     const std::span<const int32_t> labels = program.view<int32_t>(feed.value);
     const auto ignored = std::ranges::count(labels, static_cast<int32_t>(*feed.ignored));
     user_check(!feed.must_count || ignored == 0,
-               "a '{}' of step {} is {}, which does not count, and the loss of {} in parts of a "
-               "batch takes "
-               "all labels to count; leave --microbatch and --fold out, and train on one rank",
+               "a '{}' of step {} is {}, which does not count, but in micro-batches the loss of {} "
+               "takes all labels to count; leave --microbatch and --fold out, and train on one "
+               "rank",
                feed.field, rows.step + 1, *feed.ignored, model.options.name);
     if (ignored < std::ssize(labels)) counting_ |= uint64_t{1} << i;
     user_check(!feed.one_counts || seen_ < rows.batch || ((counting_ >> i) & 1u) != 0,

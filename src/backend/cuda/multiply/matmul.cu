@@ -1,12 +1,16 @@
 // matmul with cuBLASLt. One matrix for a whole batch is one product of all rows. Long sums are cut
-// into parts (split-K). An addend is first copied to the result, and the product adds to it.
-#include "backend/cuda/cuda_kernel.h"
+// into parts (split-K). An addend is first copied to the result, or added to it, and the product
+// adds to that.
 #include "backend/cuda/multiply/long_product.h"
-#include "backend/cuda/numbers.h"
+#include "backend/cuda/pointwise/elementwise.cuh"
 #include "backend/matmul_shape.h"
 
 namespace thimble {
 namespace {
+
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
 
 class Matmul final : public Kernel {
  public:
@@ -17,7 +21,11 @@ class Matmul final : public Kernel {
   }
   void run(const KernelArgs& args) override {
     const TensorRef& y = args.outputs[0];
-    if (args.inputs.size() > 2 && args.inputs[2].data != y.data) {
+    if (args.inputs.size() > 2 && args.adds_into(0)) {
+      KernelArgs sum = args;
+      sum.inputs = args.inputs.subspan(2);
+      run_elementwise<1>(sum, device_, Same{});
+    } else if (args.inputs.size() > 2 && args.inputs[2].data != y.data) {
       check(cudaMemcpyAsync(y.data, args.inputs[2].data, static_cast<size_t>(y.type.bytes().count),
                             cudaMemcpyDeviceToDevice, device_.stream),
             "copying what a product adds to");
@@ -34,7 +42,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const DType dtype = s.outputs[0].dtype;
   const bool fits = on_device(dtype) && s.inputs[0].dtype == dtype && s.inputs[1].dtype == dtype;
   const bool added = s.inputs.size() > 2;
-  if (!fits || (added && s.accumulate != 0)) return nullptr;
+  if (!fits) return nullptr;
   return std::make_unique<Matmul>(matmul_shape<ProductShape>(s), dtype, added || s.accumulate != 0,
                                   device);
 }

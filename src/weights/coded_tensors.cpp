@@ -61,6 +61,13 @@ void CodedWriter::add(std::span<const float> numbers) {
   }
 }
 
+void CodedWriter::check_finite(std::string_view how) const {
+  const bool finite =
+      std::ranges::all_of(pending_, [](float number) { return std::isfinite(number); });
+  user_check(finite, "weight '{}' has numbers that are not finite{}",
+             program_.graph()[weight_.values[0]].name, how);
+}
+
 // As bitsandbytes does, which rounds to f16 first.
 void CodedWriter::write_row() {
   float largest = 0;
@@ -68,6 +75,7 @@ void CodedWriter::write_row() {
     number = static_cast<float>(Half(number));
     largest = std::max(largest, std::fabs(number));
   }
+  check_finite(" in fp16, which int8 begins with; choose --frozen nf4 or bf16");
   std::vector<int8_t> codes(pending_.size(), 0);
   const float factor = 1 / largest * 127;  // in this order
   for (size_t i = 0; i < codes.size() && largest > 0; ++i) {
@@ -81,6 +89,7 @@ void CodedWriter::write_row() {
 }
 
 void CodedWriter::write_blocks() {
+  check_finite("");
   std::vector<uint8_t> codes(static_cast<size_t>(nf4_code_bytes(std::ssize(pending_))));
   nf4_.add(pending_, codes);
   program_.write(weight_.values[0], written_, bytes_of(codes));

@@ -18,11 +18,14 @@ class CodedWriter {
  public:
   CodedWriter(Program& program, const CodedWeight& weight);
 
+  // UserError where a number is not finite in the format.
   void add(std::span<const float> numbers);
   // REQUIRES: all numbers were added.
   void finish();
 
  private:
+  // UserError, naming the weight, where a number that waits is infinite or none.
+  void check_finite(std::string_view how) const;
   void write_row();
   void write_blocks();
 

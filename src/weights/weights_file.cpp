@@ -89,6 +89,7 @@ bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t 
 void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
                  const OutsideTensor& place) {
   const DType from = stored.type.dtype, to = type_of(place.tensor, program.graph()).dtype;
+  const bool frozen = program.graph()[place.tensor.value].role == Role::frozen;
   std::optional<CodedWriter> writer;
   if (place.tensor.coded) writer.emplace(program, *place.tensor.coded);
   std::vector<std::byte> whole;  // of a tensor that has to be turned
@@ -107,11 +108,10 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
     }
     if (from != to) {
       const std::span<std::byte> result = rounded.bytes(to, count);
-      user_check(
-          convert(from, bytes.data(), to, result.data(), count),
-          "'{}': tensor '{}' is {} and has numbers beyond {}; choose --precision fp32 or bf16, "
-          "or --master",
-          file.path(), stored.name, to_string(stored.type), name_of(to));
+      user_check(convert(from, bytes.data(), to, result.data(), count),
+                 "'{}': tensor '{}' is {} and has numbers beyond {}; choose {}", file.path(),
+                 stored.name, to_string(stored.type), name_of(to),
+                 frozen ? "--frozen bf16" : "--precision fp32 or bf16, or --master");
       bytes = result;
     }
     if (writer) {

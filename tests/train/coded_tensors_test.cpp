@@ -114,6 +114,24 @@ TEST(CodedTensors, AreCodedWhileTheyAreLoadedAsBitsandbytesDoes) {
             "f7d4015547c3bd20ec9bafd897d9de4f2e39068007f3c213f1b1ee1be80e2b7a");
 }
 
+TEST(CodedTensors, RefuseNumbersThatTheFormatHasNot) {
+  const TemporaryFolder folder;
+  std::vector<float> numbers = numbers_to_code();
+  numbers[200] = 70000;  // fp16 ends at 65504
+  const std::string large = dense_file(folder, numbers);
+  Coded int8(CodedFormat::int8), nf4(CodedFormat::nf4), f16(CodedFormat::f16);
+  EXPECT_TRUE(throws_saying<UserError>([&] { load_weights(large, int8.program()); }, "'w'", "fp16",
+                                       "--frozen nf4"));
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { load_weights(large, f16.program()); }, "'w'", "beyond f16"));
+  load_weights(large, nf4.program());
+  EXPECT_NEAR(nf4.decoded()[200], 70000, 70000 / 128.0);  // its block's scale, in 8 bits
+  numbers[300] = std::nanf("");
+  const std::string none = dense_file(folder, numbers);
+  EXPECT_TRUE(
+      throws_saying<UserError>([&] { load_weights(none, nf4.program()); }, "'w'", "not finite"));
+}
+
 // Scratch of the product is panels of the matrix, never all of it.
 TEST(CodedTensors, StateTheScratchOfPanels) {
   const Coded nf4(CodedFormat::nf4);

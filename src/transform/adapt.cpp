@@ -27,6 +27,12 @@ struct Linear {
   bool in_first;
 };
 
+// Whether the matrix of a linear map, or its numbers where it is coded, are [in,out].
+bool reads_in_first(const Node& node) {
+  if (node.attrs.has("transpose")) return node.attrs.integer("transpose") == 0;
+  return node.op->name != "affine" && node.attrs.integer("transpose_b", 0) == 0;
+}
+
 std::vector<Linear> linear_layers(const Graph& graph) {
   std::vector<Linear> maps;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -37,8 +43,7 @@ std::vector<Linear> linear_layers(const Graph& graph) {
     const bool trained = weight.role == Role::weight || weight.role == Role::frozen;
     if (!trained || weight.producer.valid() || weight.type.shape.rank() != 2) continue;
     if (!affine && node.attrs.integer("transpose_a", 0) != 0) continue;
-    const bool in_first = !affine && node.attrs.integer("transpose_b", 0) == 0;
-    maps.push_back({make_id<NodeId>(n), node.inputs[1], in_first});
+    maps.push_back({make_id<NodeId>(n), node.inputs[1], reads_in_first(node)});
   }
   return maps;
 }
@@ -188,6 +193,11 @@ bool is_adapter(std::string_view value_name) {
 }
 
 std::vector<Adapter> find_adapters(const Graph& graph) {
+  std::vector<bool> in_first(graph.values.size(), false);
+  for (const Node& node : graph.nodes) {
+    const bool maps = (node.op->maps & 2u) != 0 && !node.backward;
+    if (maps && reads_in_first(node)) in_first[node.inputs[1].at()] = true;
+  }
   std::vector<Adapter> adapters;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
@@ -198,6 +208,7 @@ std::vector<Adapter> find_adapters(const Graph& graph) {
     adapter.weight = graph.find(adapter.module + std::string(kWeight));
     if (!adapter.weight.valid()) adapter.weight = graph.find(adapter.module);
     internal_check(adapter.b.valid() && adapter.weight.valid(), "half an adapter");
+    adapter.in_first = in_first[adapter.weight.at()];
     adapters.push_back(std::move(adapter));
   }
   return adapters;

@@ -20,7 +20,8 @@ namespace thimble {
 struct Adapter {
   std::string module;  // "model.layers.0.self_attn.q_proj"
   ValueId a = {}, b = {};
-  ValueId weight = {};  // the adapted matrix
+  ValueId weight = {};    // the adapted matrix
+  bool in_first = false;  // the weight is [in,out]
 };
 
 // Freezes the weights and adds adapters. `rng` is the model's input of random numbers; dropout

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/io/file.h"
 #include "base/io/json.h"
-#include "transform/adapt.h"
+#include "weights/named_adapters.h"
 #include "weights/safetensors.h"
 
 namespace thimble {
@@ -17,32 +16,10 @@ namespace {
 
 constexpr const char* kConfig = "/adapter_config.json";
 constexpr const char* kTensors = "/adapter_model.safetensors";
-constexpr std::string_view kPrefix = "base_model.model.", kWeight = ".weight";
+constexpr std::string_view kPrefix = "base_model.model.";
 
-// An adapter with its module's name in the base's program.
-struct Named {
-  Adapter adapter;
-  std::string module;
-
-  std::string key(std::string_view part) const {
-    return fmt::format("{}{}.{}.weight", kPrefix, module, part);
-  }
-};
-
-std::vector<Named> named_adapters(const Graph& graph, const std::optional<ForeignNames>& foreign) {
-  std::map<std::string, std::string> theirs;
-  if (foreign) {
-    for (const ForeignTensor& tensor : foreign->tensors) theirs[tensor.own] = tensor.theirs;
-  }
-  std::vector<Named> all;
-  for (Adapter& adapter : find_adapters(graph)) {
-    const auto known = theirs.find(graph[adapter.weight].name);
-    std::string module = known == theirs.end() ? adapter.module : known->second;
-    if (module.ends_with(kWeight)) module.resize(module.size() - kWeight.size());
-    all.push_back({std::move(adapter), std::move(module)});
-  }
-  user_check(!all.empty(), "{} has no adapters; train it with --lora", graph.name);
-  return all;
+std::string key_of(const NamedAdapter& named, std::string_view part) {
+  return fmt::format("{}{}.{}.weight", kPrefix, named.module, part);
 }
 
 // The factor between A and B.
@@ -78,9 +55,9 @@ void check_kind(const nlohmann::json& config, const std::string& path) {
   }
 }
 
-void check_tensor(const SafetensorsFile& file, const Graph& graph, const Named& named,
+void check_tensor(const SafetensorsFile& file, const Graph& graph, const NamedAdapter& named,
                   std::string_view part, ValueId value) {
-  const StoredTensor* const stored = file.find(named.key(part));
+  const StoredTensor* const stored = file.find(key_of(named, part));
   user_check(stored != nullptr,
              "'{}' has no adapter of '{}': it is of another base or other targets", file.path(),
              named.module);
@@ -93,14 +70,7 @@ void check_tensor(const SafetensorsFile& file, const Graph& graph, const Named& 
 
 void load_tensor(const SafetensorsFile& file, const std::string& key, Program& program,
                  ValueId value) {
-  const StoredTensor& stored = file.at(key);
-  std::vector<std::byte> bytes(static_cast<size_t>(stored.type.bytes().count));
-  file.read_part(stored, 0, bytes);
-  std::vector<float> numbers(static_cast<size_t>(stored.type.elements()));
-  with_float_type(stored.type.dtype, [&]<class T>(TypeTag<T>) {
-    const auto* const from = reinterpret_cast<const T*>(bytes.data());
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(from[i]);
-  });
+  const std::vector<float> numbers = numbers_of(file, key);
   program.write(value, 0, std::as_bytes(std::span(numbers)));
 }
 
@@ -111,14 +81,15 @@ bool is_adapter_folder(const std::string& path) { return exists(path + kConfig);
 void save_adapters(const std::string& folder, Program& program, const AdapterSpec& spec,
                    const std::optional<ForeignNames>& foreign, const std::string& base) {
   const Graph& graph = program.graph();
-  const std::vector<Named> all = named_adapters(graph, foreign);
+  const std::vector<NamedAdapter> all = named_adapters(graph, foreign);
   std::vector<TensorToWrite> tensors;
   nlohmann::json targets = nlohmann::json::array();
-  for (const Named& named : all) {
+  const bool in_first = std::ranges::any_of(all, &NamedAdapter::in_first);  // Conv1D of GPT-2
+  for (const NamedAdapter& named : all) {
     targets.push_back(named.module);
     for (const auto& [part, value] :
          {std::pair("lora_A", named.adapter.a), {"lora_B", named.adapter.b}}) {
-      tensors.push_back({named.key(part),
+      tensors.push_back({key_of(named, part),
                          graph[value].type,
                          {},
                          [&program, value](int64_t at, std::span<std::byte> out) {
@@ -135,7 +106,7 @@ void save_adapters(const std::string& folder, Program& program, const AdapterSpe
                                  {"use_dora", false},
                                  {"target_modules", targets},
                                  {"bias", "none"},
-                                 {"fan_in_fan_out", false},
+                                 {"fan_in_fan_out", in_first},
                                  {"init_lora_weights", true},
                                  {"inference_mode", true},
                                  {"modules_to_save", nullptr},
@@ -151,7 +122,7 @@ void load_adapters(const std::string& folder, Program& program,
   const nlohmann::json config = read_json(folder + kConfig, "an adapter's settings");
   user_check(config.is_object(), "'{}{}' is no object of settings", folder, kConfig);
   check_kind(config, folder + kConfig);
-  const std::vector<Named> all = named_adapters(graph, foreign);
+  const std::vector<NamedAdapter> all = named_adapters(graph, foreign);
   const SafetensorsFile file(folder + kTensors);
   const auto number = [&](const char* key) {
     user_check(config.contains(key) && config[key].is_number(), "'{}{}' has no number {}", folder,
@@ -161,7 +132,7 @@ void load_adapters(const std::string& folder, Program& program,
   const double rank = number("r"), alpha = number("lora_alpha");
   const bool stable = config.value("use_rslora", nlohmann::json(false)) == true;
   const double scale = alpha / (stable ? std::sqrt(rank) : rank);
-  for (const Named& named : all) {
+  for (const NamedAdapter& named : all) {
     check_tensor(file, graph, named, "lora_A", named.adapter.a);
     check_tensor(file, graph, named, "lora_B", named.adapter.b);
     const double own = scale_of(graph, named.adapter);
@@ -174,9 +145,9 @@ void load_adapters(const std::string& folder, Program& program,
              "'{}' has {} tensors, and {} of them are of this model's targets; choose the targets "
              "that it was trained with",
              file.path(), file.tensors().size(), 2 * all.size());
-  for (const Named& named : all) {
-    load_tensor(file, named.key("lora_A"), program, named.adapter.a);
-    load_tensor(file, named.key("lora_B"), program, named.adapter.b);
+  for (const NamedAdapter& named : all) {
+    load_tensor(file, key_of(named, "lora_A"), program, named.adapter.a);
+    load_tensor(file, key_of(named, "lora_B"), program, named.adapter.b);
   }
 }
 

@@ -173,4 +173,18 @@ void SafetensorsFile::read_part(const StoredTensor& tensor, int64_t begin,
   file_.read_at(tensor.offset + begin, out);
 }
 
+std::vector<float> numbers_of(const SafetensorsFile& file, std::string_view name) {
+  const StoredTensor& stored = file.at(name);
+  user_check(is_floating(stored.type.dtype), "'{}': tensor '{}' is {}, not of a floating type",
+             file.path(), name, to_string(stored.type));
+  std::vector<std::byte> bytes(static_cast<size_t>(stored.type.bytes().count));
+  file.read_part(stored, 0, bytes);
+  std::vector<float> numbers(static_cast<size_t>(stored.type.elements()));
+  with_float_type(stored.type.dtype, [&]<class T>(TypeTag<T>) {
+    const auto* const from = reinterpret_cast<const T*>(bytes.data());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(from[i]);
+  });
+  return numbers;
+}
+
 }  // namespace thimble

@@ -79,4 +79,7 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// All of a tensor of a floating type, as f32. UserError where there is none of that name.
+std::vector<float> numbers_of(const SafetensorsFile& file, std::string_view name);
+
 }  // namespace thimble

@@ -78,6 +78,27 @@ TEST(AdapterFile, GoesOutAndIn) {
   }
 }
 
+// GPT-2's Conv1D: [in, out] in its own program, whichever way ours has it.
+TEST(AdapterFile, SaysHowTheWeightsOfTheBaseLie) {
+  const TemporaryFolder folder;
+  const AdapterSpec spec = {.rank = 2, .alpha = 8};
+  Adapted net(spec);
+  ForeignNames names = {.program = "transformers"};
+  names.tensors = {{.own = "up.weight", .theirs = "h.up.weight", .axes = {1, 0}},
+                   {.own = "block.down.weight", .theirs = "h.down.weight", .axes = {1, 0}}};
+  const auto config = [&](const std::string& name) {
+    return nlohmann::json::parse(slurp(folder / name + "/adapter_config.json"));
+  };
+  save_adapters(folder / "conv1d", net.program(), spec, names, "gpt2");
+  EXPECT_EQ(config("conv1d")["fan_in_fan_out"], true);
+  EXPECT_EQ(config("conv1d")["target_modules"][0], "h.up");
+  save_adapters(folder / "linear", net.program(), spec, {}, "net");
+  EXPECT_EQ(config("linear")["fan_in_fan_out"], false);
+  Adapted second(spec, 2);
+  load_adapters(folder / "conv1d", second.program(), names);
+  EXPECT_EQ(second.numbers(), net.numbers());
+}
+
 TEST(AdapterFile, OfAnotherKindIsRefusedAndNothingIsLoaded) {
   const TemporaryFolder folder;
   Adapted net({.rank = 2, .alpha = 8});

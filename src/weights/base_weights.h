@@ -11,9 +11,12 @@ namespace thimble {
 
 bool has_frozen(const Graph& graph);
 
-// The file by its path, size and sha256. An empty path, of weights that are drawn from the seed:
-// null.
+// The file by its path, size and sha256; of an index, its shards as well. Null of an empty path:
+// weights that are drawn from the seed.
 nlohmann::json describe_base(const std::string& path);
+
+// The path of what is described. UserError naming the file that is gone, or is another one.
+std::string base_file(const nlohmann::json& described, const std::string& checkpoint);
 
 // Frozen weights as the checkpoint's run had them, which `described` says. The model's own first
 // values are there already. UserError where the file is gone, or is another one.

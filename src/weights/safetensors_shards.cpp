@@ -32,6 +32,13 @@ std::map<std::string, std::vector<std::string>> read_index(const std::string& pa
 
 }  // namespace
 
+std::vector<std::string> files_of_weights(const std::string& path) {
+  if (!path.ends_with(kIndexEnd)) return {path};
+  std::vector<std::string> files;
+  for (const auto& [file, tensors] : read_index(path)) files.push_back(file);
+  return files;
+}
+
 SafetensorsShards::SafetensorsShards(const std::string& path) {
   if (!path.ends_with(kIndexEnd)) {
     files_.push_back(std::make_unique<SafetensorsFile>(path));

@@ -11,6 +11,10 @@
 
 namespace thimble {
 
+// The files that hold the tensors: the path itself, or those that an index names, in order of
+// names.
+std::vector<std::string> files_of_weights(const std::string& path);
+
 class SafetensorsShards {
  public:
   // Every file is opened and checked. UserError naming the one at fault, also where the index names

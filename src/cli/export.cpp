@@ -13,7 +13,7 @@ namespace {
 
 struct ExportFlags {
   std::string run, file, names, weights;
-  bool adapters = false;
+  bool adapters = false, coded = false;
 };
 
 int run(const ExportFlags& flags) {
@@ -45,7 +45,7 @@ int run(const ExportFlags& flags) {
   user_check(own || (foreign && foreign->program == names),
              "{} has no names by which {} knows it; choose --names {}", recipe.model.name, names,
              foreign ? "thimble or " + foreign->program : "thimble");
-  save_weights(flags.file, trained.program(), own ? std::nullopt : foreign);
+  save_weights(flags.file, trained.program(), own ? std::nullopt : foreign, flags.coded);
   say("{}: {} by the names of {}\n", flags.file, recipe.model.name, names);
   return kOk;
 }
@@ -65,6 +65,8 @@ Command add_export(CLI::App& app) {
   add_value(*command, "--weights", flags->weights, "FILE", "Other weights than the checkpoint's");
   command->add_flag("--adapters", flags->adapters,
                     "Its adapters alone (--lora), as a folder that PEFT reads");
+  command->add_flag("--coded", flags->coded,
+                    "Matrices in 4 bits (--frozen nf4) as bitsandbytes stores them");
   return {command, [flags] { return run(*flags); }};
 }
 

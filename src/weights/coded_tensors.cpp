@@ -188,4 +188,38 @@ void load_nf4(const SafetensorsFile& file, std::string_view name, Program& progr
   program.write(weight.values[3], 0, std::as_bytes(std::span(&offset, 1)));
 }
 
+void nf4_tensors(Program& program, const CodedWeight& weight, const std::string& name,
+                 std::vector<TensorToWrite>& to) {
+  const auto stored = [&](std::string_view suffix, size_t value, const Shape& shape) {
+    const ValueId id = weight.values[value];
+    to.push_back(
+        {part(name, suffix),
+         {shape, program.graph()[id].type.dtype},
+         {},
+         [&program, id](int64_t at, std::span<std::byte> out) { program.read(id, at, out); }});
+  };
+  const int64_t numbers = weight.matrix.elements();
+  stored("", 0, {nf4_code_bytes(numbers), 1});
+  stored(".absmax", 1, {nf4_blocks(numbers)});
+  stored(".nested_absmax", 2, {nf4_nested(numbers)});
+  to.push_back({part(name, ".quant_map"), {{16}}, std::as_bytes(std::span(kNf4Levels))});
+  to.push_back({part(name, ".nested_quant_map"), {{256}}, std::as_bytes(nf4_scale_map())});
+  float offset = 0;
+  program.read(weight.values[3], 0, std::as_writable_bytes(std::span(&offset, 1)));
+  const std::string state = nlohmann::json({{"quant_type", "nf4"},
+                                            {"blocksize", kNf4Block},
+                                            {"dtype", "float32"},
+                                            {"shape", {weight.matrix.rows, weight.matrix.columns}},
+                                            {"nested_blocksize", kNf4Nested},
+                                            {"nested_dtype", "float32"},
+                                            {"nested_offset", offset}})
+                                .dump();
+  to.push_back({part(name, kNf4State),
+                {{std::ssize(state)}, DType::u8},
+                {},
+                [state](int64_t at, std::span<std::byte> out) {
+                  std::memcpy(out.data(), state.data() + at, out.size());
+                }});
+}
+
 }  // namespace thimble

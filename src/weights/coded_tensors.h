@@ -46,7 +46,10 @@ bool has_nf4(const SafetensorsFile& file, std::string_view name);
 // UserError unless the file's codes are of that matrix in NF4, with double quantisation, blocks of
 // 64 and the usual tables.
 void check_nf4(const SafetensorsFile& file, std::string_view name, const CodedMatrix& matrix);
-// REQUIRES: that they are.
+// Appends the tensors of a matrix in NF4 as check_nf4 wants them, to be fetched from the program.
+void nf4_tensors(Program& program, const CodedWeight& weight, const std::string& name,
+                 std::vector<TensorToWrite>& to);
+// REQUIRES: check_nf4 has passed.
 void load_nf4(const SafetensorsFile& file, std::string_view name, Program& program,
               const CodedWeight& weight);
 

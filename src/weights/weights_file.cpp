@@ -221,12 +221,17 @@ std::string load_weights(const std::string& path, Program& program,
 }
 
 void save_weights(const std::string& path, Program& program,
-                  const std::optional<ForeignNames>& foreign) {
+                  const std::optional<ForeignNames>& foreign, bool coded) {
   const Graph& graph = program.graph();
   const bool here = program.ranks() == nullptr || program.ranks()->rank() == 0;
   std::vector<std::byte> whole;  // of the tensor that is being written, where it has to be turned
   std::vector<TensorToWrite> tensors;
   for (const OutsideTensor& place : outside_tensors(graph, foreign)) {
+    const std::optional<CodedWeight>& codes = place.tensor.coded;
+    if (coded && codes && codes->matrix.format == CodedFormat::nf4 && !place.turned()) {
+      if (here) nf4_tensors(program, *codes, place.name, tensors);
+      continue;
+    }
     const TensorType type = type_of(place, graph);
     const auto fetch = [&program, &whole, place, type](int64_t at, std::span<std::byte> out) {
       if (!place.turned()) return read_model_tensor(program, place.tensor, at, out);

@@ -21,9 +21,10 @@ std::string load_weights(const std::string& path, Program& program,
                          const std::optional<ForeignNames>& foreign = {});
 
 // Weights and statistics as one safetensors file, sparse weights in full; as another program has
-// them, where `foreign` is given. Of several ranks all call it, and the first writes.
+// them, where `foreign` is given. `coded`: what is in 4 bits goes as bitsandbytes stores it, and
+// not as the numbers that it stands for. Of several ranks all call it, and the first writes.
 void save_weights(const std::string& path, Program& program,
-                  const std::optional<ForeignNames>& foreign = {});
+                  const std::optional<ForeignNames>& foreign = {}, bool coded = false);
 
 // First values of everything that is kept: of a net from outside those that came with it, else
 // drawn from the seed.

@@ -178,6 +178,20 @@ TEST(CodedTensors, AreReadFromFourBitFilesAsTheyAre) {
             "226a6d196fe98c1f676a3c276dcc76093bf480ac5af33bbc292493c4375467dd");
 }
 
+// Out and in again: the same codes and scales.
+TEST(CodedTensors, AreWrittenAsFourBitFilesHaveThem) {
+  const TemporaryFolder folder;
+  Coded first(CodedFormat::nf4), second(CodedFormat::nf4);
+  load_weights(dense_file(folder, numbers_to_code()), first.program());
+  save_weights(folder / "coded.safetensors", first.program(), {}, true);
+  EXPECT_EQ(SafetensorsFile(folder / "coded.safetensors").at("w").type,
+            (TensorType{{nf4_code_bytes(kRows * kColumns), 1}, DType::u8}));
+  load_weights(folder / "coded.safetensors", second.program());
+  for (const char* part : {"w", "w.absmax", "w.nested_absmax", "w.nested_offset"}) {
+    EXPECT_EQ(second.digest_of(part), first.digest_of(part)) << part;
+  }
+}
+
 TEST(CodedTensors, RefuseOtherFourBitFilesByName) {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& path, CodedFormat format, const std::string& why) {

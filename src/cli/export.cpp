@@ -6,6 +6,9 @@
 #include "cli/options.h"
 #include "generate/trained_model.h"
 #include "weights/adapter_file.h"
+#include "weights/base_weights.h"
+#include "weights/checkpoint.h"
+#include "weights/merged_base.h"
 #include "weights/weights_file.h"
 
 namespace thimble {
@@ -13,8 +16,30 @@ namespace {
 
 struct ExportFlags {
   std::string run, file, names, weights;
-  bool adapters = false, coded = false;
+  bool adapters = false, merged = false, coded = false;
 };
+
+// Reads no weights into an arena: rows go from file to file.
+int merge(const ExportFlags& flags, const std::string& checkpoint, const PlannedTraining& planned) {
+  user_check(flags.weights.empty() && flags.names.empty() && !flags.adapters,
+             "--merged takes the adapters of the checkpoint, by the names of their base; leave "
+             "--weights, --names and --adapters out");
+  const std::string& name = planned.recipe.model.name;
+  const nlohmann::json base = base_of_checkpoint(checkpoint);
+  user_check(base.is_object(),
+             "--merged wants a base that came from a file, and that of '{}' was drawn from the "
+             "seed; export it without --merged",
+             flags.run);
+  const Model& model = planned.full().model;
+  const int64_t count = merge_adapters({.graph = model.graph,
+                                        .foreign = model.foreign,
+                                        .spec = planned.recipe.tuning.adapters,
+                                        .base = base_file(base, checkpoint),
+                                        .adapters = weights_of_checkpoint(checkpoint)},
+                                       flags.file);
+  say("{}: {} with {} adapters merged\n", flags.file, name, count);
+  return kOk;
+}
 
 int run(const ExportFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
@@ -22,6 +47,7 @@ int run(const ExportFlags& flags) {
   recipe.device = usual_device();
   auto planned = plan_or_explain(recipe, false);
   if (!planned) return kInfeasible;
+  if (flags.merged) return merge(flags, checkpoint, *planned);
   TrainedModel trained(*planned);
   if (flags.weights.empty()) {
     trained.load_checkpoint(checkpoint);
@@ -67,6 +93,8 @@ Command add_export(CLI::App& app) {
                     "Its adapters alone (--lora), as a folder that PEFT reads");
   command->add_flag("--coded", flags->coded,
                     "Matrices in 4 bits (--frozen nf4) as bitsandbytes stores them");
+  command->add_flag("--merged", flags->merged,
+                    "The files of its base with the adapters added, as a new folder");
   return {command, [flags] { return run(*flags); }};
 }
 

@@ -151,6 +151,34 @@ TEST_F(TrainCommand, ResumesNothingWithoutAFolder) {
   }
 }
 
+// The frozen weights of a run are those of the file that its checkpoint names, or it does not go on.
+TEST_F(TrainCommand, GoesOnWithTheBaseThatItBeganWith) {
+  const Words gpt = {"gpt", "--layers",     "1",     "--heads",    "2",       "--width",
+                     "16",  "--vocabulary", "11",    "--length",   "8",       "--batch",
+                     "2",   "--data",       "noise", "--schedule", "constant"};
+  const std::string base = out("base.safetensors");
+  train(gpt + Words{"--steps", "1", "--out", out("first"), "--seed", "5"});
+  ASSERT_EQ(thimble_says({"export", out("first"), base}).code, 0);
+  const Words adapted = gpt + Words{"--lora", "rank=2", "--weights", base, "--save-every", "2"};
+  const nlohmann::json whole = train(adapted + Words{"--steps", "4", "--out", out("whole")});
+  train(adapted + Words{"--steps", "2", "--out", out("part")});
+  const Words rest = adapted + Words{"--steps", "4", "--out", out("part"), "--resume"};
+  const std::string before = slurp(base);
+  std::string other = before;
+  other.back() = static_cast<char>(other.back() ^ 1);
+  spill(base, other);
+  expect_mistake(thimble_says(Words{"train"} + rest), base, "changed since");
+  std::filesystem::remove(base);
+  expect_mistake(thimble_says(Words{"train"} + rest), base);
+  spill(base, before);
+  EXPECT_EQ(train(rest)["weights_sha256"], whole["weights_sha256"]);
+
+  // And what was trained is merged into it, under its names.
+  ASSERT_EQ(thimble_says({"export", out("part"), out("merged"), "--merged"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(out("merged") + "/base.safetensors"));
+  expect_mistake(thimble_says({"export", out("part"), out("merged"), "--merged"}), "there already");
+}
+
 TEST_F(TrainCommand, ResumesToTheSameBits) {
   const Words words = {"wrn-10-1",  "--batch", "32",         "--augment",
                        "--dropout", "0.2",     "--schedule", "constant"};

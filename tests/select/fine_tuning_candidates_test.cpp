@@ -1,0 +1,61 @@
+// Formats of frozen weights as candidates for a budget.
+#include <gtest/gtest.h>
+
+#include "select/candidates.h"
+#include "select/step_option.h"
+#include "small_nets.h"
+
+namespace thimble {
+namespace {
+
+std::vector<Change> formats_of(const Settings& settings, NumericsTier allow) {
+  const Recipe requested = recipe_of(settings);
+  const auto machine = Machine::open(requested);
+  StepOption plain({.recipe = requested}, *machine);
+  for (std::vector<Change>& changes :
+       choices_for(requested, settings, allow, plain.step().model.graph)) {
+    if (changes.front().technique == "frozen") return std::move(changes);
+  }
+  return {};
+}
+
+Settings adapted_gpt() {
+  return {{"model", "gpt"}, {"layers", 1}, {"heads", 2},      {"width", 16},
+          {"length", 8},    {"batch", 2},  {"lora", "rank=2"}};
+}
+
+TEST(FrozenCandidates, GoFromFaithfulToSmall) {
+  const std::vector<Change> changes = formats_of(adapted_gpt(), NumericsTier::approximate);
+  ASSERT_EQ(changes.size(), 3u);
+  const std::vector<std::string> names = {"bf16", "int8", "nf4"};
+  Bytes before(INT64_MAX);
+  double milder = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(changes[i].settings.at("frozen"), names[i]);
+    EXPECT_EQ(changes[i].tier, NumericsTier::approximate);
+    EXPECT_GT(changes[i].risk, milder);
+    milder = changes[i].risk;
+    const Candidate candidate = changed(recipe_of(adapted_gpt()), {changes[i]}).value();
+    const auto machine = Machine::open(candidate.recipe);
+    StepOption option(candidate, *machine);
+    Bytes frozen;
+    for (const Value& value : option.step().model.graph.values) {
+      if (value.role == Role::frozen && !value.producer.valid()) frozen += value.type.bytes();
+    }
+    EXPECT_LT(frozen, before) << names[i];
+    before = frozen;
+  }
+}
+
+TEST(FrozenCandidates, AreOfferedWhereSomethingIsFrozenAndNothingWasSaid) {
+  EXPECT_TRUE(formats_of(adapted_gpt(), NumericsTier::exact).empty());
+  Settings said = adapted_gpt();
+  said["frozen"] = "bf16";
+  EXPECT_TRUE(formats_of(said, NumericsTier::approximate).empty());
+  Settings whole = adapted_gpt();
+  whole.erase("lora");
+  EXPECT_TRUE(formats_of(whole, NumericsTier::approximate).empty());
+}
+
+}  // namespace
+}  // namespace thimble

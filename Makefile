@@ -141,7 +141,7 @@ $(TORCH_VENV)/bin/python:
 	@python3 -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu || \
 	  $(TORCH_VENV)/bin/pip install --quiet torch torchvision || { rm -rf $(TORCH_VENV); exit 1; }
-	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers timm onnx onnxscript peft || { rm -rf $(TORCH_VENV); exit 1; }
+	@$(TORCH_VENV)/bin/pip install --quiet numpy transformers timm onnx onnxscript peft bitsandbytes || { rm -rf $(TORCH_VENV); exit 1; }
 
 test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
@@ -151,6 +151,7 @@ test-torch: library $(TORCH)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/functions.py --program $(BUILD)/thimble)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/decoders.py --program $(BUILD)/thimble)
+	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/fine_tuning.py --program $(BUILD)/thimble)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --more --steps 5)

@@ -78,6 +78,25 @@ void add_attention(std::vector<Case>& result) {
        {.inputs = {q, k, k, q, seen, q, lengths},
         .attrs = across,
         .fills = {small, small, small, {}, above, {}, some}}}};
+  // Few heads, whose keys are shared by threads.
+  const Attrs grouped = {{"heads", int64_t{4}}, {"groups", int64_t{2}}, {"causal", int64_t{1}}};
+  const TensorType all = f32({1, 290, 256}), of_groups = f32({1, 290, 128}),
+                   sums = f32({1, 4, 290});
+  cases.push_back({"attention", {.inputs = {all, of_groups, of_groups}, .attrs = grouped}});
+  cases.push_back({"attention_backward",
+                   {.inputs = {all, of_groups, of_groups, all, sums, all},
+                    .attrs = grouped,
+                    .fills = {small, small, small, {}, above, {}}}});
+  const TensorType one = f32({1, 260, 3 * 3 * 20}), y1 = f32({1, 260, 60}), lse1 = f32({1, 3, 260});
+  cases.push_back({"attention_backward",
+                   {.inputs = {one, y1, lse1, y1, rng},
+                    .attrs = packed,
+                    .fills = {small, {}, above, {}, keys}}});
+  const TensorType few = f32({1, 70, 128}), many = f32({1, 300, 64}), seen1 = f32({1, 4, 70});
+  cases.push_back({"attention_backward",
+                   {.inputs = {few, many, many, few, seen1, few, {{1}, DType::i32}},
+                    .attrs = across,
+                    .fills = {small, small, small, {}, above, {}, {Fill::Kind::labels, 1, 60}}}});
   for (const Case& c : cases) {
     result.push_back(c);
     result.push_back(in_sixteen_bits(c, DType::bf16));

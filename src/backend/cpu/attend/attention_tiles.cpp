@@ -18,22 +18,53 @@ THIMBLE_INLINE void load(const float* from, Lanes& lanes) {
   std::memcpy(&lanes, from, sizeof lanes);
 }
 
-// kRows rows of sixteen columns: their sums stay in registers.
-template <int kRows>
+// Whether 24 vectors of sums stay in registers.
+bool has_wide_registers() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") != 0;
+#else
+  return false;
+#endif
+}
+
+// kRows rows of kVectors * sixteen columns: their sums stay in registers.
+template <int kRows, int kVectors>
 THIMBLE_INLINE void add_lanes(int64_t depth, const Factor& a, const float* b, int64_t b_row,
                               float* c, int64_t c_row) {
-  Lanes sum[kRows];
+  Lanes sum[kRows][kVectors];
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) load(c + r * c_row, sum[r]);
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) load(c + r * c_row + v * 16, sum[r][v]);
+  }
   for (int64_t k = 0; k < depth; ++k) {
-    Lanes right;
-    load(b + k * b_row, right);
+    Lanes right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) load(b + k * b_row + v * 16, right[v]);
     const float* left = a.at + k * a.column;
 #pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) sum[r] += left[r * a.row] * right;
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[r][v] += left[r * a.row] * right[v];
+    }
   }
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) std::memcpy(c + r * c_row, &sum[r], sizeof(Lanes));
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      std::memcpy(c + r * c_row + v * 16, &sum[r][v], sizeof(Lanes));
+    }
+  }
+}
+
+template <int kVectors>
+THIMBLE_INLINE void add_columns(int64_t m, int64_t depth, const Factor& a, const float* b,
+                                int64_t b_row, float* c, int64_t c_row) {
+  int64_t r = 0;
+  const auto rest = [&] { return Factor{a.at + r * a.row, a.row, a.column}; };
+  for (; r + 6 <= m; r += 6) add_lanes<6, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
+  for (; r + 2 <= m; r += 2) add_lanes<2, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
+  for (; r < m; ++r) add_lanes<1, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
 }
 
 THIMBLE_INLINE void add_column(int64_t m, int64_t depth, const Factor& a, const float* b,
@@ -50,22 +81,38 @@ THIMBLE_INLINE void add_column(int64_t m, int64_t depth, const Factor& a, const 
 THIMBLE_FOR_EACH_ISA void add_product(int64_t m, int64_t n, int64_t depth, Factor a, const float* b,
                                       int64_t b_row, float* c, int64_t c_row) {
   int64_t column = 0;
-  for (; column + 16 <= n; column += 16) {
-    int64_t r = 0;
-    for (; r + 6 <= m; r += 6) {
-      add_lanes<6>(depth, {a.at + r * a.row, a.row, a.column}, b + column, b_row,
-                   c + r * c_row + column, c_row);
-    }
-    for (; r + 2 <= m; r += 2) {
-      add_lanes<2>(depth, {a.at + r * a.row, a.row, a.column}, b + column, b_row,
-                   c + r * c_row + column, c_row);
-    }
-    for (; r < m; ++r) {
-      add_lanes<1>(depth, {a.at + r * a.row, a.row, a.column}, b + column, b_row,
-                   c + r * c_row + column, c_row);
+  if (has_wide_registers()) {
+    for (; column + 64 <= n; column += 64) {
+      add_columns<4>(m, depth, a, b + column, b_row, c + column, c_row);
     }
   }
+  for (; column + 16 <= n; column += 16) {
+    add_columns<1>(m, depth, a, b + column, b_row, c + column, c_row);
+  }
   for (; column < n; ++column) add_column(m, depth, a, b + column, b_row, c + column, c_row);
+}
+
+THIMBLE_FOR_EACH_ISA void row_products(int64_t rows, int64_t columns, Factor a, Factor b,
+                                       float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float *left = a.at + r * a.row, *right = b.at + r * b.row;
+    Lanes sums = {};
+    int64_t c = 0;
+    for (; c + 16 <= columns; c += 16) {
+      Lanes x, y;
+      load(left + c, x);
+      load(right + c, y);
+      sums += x * y;
+    }
+    float sum = 0;
+    for (; c < columns; ++c) sum += left[c] * right[c];
+    for (int lane = 0; lane < 16; ++lane) sum += sums[lane];
+    to[r] = sum;
+  }
+}
+
+THIMBLE_FOR_EACH_ISA void add_to(float* to, const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
 THIMBLE_FOR_EACH_ISA void turn_rows(const float* from, int64_t row, int64_t rows, int64_t columns,

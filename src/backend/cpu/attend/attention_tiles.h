@@ -21,6 +21,12 @@ struct Factor {
 void add_product(int64_t m, int64_t n, int64_t depth, Factor a, const float* b, int64_t b_row,
                  float* c, int64_t c_row);
 
+// to[r] = the sum of a's row r times b's, of sixteen sums side by side.
+void row_products(int64_t rows, int64_t columns, Factor a, Factor b, float* to);
+
+// to += from
+void add_to(float* to, const float* from, int64_t count);
+
 // to [columns, kTile] = factor * from [rows, columns] turned; zeros behind the last row.
 void turn_rows(const float* from, int64_t row, int64_t rows, int64_t columns, float factor,
                float* to);
@@ -98,6 +104,7 @@ class TiledAttention : public Kernel {
       float* const room = reinterpret_cast<float*>(args.workspace) + part * room_;
       for (int64_t unit = begin; unit < end; ++unit) run_unit(args, unit, room);
     });
+    finish(args);
   }
 
  protected:
@@ -105,11 +112,18 @@ class TiledAttention : public Kernel {
       : g_(g), staged_(is_sixteen_bit(s.inputs[0].dtype)), parts_(units, cost) {
     name = staged_ ? "own, staged" : "own";
   }
-  void take_room(int64_t floats) {
+  // Of each thread, and of all of them together.
+  void take_room(int64_t floats, int64_t shared = 0) {
     room_ = floats;
-    workspace = Bytes(parts_.count() * floats * static_cast<int64_t>(sizeof(float)));
+    const int64_t all = parts_.count() * floats + shared;
+    workspace = Bytes(all * static_cast<int64_t>(sizeof(float)));
+  }
+  float* shared_room(const KernelArgs& args) const {
+    return reinterpret_cast<float*>(args.workspace) + parts_.count() * room_;
   }
   virtual void run_unit(const KernelArgs& args, int64_t unit, float* room) const = 0;
+  // Behind all units.
+  virtual void finish(const KernelArgs&) const {}
 
   const AttentionGeometry g_;
   const bool staged_;

@@ -12,13 +12,11 @@
 #include "base/io/file.h"
 #include "execute/costs.h"
 #include "execute/costs_path.h"
+#include "pipeline/profiling_limits.h"
 #include "pipeline/step.h"
 
 namespace thimble {
 namespace {
-
-constexpr double kSeconds = 4;  // a kernel that has begun goes on to its end
-constexpr double kLeast = 0.1;  // less is not worth beginning with
 
 bool is_forbidden() {
   const char* const word = std::getenv("THIMBLE_CALIBRATE");
@@ -38,7 +36,7 @@ Profiling usual_profiling(const Recipe& recipe) {
   if (recipe.costs != kAutomaticCosts || is_forbidden()) return {};
   return {
       .file = usual_costs_path(recipe.device),
-      .seconds = kSeconds,
+      .seconds = kProfilingLimits.seconds,
       .timer = [](const std::vector<KernelUse>& kernels, Backend& on, double seconds, Bytes room) {
         return calibrate(kernels, on, {.seconds = seconds, .date = today(), .room = room});
       }};
@@ -121,7 +119,8 @@ bool Machine::profile(std::vector<KernelUse> kernels, double part) {
   std::erase_if(kernels, [&](const KernelUse& use) { return !has_room(use); });
   if (kernels.empty() || !may_profile()) return false;
   const auto start = std::chrono::steady_clock::now();
-  const double seconds = std::min(seconds_left_, std::max(kLeast, part * seconds_left_));
+  const double seconds =
+      std::min(seconds_left_, std::max(kProfilingLimits.least_seconds, part * seconds_left_));
   const CostTable added = profiling_.timer(kernels, *backend_, seconds, room_);
   if (!added.empty() && !keep(added)) {
     seconds_left_ = 0;
@@ -132,7 +131,7 @@ bool Machine::profile(std::vector<KernelUse> kernels, double part) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   profiling_seconds_ += spent;
   seconds_left_ -= spent;
-  if (seconds_left_ < kLeast) seconds_left_ = 0;
+  if (seconds_left_ < kProfilingLimits.least_seconds) seconds_left_ = 0;
   profiled_kernels_ += static_cast<int>(added.size());
   generation_ += added.empty() ? 0 : 1;
   return !added.empty();

@@ -4,14 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "plan/layout/layout_limits.h"
+
 namespace thimble {
-namespace {
-
-// A gap of less than this part of the live peak is not worth a search.
-constexpr int64_t kNegligible = 1000;
-
-}  // namespace
-
 LivePeak live_peak(std::span<const BufferUse> buffers) {
   // At a call, what is born comes before what dies: `last` is inclusive.
   std::vector<std::pair<int64_t, int64_t>> changes;
@@ -41,7 +36,8 @@ Packed pack_smallest(std::span<const BufferUse> buffers) {
                    [](const Packer* a, const Packer* b) { return a->effort < b->effort; });
   Packed best;
   for (const Packer* packer : packers) {
-    const Bytes content = packer->effort > 0 ? peak + Bytes(peak.count / kNegligible) : peak;
+    const Bytes content =
+        packer->effort > 0 ? peak + Bytes(peak.count / kLayoutLimits.negligible_gap) : peak;
     if (!best.packer.empty() && best.layout.arena <= content) break;
     Layout layout = packer->pack(buffers, content);
     if (best.packer.empty() || layout.arena < best.layout.arena) {

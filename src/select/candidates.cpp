@@ -6,32 +6,26 @@
 #include <set>
 
 #include "base/attempt.h"
+#include "select/selection_limits.h"
 
 namespace thimble {
 namespace {
 
-constexpr double kSixteenBits = 0.001, kState = 0.002, kFrozen = 0.002, kCodec = 0.003,
-                 kStatistics = 0.004, kSparsity = 0.014;
-constexpr double kWorse = 0.001;  // within a kind
-constexpr double kSparser = 0.009;
-constexpr double kImmovable = 0.005;  // nonzeros that stay where they are
+constexpr const SelectionLimits& kLimits = kSelectionLimits;
 
 bool mixes_rows(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
 }
 
-// Batch statistics of fewer rows than this are hardly those of a batch.
-constexpr int64_t kLeastStatistics = 4;
-
 // So many of a batch at once: its rows or its tokens.
 Change microbatch_of(const char* field, int64_t amount, int64_t of, const char* unit, bool mixes) {
-  const bool few = amount * 8 < of;
+  const bool few = amount * kLimits.few_statistics < of;
   return {.technique = "microbatch",
           .settings = {{field, amount}},
           .what = fmt::format("microbatches of {} {}{}", amount, unit,
                               mixes ? ", each with statistics of its own" : ""),
           .tier = mixes ? NumericsTier::approximate : NumericsTier::equivalent,
-          .risk = mixes ? kStatistics + (few ? kWorse : 0) : 0};
+          .risk = mixes ? kLimits.statistics + (few ? kLimits.worse : 0) : 0};
 }
 
 std::vector<Change> microbatches(const Recipe& requested, bool mixes) {
@@ -39,7 +33,7 @@ std::vector<Change> microbatches(const Recipe& requested, bool mixes) {
   const auto add = [&](const char* field, int64_t amount, int64_t of, const char* unit) {
     all.push_back(microbatch_of(field, amount, of, unit, mixes));
   };
-  const int64_t least = mixes ? kLeastStatistics : 1;
+  const int64_t least = mixes ? kLimits.least_statistics : 1;
   if (requested.tokens > 0) {
     // A row at least, of the longest records.
     ModelOptions model = requested.model;
@@ -65,11 +59,12 @@ std::vector<Change> precisions(bool adapts) {
     return Change{"precision", std::move(settings), what, NumericsTier::approximate, risk};
   };
   std::vector<Change> all = {
-      make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32", kSixteenBits),
+      make({{"precision", "bf16"}, {"master", true}}, "bf16, weights in fp32",
+           kLimits.sixteen_bits),
       make({{"precision", "fp16"}, {"rounding", "stochastic"}},
-           "fp16, rounded stochastically, the loss scaled", kSixteenBits),
+           "fp16, rounded stochastically, the loss scaled", kLimits.sixteen_bits),
       make({{"precision", "bf16"}, {"rounding", "stochastic"}}, "bf16, rounded stochastically",
-           kSixteenBits)};
+           kLimits.sixteen_bits)};
   if (adapts) all.erase(all.begin());
   return all;
 }
@@ -84,27 +79,29 @@ std::vector<Change> codecs(const Graph& graph, NumericsTier allow) {
         {"codec", {{"codec", "mask"}}, "masks in place of relu's results", NumericsTier::exact});
   }
   if (allow < NumericsTier::approximate || encodable.empty()) return all;
-  for (const auto& [name, worse] :
-       {std::pair("fp16", 0.0), {"int8", 0.0}, {"int4", kWorse}, {"int2", 2 * kWorse}}) {
+  for (const auto& [name, worse] : {std::pair("fp16", 0.0),
+                                    {"int8", 0.0},
+                                    {"int4", kLimits.worse},
+                                    {"int2", 2 * kLimits.worse}}) {
     all.push_back({"codec",
                    {{"codec", name}},
                    fmt::format("activations kept as {}", name),
                    NumericsTier::approximate,
-                   kCodec + worse});
+                   kLimits.codec + worse});
   }
   return all;
 }
 
 std::vector<Change> densities() {
   std::vector<Change> all;
-  double risk = kSparsity;
+  double risk = kLimits.sparsity;
   for (const double density : {0.5, 0.3, 0.1}) {
     all.push_back({"sparsity",
                    {{"density", density}},
                    fmt::format("{:g} of the weights", density),
                    NumericsTier::approximate,
                    risk});
-    risk += kSparser;
+    risk += kLimits.sparser;
   }
   return all;
 }
@@ -118,8 +115,9 @@ std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) 
   });
   if (!any || requested.tuning.frozen) return {};
   std::vector<Change> all;
-  for (const auto& [name, risk] :
-       {std::pair("bf16", kSixteenBits), {"int8", kFrozen}, {"nf4", kFrozen + 2 * kWorse}}) {
+  for (const auto& [name, risk] : {std::pair("bf16", kLimits.sixteen_bits),
+                                   {"int8", kLimits.frozen},
+                                   {"nf4", kLimits.frozen + 2 * kLimits.worse}}) {
     all.push_back({"frozen",
                    {{"frozen", name}},
                    fmt::format("frozen weights in {}", name),
@@ -154,7 +152,6 @@ Settings all_changes(const Candidate& candidate) {
 }
 
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
-  constexpr double kNear = 1.25, kFar = 2.5;  // ratios of neighbours
   std::vector<int64_t> rows;
   int64_t last = batch;
   const auto add = [&](int64_t next) {
@@ -168,8 +165,8 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
     // The next divisor, not too near; half of the last where that is far.
     int64_t next = 0;
     for (int64_t count = batch / last + 1; count <= batch && next == 0; ++count) {
-      if (batch % count == 0 && ratio(batch / count) >= kNear) next = batch / count;
-      if (ratio(std::max<int64_t>(1, batch / count)) > kFar) break;
+      if (batch % count == 0 && ratio(batch / count) >= kLimits.near_rows) next = batch / count;
+      if (ratio(std::max<int64_t>(1, batch / count)) > kLimits.far_rows) break;
     }
     if (next == 0) next = (last + 1) / 2;
     if (next < least) break;
@@ -179,14 +176,14 @@ std::vector<int64_t> rows_to_try(int64_t batch, int64_t least) {
 }
 
 std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least) {
-  constexpr double kNear = 1.1;  // ratio of neighbours
   std::vector<int64_t> rows;
   int64_t last = more;
   for (int64_t count = batch / more + 1; count <= batch; ++count) {
     const int64_t next = (batch + count - 1) / count;
     if (next <= fewer) break;
     const int64_t rest = batch % next;
-    const bool near = static_cast<double>(last) < kNear * static_cast<double>(next);
+    const bool near =
+        static_cast<double>(last) < kLimits.near_rows_between * static_cast<double>(next);
     if (near || next >= more || (rest > 0 && rest < least)) continue;
     rows.push_back(last = next);
   }
@@ -201,7 +198,7 @@ std::vector<Change> microbatches_between(const Recipe& requested, const Change& 
   const int64_t batch = microbatches_of(requested).batch;
   std::vector<Change> all;
   for (const int64_t rows : rows_between(batch, a->second.get<int64_t>(), b->second.get<int64_t>(),
-                                         mixes ? kLeastStatistics : 1)) {
+                                         mixes ? kLimits.least_statistics : 1)) {
     all.push_back(microbatch_of("microbatch", rows, batch, "rows", mixes));
   }
   return all;
@@ -244,7 +241,7 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
                    {{"state-bits", 8}},
                    "optimizer state in 8 bits",
                    NumericsTier::approximate,
-                   kState}});
+                   kLimits.state}});
   if (!adapts) offer("sparsity", densities());
   return choices;
 }
@@ -261,7 +258,7 @@ std::optional<Candidate> changed(const Recipe& requested, std::vector<Change> ch
     if (change.technique == "sparsity" && eight_bits) {
       change.settings["sparsity"] = "static";
       change.what += ", which stay where they are";
-      change.risk += kImmovable;
+      change.risk += kLimits.immovable;
     }
     settings.insert(change.settings.begin(), change.settings.end());
     candidate.tier = std::max(candidate.tier, change.tier);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "pipeline/profiling_limits.h"
 #include "select/encodings.h"
 #include "select/profile.h"
 
@@ -63,12 +64,11 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
                                                        const Settings& explicit_settings,
                                                        const std::shared_ptr<Machine>& machine,
                                                        const SearchLimits& limits) {
-  constexpr double kRequested = 0.4;  // of the time: what else is chosen from is scaled like it
   const bool chooses = selects_techniques(recipe, explicit_settings);
   std::optional<Step> requested;
   if (machine->may_profile()) {
     requested = build_step(recipe, largest_shape(recipe), *machine);
-    profile_requested(*requested, recipe.memory, chooses ? kRequested : 1);
+    profile_requested(*requested, recipe.memory, chooses ? kProfilingLimits.requested_part : 1);
   }
   if (chooses) {
     return keeping_its_kernels(

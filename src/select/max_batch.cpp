@@ -4,11 +4,10 @@
 #include <map>
 
 #include "base/attempt.h"
+#include "select/selection_limits.h"
 
 namespace thimble {
 namespace {
-
-constexpr int64_t kMost = 1 << 24;
 
 std::string field_for(const Recipe& requested, const Settings& explicit_settings,
                       const std::string& what) {
@@ -52,8 +51,7 @@ class Search {
   // Some values are none of the model's (a width that its heads do not divide): those count as the next
   // below that is. 0: there is none near.
   int64_t valid(int64_t value) {
-    constexpr int64_t kNear = 64;
-    for (int64_t v = value; v > std::max<int64_t>(0, value - kNear); --v) {
+    for (int64_t v = value; v > std::max<int64_t>(0, value - kSelectionLimits.near_values); --v) {
       const auto made = if_allowed([&] {
         const Recipe recipe = with(v).recipe;
         check(recipe);
@@ -96,13 +94,14 @@ MaxBatch find_max_batch(const Recipe& requested, const Settings& explicit_settin
   Search search(requested, explicit_settings, field, budget, machine);
   // The smallest that there is: from 1 up, by doubling.
   int64_t low = 0;
-  for (int64_t value = 1; low == 0 && value <= kMost; value *= 2) low = search.valid(value);
+  for (int64_t value = 1; low == 0 && value <= kSelectionLimits.largest; value *= 2)
+    low = search.valid(value);
   user_check(low > 0 && search.fits(low),
              "{} has no room even for --{} {}; give more --memory, or allow more (--allow "
              "approximate)",
              to_string(budget), field, low);
   int64_t high = low;
-  while (high <= kMost) {
+  while (high <= kSelectionLimits.largest) {
     const int64_t next = search.valid(high * 2);
     if (next <= low || !search.fits(next)) {
       high = high * 2;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "execute/costs.h"
+#include "pipeline/profiling_limits.h"
 #include "plan/make_plan.h"
 #include "plan/schedule/recompute.h"
 
@@ -15,8 +16,6 @@ namespace thimble {
 namespace {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-constexpr size_t kAtOnce = 4;  // options that are profiled between two selections
 
 // The kernels of the step; of a tight budget, those of microbatches that leave room for most of them.
 std::vector<KernelUse> kernels_within(const Step& requested) {
@@ -26,9 +25,11 @@ std::vector<KernelUse> kernels_within(const Step& requested) {
   if (recipe.tokens == 0) smaller = rows_to_try(microbatches_of(recipe).rows, 1);
   std::vector<KernelUse> kernels = kernels_of(requested.model.graph, machine.backend());
   for (size_t i = 0;; ++i) {
-    const auto all = std::ssize(kernels);
+    const auto all = static_cast<double>(kernels.size());
     std::erase_if(kernels, [&](const KernelUse& use) { return !machine.has_room(use); });
-    if (std::ssize(kernels) * 4 >= all * 3 || i == smaller.size()) return kernels;
+    if (static_cast<double>(kernels.size()) >= kProfilingLimits.with_room * all ||
+        i == smaller.size())
+      return kernels;
     recipe.microbatch = smaller[i];
     kernels = kernels_of(make_graph(recipe, largest_shape(recipe)).model.graph, machine.backend());
   }
@@ -37,7 +38,6 @@ std::vector<KernelUse> kernels_within(const Step& requested) {
 // Leaves out what was measured before; all of it, where that is enough to go by: what is not known is
 // scaled like what is, which one odd kernel that another net has too would spoil.
 void leave_out_known(std::vector<KernelUse>& kernels, const CostTable& table) {
-  constexpr double kEnough = 0.1;  // of a step's time
   double all = 0, known = 0;
   for (const KernelUse& use : kernels) {
     const double seconds = use.modelled * use.nodes;
@@ -45,7 +45,7 @@ void leave_out_known(std::vector<KernelUse>& kernels, const CostTable& table) {
     if (table.contains(use.key)) known += seconds;
   }
   std::erase_if(kernels, [&](const KernelUse& use) {
-    return known >= kEnough * all || table.contains(use.key);
+    return known >= kProfilingLimits.enough_known * all || table.contains(use.key);
   });
 }
 
@@ -59,7 +59,7 @@ std::vector<StepOption*> most_promising(TechniqueSelector& selector, Bytes budge
   std::ranges::stable_sort(sorted, {}, [](const auto& entry) { return entry.first; });
   std::vector<StepOption*> options;
   for (const auto& [bound, option] : sorted) {
-    if (options.size() < kAtOnce) options.push_back(option);
+    if (options.size() < kProfilingLimits.at_once) options.push_back(option);
   }
   return options;
 }
@@ -71,7 +71,7 @@ std::vector<KernelUse> unmeasured_of(const std::vector<StepOption*>& options) {
   for (StepOption* option : options) {
     MeasuredPart measured = measured_part(option->step());
     option->release_graph();
-    if (measured.part >= kMeasured) continue;
+    if (measured.part >= kProfilingLimits.measured) continue;
     for (KernelUse& use : measured.unmeasured) {
       if (taken.insert(use.key).second) kernels.push_back(std::move(use));
     }
@@ -84,7 +84,7 @@ std::vector<StepOption*> chosen(TechniqueSelector& selector, Bytes budget) {
   const auto pick = selector.choose(budget);
   if (!pick) return {};
   StepOption* const option = &selector.option(*pick, selector.allow());
-  if (measured_part(option->step()).part >= kMeasured) return {};
+  if (measured_part(option->step()).part >= kProfilingLimits.measured) return {};
   std::vector<StepOption*> options = most_promising(selector, budget, kNearTie * pick->seconds);
   std::erase(options, option);
   options.insert(options.begin(), option);
@@ -152,12 +152,11 @@ MeasuredPart measured_part(const Step& step) {
 }
 
 void refine_with_profile(TechniqueSelector& selector, Bytes budget, Machine& machine) {
-  constexpr double kSearching = 8;  // processor seconds: none begins that would end later
   constexpr double kAnyTime = std::numeric_limits<double>::max();
   double searching = 0, longest = 0;
   // The best bounds take no planner to find, and the selection does.
   for (const bool planned : {false, true}) {
-    while (machine.may_profile() && searching + longest <= kSearching) {
+    while (machine.may_profile() && searching + longest <= kProfilingLimits.processor_seconds) {
       const double began = processor_seconds();
       const auto options =
           planned ? chosen(selector, budget) : most_promising(selector, budget, kAnyTime);
@@ -165,7 +164,8 @@ void refine_with_profile(TechniqueSelector& selector, Bytes budget, Machine& mac
       const double took = processor_seconds() - began;
       searching += took;
       longest = std::max(longest, took);
-      if (kernels.empty() || !machine.profile(std::move(kernels), 0.5)) break;
+      if (kernels.empty() || !machine.profile(std::move(kernels), kProfilingLimits.round_part))
+        break;
       selector.price_again();
     }
   }

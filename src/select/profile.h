@@ -20,9 +20,6 @@ struct MeasuredPart {
 };
 MeasuredPart measured_part(const Step& step);
 
-// Nearly all of the time.
-inline constexpr double kMeasured = 0.95;
-
 // Profiles as above. From then on the selector chooses by the new times.
 void refine_with_profile(TechniqueSelector& selector, Bytes budget, Machine& machine);
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "execute/costs.h"
 #include "file_support.h"
+#include "pipeline/profiling_limits.h"
 #include "small_nets.h"
 
 namespace thimble {
@@ -73,7 +74,8 @@ TEST_F(ChoiceByTimes, WhatWasNotMeasuredDoesNotWinForIt) {
   refine_with_profile(fit, budget_, *first);
   const auto chosen = fit.choose(budget_);
   EXPECT_FALSE(has_sixteen_bits(fit, *chosen));
-  EXPECT_GE(measured_part(fit.option(*chosen, NumericsTier::approximate).step()).part, kMeasured);
+  EXPECT_GE(measured_part(fit.option(*chosen, NumericsTier::approximate).step()).part,
+            kProfilingLimits.measured);
   EXPECT_GT(first->profiled_kernels(), 0);
   // Who knows every time of every step chooses nothing much faster.
   const double seconds = chosen->seconds;
@@ -140,7 +142,7 @@ TEST_F(ChoiceByTimes, TheDearestKernelsComeFirst) {
     return measured_part(build_step(candidate.recipe, largest_shape(candidate.recipe), *first));
   };
   const MeasuredPart part = part_now();
-  EXPECT_LT(part.part, kMeasured);
+  EXPECT_LT(part.part, kProfilingLimits.measured);
   ASSERT_GT(part.unmeasured.size(), 2u);
   for (const KernelUse& use : part.unmeasured) {
     EXPECT_FALSE(first->times().contains(use.key)) << use.key;

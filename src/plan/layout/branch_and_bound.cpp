@@ -16,18 +16,12 @@
 #include <utility>
 
 #include "plan/layout/first_fit_in_call_order.h"
+#include "plan/layout/layout_limits.h"
 #include "plan/layout/place_in_order.h"
 #include "plan/packer.h"
 
 namespace thimble {
 namespace {
-
-// Parts beyond this are beyond the search; it would only repeat the greedy start.
-constexpr size_t kMostItems = 1500;
-// Visits to items and slots: over all parts, capacities and rankings (some 0.1 s), and in one run.
-// A count, not a clock: the same input gives the same layout everywhere.
-constexpr int64_t kVisits = 6'000'000;
-constexpr int64_t kVisitsPerRun = 1'500'000;
 
 enum class Found { yes, no, unknown };
 
@@ -195,7 +189,8 @@ std::vector<int64_t> greedy_start(const Part& part, int64_t target) {
 std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits_left) {
   std::vector<int64_t> best = greedy_start(part, target);
   int64_t end = highest_end(part, best);
-  if (end <= target || part.items.size() > kMostItems || visits_left <= 0) return best;
+  if (end <= target || part.items.size() > kLayoutLimits.most_items || visits_left <= 0)
+    return best;
 
   // Every end of a canonical layout is a sum of sizes, hence a multiple of their common divisor.
   int64_t unit = 0;
@@ -204,7 +199,7 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits
       ranks(order_by_lifetime(part)), ranks(order_by_area(part)), ranks(order_by_size(part))};
   const auto try_capacity = [&](int64_t capacity) {
     for (const std::vector<int>& rank : rankings) {
-      const int64_t visits = std::min(kVisitsPerRun, visits_left);
+      const int64_t visits = std::min(kLayoutLimits.visits_per_run, visits_left);
       Search search(part, capacity, rank, visits);
       const Found found = search.run();
       visits_left -= visits - std::max<int64_t>(search.visits_left(), 0);
@@ -234,7 +229,7 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& visits
 extern const Packer packer_branch_and_bound{
     .name = "branch_and_bound",
     .summary = "exact search for small or separable problems, with a limit on its visits",
-    .pack = pack_within<pack_part, kVisits>,
+    .pack = pack_within<pack_part, kLayoutLimits.visits>,
     .effort = 1,
 };
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/layout/layout_limits.h"
+
 namespace thimble {
 namespace {
-
-// Deeply nested lifetimes (a plain chain) peel off one slab per round. Past this many visits per
-// buffer the remaining nest is left to the packers, which keeps the peeling linear.
-constexpr int64_t kVisitsPerBuffer = 48;
 
 // Renumbers time so that only slots remain: a call where something is born after something died.
 // REQUIRES: items sorted by first, not empty.
@@ -69,7 +67,7 @@ std::vector<Part> cut_into_parts(std::span<const BufferUse> buffers, std::vector
   std::vector<Part> parts;
   std::vector<Part> pending;
   pending.push_back(whole_problem(buffers));
-  int64_t visits_left = kVisitsPerBuffer * int64_t(buffers.size());
+  int64_t visits_left = kLayoutLimits.visits_per_buffer * int64_t(buffers.size());
   while (!pending.empty()) {
     Part part = std::move(pending.back());
     pending.pop_back();

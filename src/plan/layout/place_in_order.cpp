@@ -4,13 +4,10 @@
 #include <numeric>
 #include <tuple>
 
+#include "plan/layout/layout_limits.h"
+
 namespace thimble {
 namespace {
-
-// Looks at sets of taken bytes, over a whole placement. Steps of real nets need some fifty per
-// buffer; only thousands of fragments live at once meet the limit.
-constexpr int64_t kProbes = 4'000'000;
-constexpr int64_t kFewestProbes = 100;
 
 // Items with the largest key first; equal ones in order of birth.
 template <typename Key>
@@ -33,7 +30,8 @@ Placement place_in_order(const Part& part, std::span<const int> order, OccupiedS
   space.clear();
   Placement placed;
   placed.offsets.resize(part.items.size());
-  const int64_t probes = std::max(kFewestProbes, kProbes / int64_t(part.items.size() + 1));
+  const int64_t probes =
+      std::max(kLayoutLimits.fewest_probes, kLayoutLimits.probes / int64_t(part.items.size() + 1));
   for (const int i : order) {
     const PartItem& item = part.items[i];
     const int64_t offset = space.low_fit(item.first, item.last, item.size, probes);

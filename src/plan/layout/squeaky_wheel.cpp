@@ -6,18 +6,12 @@
 #include <utility>
 
 #include "plan/layout/first_fit_in_call_order.h"
+#include "plan/layout/layout_limits.h"
 #include "plan/layout/place_in_order.h"
 #include "plan/packer.h"
 
 namespace thimble {
 namespace {
-
-// Looks at taken ranges, over all parts and rounds: bounds time (to some 0.2 s) without a clock,
-// so that the same input gives the same layout everywhere.
-constexpr int64_t kProbes = 4'000'000;
-constexpr int kMostRounds = 500;
-// Rounds without a better layout after which the search returns to the best order so far.
-constexpr int kPatience = 12;
 
 // SplitMix64: the spread of jumps needs variety, not quality.
 uint64_t next_random(uint64_t& state) {
@@ -80,12 +74,12 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& probes
   uint64_t state = 0;
   current = best;
   int since_best = 0;
-  for (int round = 0; round < kMostRounds && probes_left > 0; ++round) {
+  for (int round = 0; round < kLayoutLimits.wheel_rounds && probes_left > 0; ++round) {
     const int64_t before = best.placed.end;
     if (attempt(promote(part, current, target, state))) break;
     if (best.placed.end < before) {
       since_best = 0;
-    } else if (++since_best == kPatience) {
+    } else if (++since_best == kLayoutLimits.wheel_patience) {
       current = best;
       since_best = 0;
     }
@@ -98,7 +92,7 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& probes
 extern const Packer packer_squeaky_wheel{
     .name = "squeaky_wheel",
     .summary = "places again and again, first those that ended too high",
-    .pack = pack_within<pack_part, kProbes>,
+    .pack = pack_within<pack_part, kLayoutLimits.wheel_probes>,
     .effort = 2,
 };
 

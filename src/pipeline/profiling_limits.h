@@ -1,0 +1,30 @@
+// Every threshold of profiling: kernels are timed before a plan is chosen by their times. Each has
+// its reason (2026-11-16). Unlike a search for a plan, profiling is bounded by seconds: it measures.
+#pragma once
+
+#include <cstddef>
+
+namespace thimble {
+
+struct ProfilingLimits {
+  double seconds = 4;          // of timing in a command: a kernel that has begun goes on to its end
+  double least_seconds = 0.1;  // less is not worth beginning with
+
+  // The part of the seconds for the step as requested: times of other candidates are scaled by
+  // what is measured of it. Of the seconds left, each round of candidates takes a half.
+  double requested_part = 0.4, round_part = 0.5;
+  // A part of a step's time that, once measured, is enough to scale the rest by: one odd kernel
+  // that another net has too is not.
+  double enough_known = 0.1;
+  // A step is measured when nearly all of its time is.
+  double measured = 0.95;
+  // A budget is tight when less than this part of a step's kernels has room in it. The kernels of
+  // smaller micro-batches are timed then.
+  double with_room = 0.75;
+
+  size_t at_once = 4;            // candidates profiled between two selections
+  double processor_seconds = 8;  // of selecting: no selection begins that would end later
+};
+inline constexpr ProfilingLimits kProfilingLimits;
+
+}  // namespace thimble

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/field.h"
 #include "model/layers.h"
-#include "model/loss_rows.h"
+#include "model/next_token.h"
 #include "model/zoo/decoder_config.h"
 
 namespace thimble {
@@ -20,8 +20,7 @@ constexpr int64_t kUsualLength = 512;
 
 struct Decoder {
   std::shared_ptr<const DecoderConfig> config;  // read once for all graphs
-  int64_t loss_rows = 0;                        // 0: the op's own
-  bool joined = false;                          // on a device whose products add biases
+  NextToken end = {};
 };
 
 bool matches(std::string_view name) { return name.starts_with(kPrefix); }
@@ -39,13 +38,12 @@ Decoder& settings_of(ModelOptions& options) {
 void fields(ModelOptions& options, Fields& list) {
   list.whole("length", options.length, {.least = 1, .most = 1'000'000, .open = 0},
              {.help = "tokens of a row", .usual = "512, or fewer", .affects = affects::all});
-  list_loss_rows(own_of<Decoder>(options).loss_rows, list, affects::all);
+  list_loss_rows(own_of<Decoder>(options).end.loss_rows, list, affects::all);
 }
 
 void complete(ModelOptions& options, bool on_gpu) {
   Decoder& own = settings_of(options);
-  if (on_gpu && own.loss_rows == 0) own.loss_rows = kLossRowsOnGpu;
-  if (on_gpu) own.joined = true;
+  own.end.complete(on_gpu);
   if (options.length == 0) options.length = std::min(kUsualLength, own.config->longest);
   user_check(options.length <= own.config->longest,
              "'{}' knows {} positions, fewer than a --length of {}; choose a shorter one",
@@ -54,14 +52,7 @@ void complete(ModelOptions& options, bool on_gpu) {
 
 std::vector<RecordField> records(const ModelOptions& options) {
   ModelOptions read = options;
-  std::vector<RecordField> fields;
-  for (const char* name : {"tokens", "targets"}) {
-    fields.push_back({.name = name,
-                      .dtype = DType::i32,
-                      .shape = {options.length},
-                      .limit = settings_of(read).config->vocabulary});
-  }
-  return fields;
+  return next_token_records(options.length, settings_of(read).config->vocabulary);
 }
 
 void adopt(std::span<const RecordField>, ModelOptions&) {}
@@ -115,7 +106,7 @@ class Network {
     }
     model.foreign = std::move(names);
     model.first_values = c_.weights;
-    return net_.finish_tokens(x, head, own_.loss_rows);
+    return net_.finish_tokens(x, head, own_.end.loss_rows);
   }
 
   ValueId reshaped(ValueId x, const std::vector<int64_t>& dims) {
@@ -155,7 +146,7 @@ class Network {
   }
 
   ValueId linear(std::string_view name, ValueId x, int64_t out, bool biased) {
-    if (biased && own_.joined) return net_.affine(name, x, out, kSmall);
+    if (biased && own_.end.joined) return net_.affine(name, x, out, kSmall);
     if (biased) return net_.linear(name, x, out, "none", kSmall);
     const Builder::Scope scope(b_, name);
     const ValueId w = net_.weight("weight", {out, b_.shape(x).back()}, kSmall);

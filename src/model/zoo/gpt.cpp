@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/field.h"
 #include "model/layers.h"
-#include "model/loss_rows.h"
+#include "model/next_token.h"
 
 namespace thimble {
 namespace {
@@ -24,9 +24,8 @@ struct Gpt {
   int64_t vocabulary = 0;  // 0: the data's
   Positions positions = Positions::learned;
   bool tied = true;
-  int64_t loss_rows = 0;  // 0: the op's own
-  int64_t places = 0;     // learned positions; 0: the length that the model is made for
-  bool joined = false;    // on a device whose products add biases and shortcuts (Layers::affine)
+  int64_t places = 0;  // learned positions; 0: the length that the model is made for
+  NextToken end = {};
 };
 
 struct Preset {
@@ -86,14 +85,13 @@ void fields(ModelOptions& options, Fields& list) {
               {.help = "learned or rotary", .affects = affects::all});
   list.on_off("tied", gpt.tied,
               {.help = "embeddings also project onto the vocabulary", .affects = affects::all});
-  list_loss_rows(gpt.loss_rows, list, affects::all);
+  list_loss_rows(gpt.end.loss_rows, list, affects::all);
   list_dropout(options, list);
 }
 
 void complete(ModelOptions& options, bool on_gpu) {
   Gpt& gpt = settings_of(options);
-  if (on_gpu && gpt.loss_rows == 0) gpt.loss_rows = kLossRowsOnGpu;
-  if (on_gpu) gpt.joined = true;
+  gpt.end.complete(on_gpu);
   if (options.length == 0) options.length = gpt.places > 0 ? gpt.places : 256;
   if (gpt.places == 0) gpt.places = options.length;
   user_check(gpt.width % gpt.heads == 0,
@@ -113,14 +111,7 @@ void complete(ModelOptions& options, bool on_gpu) {
 int64_t vocabulary_of(const Gpt& gpt) { return gpt.vocabulary > 0 ? gpt.vocabulary : kBytes; }
 
 std::vector<RecordField> records(const ModelOptions& options) {
-  std::vector<RecordField> fields;
-  for (const char* name : {"tokens", "targets"}) {
-    fields.push_back({.name = name,
-                      .dtype = DType::i32,
-                      .shape = {options.length},
-                      .limit = vocabulary_of(own_of<Gpt>(options))});
-  }
-  return fields;
+  return next_token_records(options.length, vocabulary_of(own_of<Gpt>(options)));
 }
 
 void adopt(std::span<const RecordField> data, ModelOptions& options) {
@@ -148,7 +139,7 @@ class Network {
     const ValueId head =
         gpt_.tied ? table : net_.weight("head.weight", {vocabulary, gpt_.width}, kSmall);
     net_.model().foreign = foreign_names();
-    return net_.finish_tokens(x, head, gpt_.loss_rows);
+    return net_.finish_tokens(x, head, gpt_.end.loss_rows);
   }
 
  private:
@@ -165,7 +156,7 @@ class Network {
   }
 
   ValueId linear(std::string_view name, ValueId x, int64_t out, Init init, ValueId addend = {}) {
-    if (gpt_.joined) return net_.affine(name, x, out, init, addend);
+    if (gpt_.end.joined) return net_.affine(name, x, out, init, addend);
     return net_.linear(name, x, out, "none", init);
   }
 
@@ -177,7 +168,7 @@ class Network {
     return linear("out", x, gpt_.width, smaller, adds_inside() ? shortcut : ValueId{});
   }
   // Whether the projection has added the shortcut.
-  bool adds_inside() const { return gpt_.joined && !net_.drops(); }
+  bool adds_inside() const { return gpt_.end.joined && !net_.drops(); }
   ValueId beside(ValueId shortcut, ValueId part) {
     return adds_inside() ? part : b_.op("add", {shortcut, net_.dropout(part)});
   }

@@ -1,0 +1,30 @@
+// Records and end of a model that predicts the next token of a row.
+#pragma once
+
+#include <vector>
+
+#include "model/loss_rows.h"
+#include "model/model.h"
+
+namespace thimble {
+
+// Settings that the device decides where the user does not.
+struct NextToken {
+  int64_t loss_rows = 0;  // 0: the op's own
+  bool joined = false;    // products add biases and shortcuts (Layers::affine)
+
+  void complete(bool on_gpu) {
+    if (on_gpu && loss_rows == 0) loss_rows = kLossRowsOnGpu;
+    if (on_gpu) joined = true;
+  }
+};
+
+inline std::vector<RecordField> next_token_records(int64_t length, int64_t vocabulary) {
+  std::vector<RecordField> fields;
+  for (const char* name : {"tokens", "targets"}) {
+    fields.push_back({.name = name, .dtype = DType::i32, .shape = {length}, .limit = vocabulary});
+  }
+  return fields;
+}
+
+}  // namespace thimble

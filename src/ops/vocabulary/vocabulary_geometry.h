@@ -38,11 +38,15 @@ struct Vocabulary {
   }
 };
 
-// The outputs that hold loss, correct and nll.
-inline constexpr std::array<size_t, 3> kLossSums = {0, 2, 3};      // of vocabulary_loss
-inline constexpr std::array<size_t, 3> kBackwardSums = {2, 4, 5};  // of its gradient
-inline constexpr std::array<size_t, 3> kDataSums = {1, 3, 4};      // of that without the weight's
-// And lse.
-inline constexpr size_t kLossLse = 1, kBackwardLse = 3, kDataLse = 2;
+// Where those results are among an op's outputs: behind its own gradients.
+struct LossOutputs {
+  size_t gradients;
+
+  size_t lse() const { return gradients + 1; }
+  std::array<size_t, 3> sums() const { return {gradients, gradients + 2, gradients + 3}; }
+};
+inline constexpr LossOutputs kOfLoss = {0};
+// Of vocabulary_loss_backward, and of that without the gradient of the weight.
+constexpr LossOutputs loss_outputs(bool weighs) { return {weighs ? size_t{2} : size_t{1}}; }
 
 }  // namespace thimble

@@ -51,10 +51,10 @@ void reference(const KernelArgs& args) {
         const double lse = vocabulary_row(v, settings, args.inputs[0].as<T>() + r * v.width,
                                           args.inputs[1].as<W>(), args.inputs[2].as<int32_t>()[r],
                                           reinterpret_cast<Real*>(args.workspace), sums);
-        store(args.outputs[kLossLse].as<Real>(), r, static_cast<Real>(lse));
+        store(args.outputs[kOfLoss.lse()].as<Real>(), r, static_cast<Real>(lse));
       }
     });
-    store_sums<Real>(sums, args, kLossSums);
+    store_sums<Real>(sums, args, kOfLoss.sums());
   });
 }
 

@@ -16,9 +16,9 @@ class VocabularyLoss final : public Kernel {
     VocabularyChunks::Sums sums;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const auto chunk = chunks_.run(args, i, args.workspace + scratch_at_, sums);
-      std::copy_n(chunk.lse, chunk.rows, args.outputs[kLossLse].as<float>() + chunk.first);
+      std::copy_n(chunk.lse, chunk.rows, args.outputs[kOfLoss.lse()].as<float>() + chunk.first);
     }
-    VocabularyChunks::store(sums, args, kLossSums);
+    VocabularyChunks::store(sums, args, kOfLoss.sums());
   }
 
  private:

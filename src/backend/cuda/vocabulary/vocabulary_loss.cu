@@ -13,9 +13,9 @@ class VocabularyLoss final : public Kernel {
   void run(const KernelArgs& args) override {
     std::byte* const scratch = args.workspace + chunks_.room().count;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
-      chunks_.run(args, i, args.outputs[kLossLse].as<float>(), true, nullptr, scratch);
+      chunks_.run(args, i, args.outputs[kOfLoss.lse()].as<float>(), true, nullptr, scratch);
     }
-    chunks_.add_up(args, kLossSums);
+    chunks_.add_up(args, kOfLoss.sums());
   }
 
  private:

@@ -252,8 +252,18 @@ void save_weights(const std::string& path, Program& program,
 }
 
 void set_first_values(Program& program, const Model& model, uint64_t seed) {
-  initialize(program, seed);
-  if (model.first_values.ends_with(".onnx")) {
+  const Graph& graph = program.graph();
+  const bool of_onnx = model.first_values.ends_with(".onnx");
+  // Weights that the file has are not drawn first.
+  std::vector<bool> comes(graph.values.size(), false);
+  if (!model.first_values.empty() && model.foreign && !of_onnx) {
+    for (const OutsideTensor& place : foreign_tensors(graph, *model.foreign, true)) {
+      const Role role = graph[place.tensor.value].role;
+      comes[place.tensor.value.at()] = role == Role::weight || role == Role::frozen;
+    }
+  }
+  initialize(program, seed, [&](ValueId value) { return !comes[value.at()]; });
+  if (of_onnx) {
     load_onnx_values(model.first_values, program, *model.foreign);
   } else if (!model.first_values.empty()) {
     load_weights(model.first_values, program, model.foreign);

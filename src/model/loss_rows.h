@@ -17,6 +17,7 @@ inline void list_loss_rows(int64_t& rows, Fields& list, unsigned affects,
                       "and sums over them are rounded less often",
               .usual = "64, or a quarter of the width; on a GPU 1024",
               .affects = affects,
+              .technique = "loss rows",
               .unused_reason = std::move(unused_reason)});
 }
 

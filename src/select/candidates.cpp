@@ -127,6 +127,21 @@ std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) 
   return all;
 }
 
+// Fewer tokens with logits at a time, where a frozen weight makes them: it is read once more for every
+// group of them. One that is trained would have all of its gradient added to as often.
+std::vector<Change> loss_rows(const Recipe& requested, const ModelOptions& model) {
+  constexpr int64_t kRows = 64;
+  if (!requested.tuning.adapters.enabled() || model.batch * model.length <= kRows) return {};
+  Recipe copy = requested;
+  bool there = false;
+  for_each_field(copy, [&](const Field& field) { there |= field.name() == "loss-rows"; });
+  if (!there) return {};
+  return {{"loss rows",
+           {{"loss-rows", kRows}},
+           fmt::format("logits of {} tokens at a time", kRows),
+           NumericsTier::equivalent}};
+}
+
 std::string spelt(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -234,6 +249,7 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
                     "gradients folded into the momentum",
                     NumericsTier::equivalent}});
   }
+  offer("loss rows", loss_rows(requested, model));
   offer("frozen", frozen_formats(requested, graph));
   const bool adapts = requested.tuning.adapters.enabled();
   offer("precision", precisions(adapts));

@@ -74,6 +74,7 @@ std::vector<Technique> techniques_of(const Recipe& asked) {
                                 {"sparsity", fmt::format("density {:g}, {}", asked.sparsity.density,
                                                          name_of(asked.sparsity.method))},
                                 {"frozen", frozen_name(asked)},
+                                {"loss rows", "logits of fewer tokens at a time"},
                                 {"fold", "gradients folded into momentum"},
                                 {"state", fmt::format("{}-bit state", optimizer.state_bits)},
                                 {"factored", optimizer.name + " in place of adam"},

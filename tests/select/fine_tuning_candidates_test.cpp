@@ -1,6 +1,8 @@
 // Formats of frozen weights as candidates for a budget.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "select/candidates.h"
 #include "select/step_option.h"
 #include "small_nets.h"
@@ -8,15 +10,20 @@
 namespace thimble {
 namespace {
 
-std::vector<Change> formats_of(const Settings& settings, NumericsTier allow) {
+std::vector<Change> changes_of(std::string_view technique, const Settings& settings,
+                               NumericsTier allow) {
   const Recipe requested = recipe_of(settings);
   const auto machine = Machine::open(requested);
   StepOption plain({.recipe = requested}, *machine);
   for (std::vector<Change>& changes :
        choices_for(requested, settings, allow, plain.step().model.graph)) {
-    if (changes.front().technique == "frozen") return std::move(changes);
+    if (changes.front().technique == technique) return std::move(changes);
   }
   return {};
+}
+
+std::vector<Change> formats_of(const Settings& settings, NumericsTier allow) {
+  return changes_of("frozen", settings, allow);
 }
 
 Settings adapted_gpt() {
@@ -45,6 +52,28 @@ TEST(FrozenCandidates, GoFromFaithfulToSmall) {
     EXPECT_LT(frozen, before) << names[i];
     before = frozen;
   }
+}
+
+// Scratch of the loss, beside a vocabulary that is not trained.
+TEST(FrozenCandidates, FewerLogitsAtATimeTakeLess) {
+  Settings large = adapted_gpt();
+  large["vocabulary"] = 3000;
+  large["length"] = 256;
+  const std::vector<Change> changes = changes_of("loss rows", large, NumericsTier::equivalent);
+  ASSERT_EQ(changes.size(), 1u);
+  const Candidate candidate = changed(recipe_of(large), changes).value();
+  const auto machine = Machine::open(candidate.recipe);
+  StepOption option(candidate, *machine);
+  const std::vector<Node>& nodes = option.step().model.graph.nodes;
+  EXPECT_TRUE(std::ranges::any_of(
+      nodes, [](const Node& node) { return node.attrs.integer("rows_at_once", 0) == 64; }));
+  EXPECT_TRUE(changes_of("loss rows", large, NumericsTier::exact).empty());
+  Settings said = large;
+  said["loss-rows"] = 100;
+  EXPECT_TRUE(changes_of("loss rows", said, NumericsTier::equivalent).empty());
+  Settings whole = large;
+  whole.erase("lora");
+  EXPECT_TRUE(changes_of("loss rows", whole, NumericsTier::equivalent).empty());
 }
 
 TEST(FrozenCandidates, AreOfferedWhereSomethingIsFrozenAndNothingWasSaid) {

@@ -220,12 +220,17 @@ class OnnxLowering {
 
   // Each says whether it knows the op. Rules by what ops do: rules_NAME.cpp.
   bool lower_known(const OnnxNode& node);
+  bool lower_extents(const OnnxNode& node);
+  bool lower_known_elements(const OnnxNode& node);
+  bool lower_known_moves(const OnnxNode& node);
   bool lower_known_lists(const OnnxNode& node);
+  bool lower_known_counts(const OnnxNode& node);
   bool lower_shape(const OnnxNode& node);
   bool lower_layer(const OnnxNode& node);
   bool lower_norm(const OnnxNode& node);
   bool lower_pooling(const OnnxNode& node);
   bool lower_elements(const OnnxNode& node);
+  bool lower_activation(const OnnxNode& node);
   bool lower_choices(const OnnxNode& node);
   bool lower_sums(const OnnxNode& node);
   bool lower_places(const OnnxNode& node);
@@ -253,7 +258,14 @@ class OnnxLowering {
   void scatter_by_places(const OnnxNode& node);
   void running_sum(const OnnxNode& node);
   void draw(const OnnxNode& node);
+  void clip(const OnnxNode& node);
+  void power(const OnnxNode& node);
+  std::optional<Shape> shape_made(const OnnxNode& node);
   void slice(const OnnxNode& node);
+  void split(const OnnxNode& node);
+  void split_to_sequence(const OnnxNode& node);
+  void tile(const OnnxNode& node);
+  void move_blocks(const OnnxNode& node);
   void pad(const OnnxNode& node);
   void resize(const OnnxNode& node);
   void pool(const OnnxNode& node);

@@ -63,41 +63,67 @@ bool OnnxLowering::lower_elements(const OnnxNode& node) {
       emit("trunc", {x()});
     }
   } else if (node.op == "Clip") {
-    Attrs attrs;
-    std::string y = as_value(name(0));
-    const auto bound = [&](size_t i, const char* theirs, const char* ours) {
-      if (node.attributes.contains(theirs)) attrs.set(ours, node.real(theirs, 0));
-      if (!has(i)) return;
-      if (known(name(i)) != nullptr || onnx_.tensors.contains(name(i))) {
-        attrs.set(ours, known_in(i).numbers.at(0));
-      } else {  // one that is computed
-        y = larger({y, {}}, operand(name(i)), i == 2);
-      }
-    };
-    bound(1, "min", "low");
-    bound(2, "max", "high");
-    if (attrs.entries().empty()) {
-      l_.alias(node.out[0], y);
-    } else {
-      emit("clip", {{y, {}}}, attrs);
-    }
+    clip(node);
   } else if (node.op == "Pow") {
-    const Known* base = known(name(0));
-    if (base != nullptr) {
-      user_check(base->elements() == 1 && base->numbers[0] > 0, "its base is not above 0");
-      emit("exp", {emitted("mul", {operand(name(1)), one(std::log(base->numbers[0]))})});
-      return true;
-    }
-    const Known& exponent = known_in(1);
-    const bool same = std::ranges::all_of(
-        exponent.numbers, [&](double number) { return number == exponent.numbers[0]; });
-    user_check(exponent.elements() >= 1 && same, "its exponents differ");
-    if (exponent.numbers[0] == 1) {
-      l_.alias(node.out[0], name(0));
+    power(node);
+  } else if (node.op == "Sum" || node.op == "Mean") {
+    Operand sum = x();
+    for (size_t i = 1; i < node.in.size(); ++i) sum = emitted("add", {sum, operand(name(i))});
+    const double share = node.op == "Sum" ? 1 : 1 / static_cast<double>(node.in.size());
+    if (share == 1) {
+      l_.alias(node.out[0], sum.value);
     } else {
-      emit("pow", {x()}, {{"exponent", exponent.numbers[0]}});
+      emit("mul", {sum, one(share)});
     }
-  } else if (node.op == "Gelu" || node.op == "com.microsoft.Gelu") {
+  } else {
+    return lower_activation(node);
+  }
+  return true;
+}
+
+void OnnxLowering::clip(const OnnxNode& node) {
+  Attrs attrs;
+  std::string y = as_value(name(0));
+  const auto bound = [&](size_t i, const char* theirs, const char* ours) {
+    if (node.attributes.contains(theirs)) attrs.set(ours, node.real(theirs, 0));
+    if (!has(i)) return;
+    if (known(name(i)) != nullptr || onnx_.tensors.contains(name(i))) {
+      attrs.set(ours, known_in(i).numbers.at(0));
+    } else {  // one that is computed
+      y = larger({y, {}}, operand(name(i)), i == 2);
+    }
+  };
+  bound(1, "min", "low");
+  bound(2, "max", "high");
+  if (attrs.entries().empty()) {
+    l_.alias(node.out[0], y);
+  } else {
+    emit("clip", {{y, {}}}, attrs);
+  }
+}
+
+void OnnxLowering::power(const OnnxNode& node) {
+  const Known* base = known(name(0));
+  if (base != nullptr) {
+    user_check(base->elements() == 1 && base->numbers[0] > 0, "its base is not above 0");
+    emit("exp", {emitted("mul", {operand(name(1)), Operand{"", std::log(base->numbers[0])}})});
+    return;
+  }
+  const Known& exponent = known_in(1);
+  const bool same = std::ranges::all_of(
+      exponent.numbers, [&](double number) { return number == exponent.numbers[0]; });
+  user_check(exponent.elements() >= 1 && same, "its exponents differ");
+  if (exponent.numbers[0] == 1) {
+    l_.alias(node.out[0], name(0));
+  } else {
+    emit("pow", {operand(name(0))}, {{"exponent", exponent.numbers[0]}});
+  }
+}
+
+bool OnnxLowering::lower_activation(const OnnxNode& node) {
+  const auto x = [&] { return operand(name(0)); };
+  const auto one = [](double number) { return Operand{"", number}; };
+  if (node.op == "Gelu" || node.op == "com.microsoft.Gelu") {
     emit("gelu", {x()}, {{"approximate", std::string(node.text("approximate", "none"))}});
   } else if (node.op == "com.microsoft.FastGelu" || node.op == "com.microsoft.BiasGelu") {
     const Operand sum = has(1) ? emitted("add", {x(), operand(name(1))}) : x();
@@ -143,15 +169,6 @@ bool OnnxLowering::lower_elements(const OnnxNode& node) {
   } else if (node.op == "Sinh" || node.op == "Cosh") {
     const Operand up = emitted("exp", {x()}), down = emitted("exp", {emitted("neg", {x()})});
     emit("mul", {emitted(node.op == "Sinh" ? "sub" : "add", {up, down}), one(0.5)});
-  } else if (node.op == "Sum" || node.op == "Mean") {
-    Operand sum = x();
-    for (size_t i = 1; i < node.in.size(); ++i) sum = emitted("add", {sum, operand(name(i))});
-    const double share = node.op == "Sum" ? 1 : 1 / static_cast<double>(node.in.size());
-    if (share == 1) {
-      l_.alias(node.out[0], sum.value);
-    } else {
-      emit("mul", {sum, one(share)});
-    }
   } else {
     return false;
   }

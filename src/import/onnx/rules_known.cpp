@@ -56,9 +56,50 @@ Change change_of(std::string_view op) {
   return nullptr;
 }
 
+// Along the last axis: each index picks from the row that it stands in.
+Known gathered_along_rows(const Known& x, const Known& index) {
+  Known y = filled(index.shape, 0, x.whole);
+  const std::vector<int64_t> places = index.wholes();
+  const int64_t columns = index.shape.back(), all = x.shape.back();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t place = places[i] < 0 ? places[i] + all : places[i];
+    user_check(place >= 0 && place < all, "there is no place {} of {}", places[i], all);
+    y.numbers[i] = x.numbers[static_cast<size_t>(static_cast<int64_t>(i) / columns * all + place)];
+  }
+  return y;
+}
+
+// x where the mask is not zero, else y.
+Known chosen_by(const Known& mask, const Known& x, const Known& y) {
+  const Shape all = broadcast(broadcast(mask.shape, x.shape, "Where"), y.shape, "Where");
+  const Known holds = repeated(mask, all), other = repeated(y, all);
+  Known chosen = repeated(x, all);
+  for (size_t i = 0; i < chosen.numbers.size(); ++i) {
+    if (holds.numbers[i] == 0) chosen.numbers[i] = other.numbers[i];
+  }
+  return chosen;
+}
+
+// To the type of that number in the format (1, 10, 11, 16: floating types; 9: bool).
+Known cast(Known x, int64_t to) {
+  x.whole = to != 1 && to != 10 && to != 11 && to != 16;
+  for (double& number : x.numbers) {
+    number = to == 9 ? (number != 0 ? 1 : 0) : x.whole ? std::trunc(number) : number;
+  }
+  return x;
+}
+
 }  // namespace
 
 bool OnnxLowering::lower_known(const OnnxNode& node) {
+  if (lower_extents(node)) return true;
+  if (node.in.empty() || !all_known()) return false;
+  return lower_known_elements(node) || lower_known_moves(node) || lower_known_lists(node) ||
+         lower_known_counts(node);
+}
+
+// Nodes whose results are known even where the numbers of their inputs are not.
+bool OnnxLowering::lower_extents(const OnnxNode& node) {
   if (node.op == "Constant") {
     for (const auto& [key, value] : node.attributes) {
       if (key == "value" && !value.tensors.empty()) {
@@ -90,7 +131,10 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
   if (node.op == "Size") {
     return set_known({{}, {static_cast<double>(shape(name(0)).elements())}, true}), true;
   }
-  if (node.in.empty() || !all_known()) return false;
+  return false;
+}
+
+bool OnnxLowering::lower_known_elements(const OnnxNode& node) {
   const Known& x = known_in(0);
   const bool two = node.in.size() == 2;
   const Combine combine = two ? combine_of(node.op, x.whole && known_in(1).whole) : nullptr;
@@ -103,103 +147,53 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
     if (node.op == "CastLike") y.whole = known_in(1).whole;
     return set_known(std::move(y)), true;
   }
-  if (node.op == "Cast") {
-    Known y = x;
-    const int64_t to = node.whole("to", 1);
-    y.whole = to != 1 && to != 10 && to != 11 && to != 16;
-    for (double& number : y.numbers) {
-      number = to == 9 ? (number != 0 ? 1 : 0) : y.whole ? std::trunc(number) : number;
-    }
-    return set_known(std::move(y)), true;
+  if (node.op == "Cast") return set_known(cast(x, node.whole("to", 1))), true;
+  if (node.op == "Where") return set_known(chosen_by(x, known_in(1), known_in(2))), true;
+  if ((node.op == "Max" || node.op == "Min") && node.in.size() == 1) {
+    return set_known(Known(x)), true;
   }
+  return false;
+}
+
+bool OnnxLowering::lower_known_moves(const OnnxNode& node) {
+  const Known& x = known_in(0);
+  const int rank = x.shape.rank();
   if (node.op == "Gather") {
-    return set_known(gathered(x, known_in(1), axis_of(node.whole("axis", 0), x.shape.rank()))),
-           true;
+    return set_known(gathered(x, known_in(1), axis_of(node.whole("axis", 0), rank))), true;
   }
   if (node.op == "GatherElements") {
     const Known& index = known_in(1);
-    const int axis = axis_of(node.whole("axis", 0), x.shape.rank());
-    user_check(axis == x.shape.rank() - 1 && index.shape.rank() == x.shape.rank() &&
+    const int axis = axis_of(node.whole("axis", 0), rank);
+    user_check(axis == rank - 1 && index.shape.rank() == rank &&
                    index.shape.product(0, axis) == x.shape.product(0, axis),
                "it gathers along another axis than the last");
-    Known y = filled(index.shape, 0, x.whole);
-    const std::vector<int64_t> places = index.wholes();
-    const int64_t columns = index.shape.back(), all = x.shape.back();
-    for (size_t i = 0; i < places.size(); ++i) {
-      const int64_t place = places[i] < 0 ? places[i] + all : places[i];
-      user_check(place >= 0 && place < all, "there is no place {} of {}", places[i], all);
-      y.numbers[i] =
-          x.numbers[static_cast<size_t>(static_cast<int64_t>(i) / columns * all + place)];
-    }
-    return set_known(std::move(y)), true;
-  }
-  if (node.op == "Concat") {
-    std::vector<Known> parts;
-    for (size_t i = 0; i < node.in.size(); ++i) parts.push_back(known_in(i));
-    return set_known(joined(parts, axis_of(node.whole("axis", 0), x.shape.rank()))), true;
-  }
-  if (lower_known_lists(node)) return true;
-  if (node.op == "Range") {
-    const double start = x.numbers.at(0), end = known_in(1).numbers.at(0),
-                 step = known_in(2).numbers.at(0);
-    user_check(step != 0 && (end - start) / step < 1e6, "it counts without end");
-    Known y = {{}, {}, x.whole};
-    for (double at = start; step > 0 ? at < end : at > end; at += step) y.numbers.push_back(at);
-    y.shape = {std::ssize(y.numbers)};
-    return set_known(std::move(y)), true;
-  }
-  if (node.op == "ConstantOfShape") {
-    const auto value = node.attributes.find("value");
-    const bool given = value != node.attributes.end() && !value->second.tensors.empty();
-    const bool whole = given && value->second.tensors[0].whole;
-    return set_known(filled(Shape(std::span<const int64_t>(x.wholes())),
-                            given ? value->second.tensors[0].at(0) : 0, whole)),
-           true;
-  }
-  if (node.op == "Expand") {
-    const Shape to(std::span<const int64_t>(known_in(1).wholes()));
-    return set_known(repeated(x, broadcast(x.shape, to, "Expand"))), true;
-  }
-  if (node.op == "Where") {
-    const Shape all =
-        broadcast(broadcast(x.shape, known_in(1).shape, "Where"), known_in(2).shape, "Where");
-    const Known mask = repeated(x, all), a = repeated(known_in(1), all),
-                b = repeated(known_in(2), all);
-    Known y = a;
-    for (size_t i = 0; i < y.numbers.size(); ++i) {
-      if (mask.numbers[i] == 0) y.numbers[i] = b.numbers[i];
-    }
-    return set_known(std::move(y)), true;
-  }
-  if (node.op == "Transpose") {
-    std::vector<int64_t> reversed;
-    for (int axis = x.shape.rank(); axis-- > 0;) reversed.push_back(axis);
-    return set_known(turned(x, node.wholes("perm", reversed))), true;
-  }
-  if (node.op == "Trilu") {
-    const int64_t diagonal = has(1) ? known_in(1).wholes().at(0) : 0;
-    return set_known(triangle(x, diagonal, node.whole("upper", 1) != 0)), true;
-  }
-  if (node.op == "ScatterND") {
-    user_check(node.text("reduction", "none") == "none", "it adds up what it scatters");
-    return set_known(scattered(x, known_in(1), known_in(2))), true;
+    return set_known(gathered_along_rows(x, index)), true;
   }
   if (node.op == "GatherND") {
     user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
     return set_known(gathered_by_places(x, known_in(1))), true;
   }
-  if ((node.op == "Max" || node.op == "Min") && node.in.size() == 1) {
-    return set_known(Known(x)), true;
+  if (node.op == "ScatterND") {
+    user_check(node.text("reduction", "none") == "none", "it adds up what it scatters");
+    return set_known(scattered(x, known_in(1), known_in(2))), true;
   }
-  if (node.op == "CumSum") {
-    user_check(axis_of(known_in(1).wholes().at(0), x.shape.rank()) == x.shape.rank() - 1,
-               "it sums along another axis than the last");
-    Known y = x;
-    const size_t columns = static_cast<size_t>(std::max<int64_t>(1, x.shape.back()));
-    for (size_t i = 0; i < y.numbers.size(); ++i) {
-      if (i % columns != 0) y.numbers[i] += y.numbers[i - 1];
-    }
-    return set_known(std::move(y)), true;
+  if (node.op == "Concat") {
+    std::vector<Known> parts;
+    for (size_t i = 0; i < node.in.size(); ++i) parts.push_back(known_in(i));
+    return set_known(joined(parts, axis_of(node.whole("axis", 0), rank))), true;
+  }
+  if (node.op == "Expand") {
+    const Shape to(std::span<const int64_t>(known_in(1).wholes()));
+    return set_known(repeated(x, broadcast(x.shape, to, "Expand"))), true;
+  }
+  if (node.op == "Transpose") {
+    std::vector<int64_t> reversed;
+    for (int axis = rank; axis-- > 0;) reversed.push_back(axis);
+    return set_known(turned(x, node.wholes("perm", reversed))), true;
+  }
+  if (node.op == "Trilu") {
+    const int64_t diagonal = has(1) ? known_in(1).wholes().at(0) : 0;
+    return set_known(triangle(x, diagonal, node.whole("upper", 1) != 0)), true;
   }
   if (node.op == "Slice") {
     Known y = x;
@@ -208,7 +202,7 @@ bool OnnxLowering::lower_known(const OnnxNode& node) {
     const std::vector<int64_t> axes = has(3) ? known_in(3).wholes() : node.wholes("axes", {});
     const std::vector<int64_t> steps = has(4) ? known_in(4).wholes() : std::vector<int64_t>{};
     for (size_t i = 0; i < begins.size(); ++i) {
-      const int axis = axis_of(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.shape.rank());
+      const int axis = axis_of(i < axes.size() ? axes[i] : static_cast<int64_t>(i), rank);
       y = sliced(y, axis, begins[i], ends.at(i), i < steps.size() ? steps[i] : 1);
     }
     return set_known(std::move(y)), true;

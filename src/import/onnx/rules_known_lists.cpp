@@ -111,4 +111,37 @@ bool OnnxLowering::lower_known_lists(const OnnxNode& node) {
   return false;
 }
 
+// Lists that are counted or filled.
+bool OnnxLowering::lower_known_counts(const OnnxNode& node) {
+  const Known& x = known_in(0);
+  if (node.op == "Range") {
+    const double start = x.numbers.at(0), end = known_in(1).numbers.at(0),
+                 step = known_in(2).numbers.at(0);
+    user_check(step != 0 && (end - start) / step < 1e6, "it counts without end");
+    Known y = {{}, {}, x.whole};
+    for (double at = start; step > 0 ? at < end : at > end; at += step) y.numbers.push_back(at);
+    y.shape = {std::ssize(y.numbers)};
+    return set_known(std::move(y)), true;
+  }
+  if (node.op == "ConstantOfShape") {
+    const auto value = node.attributes.find("value");
+    const bool given = value != node.attributes.end() && !value->second.tensors.empty();
+    const bool whole = given && value->second.tensors[0].whole;
+    return set_known(filled(Shape(std::span<const int64_t>(x.wholes())),
+                            given ? value->second.tensors[0].at(0) : 0, whole)),
+           true;
+  }
+  if (node.op == "CumSum") {
+    user_check(axis_of(known_in(1).wholes().at(0), x.shape.rank()) == x.shape.rank() - 1,
+               "it sums along another axis than the last");
+    Known y = x;
+    const size_t columns = static_cast<size_t>(std::max<int64_t>(1, x.shape.back()));
+    for (size_t i = 0; i < y.numbers.size(); ++i) {
+      if (i % columns != 0) y.numbers[i] += y.numbers[i - 1];
+    }
+    return set_known(std::move(y)), true;
+  }
+  return false;
+}
+
 }  // namespace thimble

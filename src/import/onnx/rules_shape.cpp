@@ -27,42 +27,36 @@ Shape shape_asked(const Shape& from, const std::vector<int64_t>& asked, bool zer
   return as_shape(dims);
 }
 
+// Without the axes (without any: without all of extent 1), or with axes of extent 1 there.
+std::vector<int64_t> squeezed(const Shape& x, const std::vector<int64_t>& axes) {
+  std::vector<int64_t> dims = dims_of(x);
+  for (int axis = x.rank() - 1; axis >= 0; --axis) {
+    const bool named = std::ranges::find(axes, axis) != axes.end();
+    if (named || (axes.empty() && x[axis] == 1)) dims.erase(dims.begin() + axis);
+  }
+  return dims;
+}
+std::vector<int64_t> unsqueezed(const Shape& x, std::vector<int64_t> axes) {
+  std::vector<int64_t> dims = dims_of(x);
+  std::ranges::sort(axes);
+  for (const int64_t axis : axes) {
+    user_check(axis <= std::ssize(dims), "it leaves a gap between axes");
+    dims.insert(dims.begin() + axis, 1);
+  }
+  return dims;
+}
+
 }  // namespace
 
 bool OnnxLowering::lower_shape(const OnnxNode& node) {
-  const auto set_shape = [&](const Shape& to) {
+  if (const std::optional<Shape> made = shape_made(node)) {
     if (const Known* numbers = known(name(0))) {
-      user_check(to.elements() == numbers->elements(), "{} and {} differ in size",
-                 to_string(numbers->shape), to_string(to));
-      return set_known({to, numbers->numbers, numbers->whole});
-    }
-    reshaped(name(0), to, node.out[0]);
-  };
-  if (node.op == "Reshape") {
-    set_shape(shape_asked(shape(name(0)), known_in(1).wholes(), node.whole("allowzero", 0) != 0));
-  } else if (node.op == "Flatten") {
-    const Shape x = shape(name(0));
-    const int64_t given = node.whole("axis", 1);
-    const int axis = given == x.rank() ? x.rank() : axis_of(given, x.rank());
-    set_shape({x.product(0, axis), x.product(axis, x.rank())});
-  } else if (node.op == "Squeeze" || node.op == "Unsqueeze") {
-    const Shape x = shape(name(0));
-    std::vector<int64_t> dims(x.dims().begin(), x.dims().end()), axes = axes_of(1);
-    const int rank = x.rank() + (node.op == "Unsqueeze" ? static_cast<int>(axes.size()) : 0);
-    for (int64_t& axis : axes) axis = axis_of(axis, rank);
-    std::ranges::sort(axes);
-    if (node.op == "Unsqueeze") {
-      for (const int64_t axis : axes) {
-        user_check(axis <= std::ssize(dims), "it leaves a gap between axes");
-        dims.insert(dims.begin() + axis, 1);
-      }
+      user_check(made->elements() == numbers->elements(), "{} and {} differ in size",
+                 to_string(numbers->shape), to_string(*made));
+      set_known({*made, numbers->numbers, numbers->whole});
     } else {
-      for (int axis = rank - 1; axis >= 0; --axis) {
-        const bool named = std::ranges::find(axes, axis) != axes.end();
-        if (named || (axes.empty() && x[axis] == 1)) dims.erase(dims.begin() + axis);
-      }
+      reshaped(name(0), *made, node.out[0]);
     }
-    set_shape(as_shape(dims));
   } else if (node.op == "Transpose") {
     const int rank = shape(name(0)).rank();
     std::vector<int64_t> reversed;
@@ -79,38 +73,9 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
   } else if (node.op == "Slice") {
     slice(node);
   } else if (node.op == "Split") {
-    const Shape x = shape(name(0));
-    const int axis = axis_of(node.whole("axis", 0), x.rank());
-    std::vector<int64_t> sizes = has(1) ? known_in(1).wholes() : node.wholes("split", {});
-    const int64_t count = std::ssize(node.out);
-    if (sizes.empty()) sizes.assign(node.out.size(), (x[axis] + count - 1) / count);
-    if (const Known* all = known(name(0))) {
-      const Known whole = *all;
-      for (int64_t i = 0, at = 0; i < count; ++i) {
-        const int64_t end = std::min(x[axis], at + sizes.at(static_cast<size_t>(i)));
-        known_[node.out[static_cast<size_t>(i)]] = sliced(whole, axis, at, end, 1);
-        at = end;
-      }
-      return true;
-    }
-    int64_t begin = 0;
-    for (size_t i = 0; i < node.out.size(); ++i) {
-      const int64_t end = std::min(x[axis], begin + sizes.at(i));
-      part(name(0), axis, begin, end, node.out[i]);
-      begin = end;
-    }
+    split(node);
   } else if (node.op == "SplitToSequence") {
-    const Shape x = shape(name(0));
-    const int axis = axis_of(node.whole("axis", 0), x.rank());
-    const Known& sizes = known_in(1);
-    int64_t begin = 0;
-    for (size_t i = 0; begin < x[axis]; ++i) {
-      const int64_t size = sizes.wholes().at(sizes.shape.rank() == 0 ? 0 : i);
-      user_check(size >= 1 && i < 4096, "it splits into parts of {}", size);
-      const int64_t end = std::min(x[axis], begin + std::min(size, x[axis]));
-      sequences_[node.out[0]].push_back(part(name(0), axis, begin, end));
-      begin = end;
-    }
+    split_to_sequence(node);
   } else if (node.op == "SequenceAt") {
     const auto sequence = sequences_.find(name(0));
     const int64_t given = known_in(1).wholes().at(0);
@@ -121,41 +86,9 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
   } else if (node.op == "Pad") {
     pad(node);
   } else if (node.op == "Tile") {
-    const std::vector<int64_t> times = known_in(1).wholes();
-    const Shape x = shape(name(0));
-    user_check(std::ssize(times) == x.rank(), "it repeats {} of {} axes", times.size(), x.rank());
-    std::string y = as_value(name(0));
-    for (int axis = 0; axis < x.rank(); ++axis) {
-      const int64_t count = times[static_cast<size_t>(axis)];
-      user_check(count >= 1 && count <= 4096, "it repeats an axis {} times", count);
-      if (count == 1) continue;
-      const std::vector<Operand> parts(static_cast<size_t>(count), {y, {}});
-      y = emitted("concat", parts, {{"axis", int64_t{axis}}}).value;
-    }
-    l_.alias(node.out[0], y);
+    tile(node);
   } else if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") {
-    const Shape x = shape(name(0));
-    const int64_t b = node.whole("blocksize", 1);
-    user_check(x.rank() == 4 && b >= 1 && b <= 1024, "it takes blocks of {} of {}", b,
-               to_string(x));
-    std::vector<int64_t> dims;
-    std::string y;
-    if (node.op == "DepthToSpace") {
-      user_check(x[1] % (b * b) == 0, "{} channels are no blocks of {}", x[1], b);
-      const int64_t c = x[1] / (b * b);
-      const bool blocks_first = node.text("mode", "DCR") == "DCR";
-      y = reshaped(name(0), blocks_first ? Shape{x[0], b, b, c, x[2], x[3]}
-                                         : Shape{x[0], c, b, b, x[2], x[3]});
-      y = permuted(y, blocks_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2}
-                                   : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
-      dims = {x[0], c, x[2] * b, x[3] * b};
-    } else {
-      user_check(x[2] % b == 0 && x[3] % b == 0, "{} is no blocks of {}", to_string(x), b);
-      y = reshaped(name(0), {x[0], x[1], x[2] / b, b, x[3] / b, b});
-      y = permuted(y, {0, 3, 5, 1, 2, 4});
-      dims = {x[0], x[1] * b * b, x[2] / b, x[3] / b};
-    }
-    reshaped(y, as_shape(dims), node.out[0]);
+    move_blocks(node);
   } else if (node.op == "Gather") {
     gather(node);
   } else if (node.op == "GatherND") {
@@ -164,6 +97,99 @@ bool OnnxLowering::lower_shape(const OnnxNode& node) {
     return false;
   }
   return true;
+}
+
+// The shape that a node gives to the same numbers in the same order; none: it does something else.
+std::optional<Shape> OnnxLowering::shape_made(const OnnxNode& node) {
+  if (node.op == "Reshape") {
+    return shape_asked(shape(name(0)), known_in(1).wholes(), node.whole("allowzero", 0) != 0);
+  }
+  if (node.op == "Flatten") {
+    const Shape x = shape(name(0));
+    const int64_t given = node.whole("axis", 1);
+    const int axis = given == x.rank() ? x.rank() : axis_of(given, x.rank());
+    return Shape{x.product(0, axis), x.product(axis, x.rank())};
+  }
+  if (node.op != "Squeeze" && node.op != "Unsqueeze") return std::nullopt;
+  const Shape x = shape(name(0));
+  std::vector<int64_t> axes = axes_of(1);
+  const int rank = x.rank() + (node.op == "Unsqueeze" ? static_cast<int>(axes.size()) : 0);
+  for (int64_t& axis : axes) axis = axis_of(axis, rank);
+  return as_shape(node.op == "Squeeze" ? squeezed(x, axes) : unsqueezed(x, std::move(axes)));
+}
+
+void OnnxLowering::split(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const int axis = axis_of(node.whole("axis", 0), x.rank());
+  std::vector<int64_t> sizes = has(1) ? known_in(1).wholes() : node.wholes("split", {});
+  const int64_t count = std::ssize(node.out);
+  if (sizes.empty()) sizes.assign(node.out.size(), (x[axis] + count - 1) / count);
+  std::optional<Known> whole;
+  if (const Known* numbers = known(name(0))) whole = *numbers;
+  int64_t begin = 0;
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    const int64_t end = std::min(x[axis], begin + sizes.at(i));
+    if (whole) {
+      known_[node.out[i]] = sliced(*whole, axis, begin, end, 1);
+    } else {
+      part(name(0), axis, begin, end, node.out[i]);
+    }
+    begin = end;
+  }
+}
+
+void OnnxLowering::split_to_sequence(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const int axis = axis_of(node.whole("axis", 0), x.rank());
+  const Known& sizes = known_in(1);
+  int64_t begin = 0;
+  for (size_t i = 0; begin < x[axis]; ++i) {
+    const int64_t size = sizes.wholes().at(sizes.shape.rank() == 0 ? 0 : i);
+    user_check(size >= 1 && i < 4096, "it splits into parts of {}", size);
+    const int64_t end = std::min(x[axis], begin + std::min(size, x[axis]));
+    sequences_[node.out[0]].push_back(part(name(0), axis, begin, end));
+    begin = end;
+  }
+}
+
+void OnnxLowering::tile(const OnnxNode& node) {
+  const std::vector<int64_t> times = known_in(1).wholes();
+  const Shape x = shape(name(0));
+  user_check(std::ssize(times) == x.rank(), "it repeats {} of {} axes", times.size(), x.rank());
+  std::string y = as_value(name(0));
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const int64_t count = times[static_cast<size_t>(axis)];
+    user_check(count >= 1 && count <= 4096, "it repeats an axis {} times", count);
+    if (count == 1) continue;
+    const std::vector<Operand> parts(static_cast<size_t>(count), {y, {}});
+    y = emitted("concat", parts, {{"axis", int64_t{axis}}}).value;
+  }
+  l_.alias(node.out[0], y);
+}
+
+// DepthToSpace and SpaceToDepth: blocks of pixels become channels, or the other way round.
+void OnnxLowering::move_blocks(const OnnxNode& node) {
+  const Shape x = shape(name(0));
+  const int64_t b = node.whole("blocksize", 1);
+  user_check(x.rank() == 4 && b >= 1 && b <= 1024, "it takes blocks of {} of {}", b, to_string(x));
+  std::vector<int64_t> dims;
+  std::string y;
+  if (node.op == "DepthToSpace") {
+    user_check(x[1] % (b * b) == 0, "{} channels are no blocks of {}", x[1], b);
+    const int64_t c = x[1] / (b * b);
+    const bool blocks_first = node.text("mode", "DCR") == "DCR";
+    y = reshaped(name(0), blocks_first ? Shape{x[0], b, b, c, x[2], x[3]}
+                                       : Shape{x[0], c, b, b, x[2], x[3]});
+    y = permuted(y, blocks_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2}
+                                 : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+    dims = {x[0], c, x[2] * b, x[3] * b};
+  } else {
+    user_check(x[2] % b == 0 && x[3] % b == 0, "{} is no blocks of {}", to_string(x), b);
+    y = reshaped(name(0), {x[0], x[1], x[2] / b, b, x[3] / b, b});
+    y = permuted(y, {0, 3, 5, 1, 2, 4});
+    dims = {x[0], x[1] * b * b, x[2] / b, x[3] / b};
+  }
+  reshaped(y, as_shape(dims), node.out[0]);
 }
 
 void OnnxLowering::slice(const OnnxNode& node) {
@@ -197,43 +223,6 @@ void OnnxLowering::slice(const OnnxNode& node) {
                  {{"axis", int64_t{axis}}, {"begin", begin}, {"end", end}, {"step", step}});
   }
   l_.alias(node.out[0], at);
-}
-
-// A table's rows by ids, or places of an axis.
-void OnnxLowering::gather(const OnnxNode& node) {
-  const Shape x = shape(name(0));
-  const int axis = axis_of(node.whole("axis", 0), x.rank());
-  const Known* index = known(name(1));
-  std::vector<int64_t> dims = dims_of(x);
-  dims.erase(dims.begin() + axis);
-  const Shape ids = shape(name(1));
-  dims.insert(dims.begin() + axis, ids.dims().begin(), ids.dims().end());
-  if (index != nullptr) {
-    std::vector<int64_t> places = index->wholes();
-    for (int64_t& at : places) at = at < 0 ? at + x[axis] : at;
-    reshaped(picked(as_value(name(0)), axis, places), as_shape(dims), node.out[0]);
-    return;
-  }
-  // Of another axis than the first, or of more than a table: rows of all that lies behind a place.
-  std::vector<int64_t> axes = {axis};
-  for (int at = 0; at < x.rank(); ++at) {
-    if (at != axis) axes.push_back(at);
-  }
-  const std::string front = axis == 0 ? as_value(name(0)) : permuted(as_value(name(0)), axes);
-  const Shape lying = shape(front);
-  const std::string table =
-      lying.rank() == 2 ? front : reshaped(front, {lying[0], lying.product(1, lying.rank())});
-  if (axis == 0 && x.rank() == 2) return emit("embedding", {{table, {}}, operand(name(1))});
-  const Operand rows = emitted("embedding", {{table, {}}, operand(name(1))});
-  std::vector<int64_t> apart = dims_of(ids);
-  for (int at = 1; at < lying.rank(); ++at) apart.push_back(lying[at]);
-  const std::string y = reshaped(rows.value, as_shape(apart));
-  if (axis == 0) return l_.alias(node.out[0], y);
-  std::vector<int64_t> order;  // what was in front of the axis, the places, what was behind
-  for (int at = 0; at < axis; ++at) order.push_back(ids.rank() + at);
-  for (int at = 0; at < ids.rank(); ++at) order.push_back(at);
-  for (int at = axis; at + 1 < x.rank(); ++at) order.push_back(ids.rank() + at);
-  permuted(y, order, node.out[0]);
 }
 
 void OnnxLowering::pad(const OnnxNode& node) {
@@ -270,60 +259,6 @@ void OnnxLowering::pad(const OnnxNode& node) {
     y = picked(y, axis, places);
   }
   l_.alias(node.out[0], y);
-}
-
-// Slices of the first tensor by known numbers of their first `axes` places, which are one list: all of them in
-// order as they are, else rows of a table.
-void OnnxLowering::take(const Known& places, int axes, const Shape& result) {
-  const Shape x = shape(name(0));
-  const int64_t count = x.product(0, axes), width = x.product(axes, x.rank());
-  std::vector<int64_t> ids = places.wholes();
-  bool in_order = std::ssize(ids) == count;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0) ids[i] += count;
-    user_check(ids[i] >= 0 && ids[i] < count, "there is no place {} of {}", ids[i], count);
-    in_order = in_order && ids[i] == static_cast<int64_t>(i);
-  }
-  if (in_order) {
-    reshaped(name(0), result, node_->out[0]);
-    return;
-  }
-  const std::string table = reshaped(name(0), {count, width});
-  const std::string numbers = constant_of(known_list(ids), fresh());
-  const std::string rows = emit_as("embedding", {{table, {}}, {numbers, {}}}, fresh());
-  reshaped(rows, result, node_->out[0]);
-}
-
-// The first axes of x as one, and the places in it that the last axis of `given` names.
-std::vector<int64_t> OnnxLowering::flat_places(const Known& given, const Shape& x) const {
-  const int64_t axes = given.shape.rank() > 0 ? given.shape.back() : 0;
-  user_check(axes >= 1 && axes <= x.rank(), "{} names no places of {}", to_string(given.shape),
-             to_string(x));
-  const std::vector<int64_t> all = given.wholes();
-  std::vector<int64_t> ids;
-  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(axes)) {
-    int64_t at = 0;
-    for (int64_t k = 0; k < axes; ++k) {
-      const int64_t extent = x[static_cast<int>(k)], one = all[i + static_cast<size_t>(k)];
-      user_check(one >= -extent && one < extent, "there is no place {} of {}", one, extent);
-      at = at * extent + (one < 0 ? one + extent : one);
-    }
-    ids.push_back(at);
-  }
-  return ids;
-}
-
-// Slices by the places of their first axes, the last axis of known numbers.
-void OnnxLowering::gather_by_places(const OnnxNode& node) {
-  const Shape x = shape(name(0));
-  const Known& given = known_in(1);
-  user_check(node.whole("batch_dims", 0) == 0, "it gathers for each of a batch");
-  const std::vector<int64_t> ids = flat_places(given, x);
-  const auto axes = static_cast<int>(given.shape.back());
-  std::vector<int64_t> dims = dims_of(given.shape);
-  dims.pop_back();
-  for (int axis = axes; axis < x.rank(); ++axis) dims.push_back(x[axis]);
-  take(known_list(ids), axes, as_shape(dims));
 }
 
 }  // namespace thimble

@@ -14,10 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-}  // namespace
-
-void list_memory(Recipe& recipe, Fields& fields) {
-  fields.group("Memory");
+void list_budget(Recipe& recipe, Fields& fields) {
   std::optional<Bytes>& memory = recipe.memory;
   Fields budget;
   budget.group("Memory");
@@ -57,6 +54,9 @@ void list_memory(Recipe& recipe, Fields& fields) {
                  .usual = "on with --memory, unless --planner or --codec auto says how",
                  .unused_reason = recipe.memory ? "" : "without --memory",
                  .recorded = false});
+}
+
+void list_marks(Recipe& recipe, Fields& fields) {
   fields.texts("keep", recipe.marks.keep,
                {.help = "Results always kept, by node name (shell pattern)",
                 .more = "results that every planner must keep, by node name (`'*bn2*'`); may be "
@@ -70,19 +70,9 @@ void list_memory(Recipe& recipe, Fields& fields) {
                 .usual = "none",
                 .affects = affects::step_time,
                 .technique = "recomputation"});
-  fields.toggle("fold", recipe.optimizer.fold,
-                {.help = "sgd: add gradients straight into the momentum",
-                 .more = "`--optimizer sgd` only: gradients are added straight into the momentum, "
-                         "so that no gradient tensor exists",
-                 .affects = kAll,
-                 .technique = "fold"});
-  fields.choice("allow", "tier", 3, recipe.allow,
-                {.help = "What may become of the numbers: exact, equivalent or approximate",
-                 .more = "what a step may do to the numbers, see [tiers](#tiers-and-microbatches); "
-                         "beyond it, exit 2",
-                 .usual = "approximate; of what --fit chooses: equivalent",
-                 .placeholder = "TIER"});
-  CodecSpec& codec = recipe.codec;
+}
+
+void list_codec(CodecSpec& codec, Fields& fields) {
   fields.spelt(
       "codec", [&codec] { return to_string(codec); },
       [&codec](const std::string& name) {
@@ -131,6 +121,27 @@ void list_memory(Recipe& recipe, Fields& fields) {
                .affects = affects::numerics,
                .technique = "codec",
                .flag = false}});
+}
+
+}  // namespace
+
+void list_memory(Recipe& recipe, Fields& fields) {
+  fields.group("Memory");
+  list_budget(recipe, fields);
+  list_marks(recipe, fields);
+  fields.toggle("fold", recipe.optimizer.fold,
+                {.help = "sgd: add gradients straight into the momentum",
+                 .more = "`--optimizer sgd` only: gradients are added straight into the momentum, "
+                         "so that no gradient tensor exists",
+                 .affects = kAll,
+                 .technique = "fold"});
+  fields.choice("allow", "tier", 3, recipe.allow,
+                {.help = "What may become of the numbers: exact, equivalent or approximate",
+                 .more = "what a step may do to the numbers, see [tiers](#tiers-and-microbatches); "
+                         "beyond it, exit 2",
+                 .usual = "approximate; of what --fit chooses: equivalent",
+                 .placeholder = "TIER"});
+  list_codec(recipe.codec, fields);
   fields.text("costs", recipe.costs,
               {.help = "Kernel times: auto (of `thimble calibrate`, where it measured), modelled, "
                        "or a file of it",

@@ -23,7 +23,34 @@ struct CaseRun {
   int32_t distance;
 };
 
-#include "text/unicode_tables.inc"
+// Tables of Unicode 14: assets/unicode-14, written by tools/unicode_tables.
+constexpr CodeRun kAlphabetic[] = {
+#include "generated/assets/alphabetic.inc"
+};
+constexpr CodeRun kLetter[] = {
+#include "generated/assets/letter.inc"
+};
+constexpr CodeRun kNumber[] = {
+#include "generated/assets/number.inc"
+};
+constexpr CodeRun kDecimal[] = {
+#include "generated/assets/decimal.inc"
+};
+constexpr CodeRun kLowercase[] = {
+#include "generated/assets/lowercase.inc"
+};
+constexpr CodeRun kCurrency[] = {
+#include "generated/assets/currency.inc"
+};
+constexpr CodeRun kCased[] = {
+#include "generated/assets/cased.inc"
+};
+constexpr CodeRun kCaseIgnorable[] = {
+#include "generated/assets/case_ignorable.inc"
+};
+constexpr CaseRun kToLower[] = {
+#include "generated/assets/to_lower.inc"
+};
 
 // The run that holds `c`; null: none does.
 template <class Run>

@@ -11,8 +11,9 @@ namespace {
 
 constexpr size_t kPixelsOfOne = 64;
 
+// The digit, then its pixels row by row, 'A' for 0 up to 'Q' for 16.
 constexpr char kRows[][1 + kPixelsOfOne + 1] = {
-#include "data/sets/digits_data.inc"
+#include "generated/assets/digits.inc"
 };
 
 class Digits final : public LabelledImages {

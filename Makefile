@@ -58,7 +58,7 @@ help:
 	@echo "make docs-test  the commands of every tutorial, as they stand on its page (installs PyTorch)"
 	@echo "make pictures   the pictures of README that a plan draws"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
-	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy; make size: lines by room"
+	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy; make size: lines by room, WORDS=COMMIT: its words since then"
 
 setup:
 	@tools/setup $(if $(filter-out run,$(MAKECMDGOALS)),,--program)
@@ -305,8 +305,10 @@ tidy: setup
 	   -DTHIMBLE_UNITY=OFF >/dev/null
 	@git ls-files $(FILES) | xargs -P $(JOBS) -n 4 clang-tidy-16 -p build/tidy --quiet --extra-arg=-Wno-unknown-warning-option
 
+# WORDS=COMMIT: the field's terms and nouns of identifiers in src, at that commit and now, too.
 size:
 	@tools/size
+	@$(if $(WORDS),tools/words $(WORDS) HEAD)
 
 clean:
 	@rm -rf build

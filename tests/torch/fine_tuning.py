@@ -6,6 +6,7 @@ codes     seven matrices of the first block: codes, scales and decoded numbers a
 logits    adapters of Thimble in PEFT: the log-probabilities of random labels
 steps     adapters of PEFT in Thimble: the same steps of AdamW on the same tokens
 merged    `thimble export --merged` beside merge_and_unload, in fp32 and bf16, and as transformers reads it
+conv1d    the same of a tiny GPT-2, whose weights are [in, out]
 
 Without --folder, a tiny Llama of random numbers in several shards. Exits 1 where a check is beyond its bound.
 """
@@ -232,7 +233,32 @@ def merged(bench):
     return worst, MOST_ULP
 
 
-CHECKS = dict(codes=codes, logits=logits, steps=steps, merged=merged)
+def conv1d(bench):
+    """The largest difference from merge_and_unload of a GPT-2 in units of the last place."""
+    torch.manual_seed(3)
+    width, length, words = 64, 24, 97
+    config = transformers.GPT2Config(vocab_size=words, n_embd=width, n_layer=2, n_head=4, n_positions=length)
+    base = bench.path("gpt2")
+    transformers.GPT2LMHeadModel(config).save_pretrained(base)
+    out, adapter, merged_folder = (bench.path(name) for name in ("gpt2_run", "gpt2_adapter", "gpt2_merged"))
+    parity.run(bench.program, "train", "gpt", "--layers", 2, "--heads", 4, "--width", width, "--vocabulary", words,
+               "--length", length, "--batch", 2, "--data", "noise", "--no-eval", "--steps", 3, "--lr", RATE, "--lora",
+               LORA, "--weights", os.path.join(base, "model.safetensors"), "--out", out)
+    parity.run(bench.program, "export", out, adapter, "--adapters")
+    parity.run(bench.program, "export", out, merged_folder, "--merged")
+    assert json.load(open(os.path.join(adapter, "adapter_config.json")))["fan_in_fan_out"] is True
+    theirs = PeftModel.from_pretrained(transformers.GPT2LMHeadModel.from_pretrained(base), adapter).merge_and_unload()
+    ours = transformers.GPT2LMHeadModel.from_pretrained(merged_folder)
+    before = transformers.GPT2LMHeadModel.from_pretrained(base)
+    apart, changed = 0.0, 0
+    for key, tensor in theirs.named_parameters():
+        apart = max(apart, steps_of_last_place(ours.get_parameter(key).data, tensor.data).max().item())
+        changed += int((tensor.data != before.get_parameter(key).data).sum())
+    assert changed > 0
+    return apart, MOST_ULP
+
+
+CHECKS = dict(codes=codes, logits=logits, steps=steps, merged=merged, conv1d=conv1d)
 
 
 def main():

@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/sixteen_bit.h"
 #include "base/number/philox.h"
+#include "graph/coded_weight.h"
 #include "support/op_harness.h"
 
 namespace thimble {
@@ -100,6 +101,32 @@ void add_attention(std::vector<Case>& result) {
   for (const Case& c : cases) {
     result.push_back(c);
     result.push_back(in_sixteen_bits(c, DType::bf16));
+  }
+}
+
+// Products with matrices in few bits, in several slabs or groups of panels, the last of them in part.
+void add_coded(std::vector<Case>& result) {
+  for (const CodedFormat format : {CodedFormat::nf4, CodedFormat::int8}) {
+    const CodedMatrix matrix = {format, 330, 200};
+    for (const int64_t turned : {1, 0}) {
+      Sample sample = {.inputs = {f32({3, 37, turned != 0 ? 200 : 330})},
+                       .attrs = attrs_of(matrix),
+                       .fills = {{}}};
+      sample.attrs.set("transpose", turned);
+      for (const TensorType& type : matrix.types()) {
+        sample.inputs.push_back(type);
+        sample.fills.push_back(type.dtype == DType::u8 ? Fill{Fill::Kind::bytes}
+                                                       : Fill{Fill::Kind::uniform, 0.5, 1});
+      }
+      for (const uint32_t accumulate : {0u, 1u}) {
+        sample.accumulate = accumulate;
+        const Case c = {"coded_matmul", sample};
+        result.push_back(c);
+        Case narrow = c;
+        narrow.sample.inputs[0].dtype = DType::bf16;
+        result.push_back(narrow);
+      }
+    }
   }
 }
 
@@ -436,6 +463,7 @@ std::vector<Case> cases() {
   add_products(result);
   add_layouts(result);
   add_attention(result);
+  add_coded(result);
   add_blocks(result);
   return result;
 }
@@ -486,6 +514,22 @@ TEST_P(CpuKernels, GiveTheSameBitsFromAKernelMadeAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CpuKernels, testing::ValuesIn(cases()), case_name);
+
+// A kernel's scratch holds panels or slabs of a matrix in few bits, and never all of its numbers.
+TEST(CodedMatrices, AreNotDecodedWhole) {
+  const std::unique_ptr<Backend> backend = make_cpu_backend(2);
+  const CodedMatrix matrix = {CodedFormat::nf4, 1536, 576};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t turned : {1, 0}) {
+      Sample sample = {.inputs = {{{512, turned != 0 ? 576 : 1536}, dtype}},
+                       .attrs = attrs_of(matrix)};
+      sample.attrs.set("transpose", turned);
+      for (const TensorType& type : matrix.types()) sample.inputs.push_back(type);
+      const OpCase op_case = make_case(*find_op("coded_matmul"), sample);
+      EXPECT_LT(backend->kernel(op_case.signature).workspace.count, 2 * matrix.elements());
+    }
+  }
+}
 
 // All kinds of numbers: subnormal ones, infinities and NaNs among them.
 TEST(SixteenBits, RoundAsTheTypesDo) {

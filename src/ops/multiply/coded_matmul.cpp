@@ -1,7 +1,7 @@
 // coded_matmul(x [...,K], values of a coded matrix W [rows, columns]...) -> y [...,N]
 // attrs format, rows, columns (graph/coded_weight.h), transpose (1: y = x W', N = rows; 0: y = x W,
 // N = columns). The matrix is frozen: x alone has a gradient. It is decoded a tile at a time, so that
-// its numbers never exist whole; they are f32, whatever x is.
+// its numbers never exist whole; they are f32, or bf16 beside an x that is.
 #include "graph/builder.h"
 #include "graph/coded_weight.h"
 #include "ops/checks.h"

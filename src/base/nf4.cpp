@@ -18,8 +18,15 @@ constexpr std::array<float, 15> kBounds = [] {
   return bounds;
 }();
 
-uint8_t nearest_level(float scaled) {
-  return static_cast<uint8_t>(std::ranges::lower_bound(kBounds, scaled) - kBounds.begin());
+using Block = std::array<float, kNf4Block>;
+
+// The level of each number of [-1, 1]: bounds below it, counted for all of them side by side.
+std::array<int32_t, kNf4Block> nearest_levels(const Block& scaled) {
+  std::array<int32_t, kNf4Block> levels{};
+  for (const float bound : kBounds) {
+    for (size_t i = 0; i < scaled.size(); ++i) levels[i] += bound < scaled[i] ? 1 : 0;
+  }
+  return levels;
 }
 
 // linspace(0.1, 1, count) as PyTorch has it: each half counted from its own end, rounded once.
@@ -154,7 +161,6 @@ void Nf4Coder::add(std::span<const float> piece, std::span<uint8_t> codes) {
   left_ -= std::ssize(piece);
   internal_check(left_ == 0 || (left_ > 0 && std::ssize(piece) % kNf4Block == 0),
                  "a piece of a weight that is no whole blocks");
-  std::ranges::fill(codes, uint8_t{0});
   for (size_t begin = 0; begin < piece.size(); begin += kNf4Block) {
     const std::span<const float> block =
         piece.subspan(begin).first(std::min<size_t>(kNf4Block, piece.size() - begin));
@@ -164,12 +170,14 @@ void Nf4Coder::add(std::span<const float> piece, std::span<uint8_t> codes) {
     const bool whole = block.size() == kNf4Block;
     const float divisor = std::max(largest, kSmallestScale), inverse = 1 / divisor;
     scales_.push_back(whole ? largest : divisor);
+    Block scaled{};  // the half behind an odd last number is the level of 0
     for (size_t i = 0; i < block.size(); ++i) {
-      const float scaled = whole ? block[i] * inverse : block[i] / divisor;
-      const uint8_t code = nearest_level(std::clamp(scaled, -1.0F, 1.0F));
-      codes[(begin + i) / 2] |= static_cast<uint8_t>((begin + i) % 2 == 0 ? code << 4 : code);
+      scaled[i] = std::clamp(whole ? block[i] * inverse : block[i] / divisor, -1.0F, 1.0F);
     }
-    if (block.size() % 2 != 0) codes[(begin + block.size()) / 2] |= nearest_level(0);
+    const std::array<int32_t, kNf4Block> levels = nearest_levels(scaled);
+    for (size_t i = 0; i < block.size(); i += 2) {
+      codes[(begin + i) / 2] = static_cast<uint8_t>(levels[i] << 4 | levels[i + 1]);
+    }
   }
 }
 

@@ -9,7 +9,6 @@ namespace thimble {
 namespace {
 
 constexpr std::array<std::string_view, kCodedFormats> kNames = {"f16", "bf16", "int8", "nf4"};
-constexpr std::string_view kReader = "coded_matmul";
 
 }  // namespace
 
@@ -106,7 +105,7 @@ std::vector<CodedWeight> find_coded_weights(const Graph& graph) {
   std::vector<CodedWeight> found;
   std::vector<bool> known(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
-    if (node.op->name != kReader || known[node.inputs[1].at()]) continue;
+    if (!node.op->decodes || known[node.inputs[1].at()]) continue;
     known[node.inputs[1].at()] = true;
     const CodedMatrix matrix = coded_matrix(node.attrs);
     if (matrix.format == CodedFormat::f16 || matrix.format == CodedFormat::bf16) continue;

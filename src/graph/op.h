@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -105,6 +106,13 @@ enum class Reading : uint8_t {
   sign,    // all that is read is where it is above zero
 };
 
+// A product of rows with a matrix, input 1, and the inputs that are added to it; -1: there is none.
+struct ProductForm {
+  bool row_per_output = false;  // the matrix has a row for each column of the product
+  int bias = -1;                // a number for each column
+  int addend = -1;              // of the product's shape
+};
+
 struct OpDef {
   std::string_view name;  // = file name = table entry
   std::string_view summary;
@@ -137,6 +145,10 @@ struct OpDef {
   // null: there is none. With attr act = none it is what is left when relu_backward, of output 0 of
   // the forward node, has masked that input.
   int (*masks_input)(const Attrs& attrs) = nullptr;
+  // How it multiplies the rows of input 0 by a matrix. Null, or none: with these attrs it does not.
+  std::optional<ProductForm> (*product)(const Attrs& attrs, size_t inputs) = nullptr;
+  // Whether output 0 is input 0 as it is. Null: it is not.
+  bool (*is_identity)(const Attrs& attrs) = nullptr;
   // Of a gradient: with attr takes_over = 1 it makes everything that its forward node makes as
   // well, behind its own outputs and to the same bits.
   bool takes_over = false;
@@ -147,6 +159,11 @@ struct OpDef {
   bool reduces = false;      // output 0 has one number for all along some axes of input 0
   int filter = -1;           // of a convolution: the input that holds its weights
   uint32_t maps = 0;         // bit i: input i is the matrix of a linear map of what flows through
+  uint32_t tables = 0;       // bit i: input i has a row per word: one is read, or all of them score
+  uint32_t sums = 0;         // bit i: output 0 is input i, and what other inputs add to it
+  int logits = -1;           // of a loss: the input that it takes the softmax of
+  bool commutes = false;     // inputs 0 and 1 may change places
+  bool decodes = false;      // input 1 and those behind are a coded matrix (graph/coded_weight.h)
   bool packs = false;        // picks the gradients of a sparse weight's nonzeros
   bool collective = false;   // every rank takes part, in the order of the plan that all of them run
   bool expands = false;      // output 0 is a weight, made of packed nonzeros and a bitmap

@@ -39,8 +39,8 @@ void fuse_model(Model& model, bool on_gpu) {
   const Fused fused = fuse(model.graph, read);
   if (fused.now.empty()) return;
   for (Node& node : model.graph.nodes) {
-    if (on_gpu && node.op->name == "vocabulary_loss")
-      node.attrs.set("rows_at_once", kLossRowsOnGpu);
+    const bool scores_words = (node.op->tables & node.op->maps) != 0;
+    if (on_gpu && scores_words) node.attrs.set("rows_at_once", kLossRowsOnGpu);
   }
   for (ValueId* value : named) *value = fused.now[value->at()];
   std::vector<Output> outputs;

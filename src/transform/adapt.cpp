@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/order.h"
+#include "transform/linear_layers.h"
 
 namespace thimble {
 namespace {
@@ -27,36 +28,18 @@ struct Linear {
   bool in_first;
 };
 
-// Whether the matrix of a linear map, or its numbers where it is coded, are [in,out].
-bool reads_in_first(const Node& node) {
-  if (node.attrs.has("transpose")) return node.attrs.integer("transpose") == 0;
-  return node.op->name != "affine" && node.attrs.integer("transpose_b", 0) == 0;
-}
-
 std::vector<Linear> linear_layers(const Graph& graph) {
   std::vector<Linear> maps;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    const bool affine = node.op->name == "affine";
-    if (!affine && node.op->name != "matmul") continue;
+    const auto product = product_of(node);
+    if (!product || node.op->decodes) continue;
     const Value& weight = graph[node.inputs[1]];
     const bool trained = weight.role == Role::weight || weight.role == Role::frozen;
     if (!trained || weight.producer.valid() || weight.type.shape.rank() != 2) continue;
-    if (!affine && node.attrs.integer("transpose_a", 0) != 0) continue;
-    maps.push_back({make_id<NodeId>(n), node.inputs[1], reads_in_first(node)});
+    maps.push_back({make_id<NodeId>(n), node.inputs[1], !product->row_per_output});
   }
   return maps;
-}
-
-// Whether the loss reads a value through nothing but views, casts and biases: it is logits.
-bool makes_logits(const Graph& graph, const std::vector<std::vector<NodeId>>& readers, ValueId v) {
-  return std::ranges::any_of(readers[v.at()], [&](NodeId reader) {
-    const Node& node = graph[reader];
-    if (node.op->name == "softmax_cross_entropy") return true;
-    const bool passes =
-        node.op->view || node.op->casts || node.op->name == "bias_act" || node.op->name == "slice";
-    return passes && makes_logits(graph, readers, node.outputs[0]);
-  });
 }
 
 class Targets {
@@ -161,7 +144,9 @@ void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng) {
   const auto readers = readers_of(graph);
   std::vector<bool> is_table(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
-    if (node.op->name == "embed") is_table[node.inputs[0].at()] = true;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (((node.op->tables >> i) & 1u) != 0) is_table[node.inputs[i].at()] = true;
+    }
   }
   std::vector<Linear> chosen;
   std::vector<std::string> others;
@@ -195,8 +180,9 @@ bool is_adapter(std::string_view value_name) {
 std::vector<Adapter> find_adapters(const Graph& graph) {
   std::vector<bool> in_first(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
-    const bool maps = (node.op->maps & 2u) != 0 && !node.backward;
-    if (maps && reads_in_first(node)) in_first[node.inputs[1].at()] = true;
+    const auto product = product_of(node);
+    const bool as_is = product && !product->row_per_output && !node.backward;
+    if (as_is) in_first[node.inputs[1].at()] = true;
   }
   std::vector<Adapter> adapters;
   for (size_t v = 0; v < graph.values.size(); ++v) {

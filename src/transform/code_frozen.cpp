@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/order.h"
+#include "transform/linear_layers.h"
 
 namespace thimble {
 namespace {
@@ -14,10 +15,10 @@ constexpr bool has_sixteen_bits(CodedFormat format) {
 }
 
 bool multiplies(const Node& node, size_t input) {
-  if (input != 1 || node.added_into(0).valid()) return false;
-  return node.op->name == "affine" ||
-         (node.op->name == "matmul" && node.attrs.integer("transpose_a", 0) == 0);
+  return input == 1 && !node.added_into(0).valid() && product_of(node);
 }
+
+bool is_table(const Node& node, size_t input) { return ((node.op->tables >> input) & 1u) != 0; }
 
 // How a frozen matrix is read.
 struct Reads {
@@ -60,7 +61,7 @@ class Coder {
       values.push_back(b_.frozen(name + std::string(suffixes[i]), types[i]));
     }
     for (const NodeId reader : readers_[value.at()]) {
-      if (graph_[reader].op->name == "embed") {
+      if (is_table(graph_[reader], 0)) {
         look_up(reader, read_as);
       } else if (multiplies(graph_[reader], 1)) {
         multiply(reader, matrix, values);
@@ -82,26 +83,14 @@ class Coder {
       const Node& node = graph_[reader];
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] != value) continue;
-        const bool table =
-            (node.op->name == "embed" && i == 0) || (node.op->name == "vocabulary_loss" && i == 1);
+        const bool table = is_table(node, i);
         reads.any = true;
-        reads.as_table |= table || (multiplies(node, i) && makes_logits(node.outputs[0]));
+        reads.as_table |=
+            table || (multiplies(node, i) && makes_logits(graph_, readers_, node.outputs[0]));
         reads.other |= !table && !multiplies(node, i);
       }
     }
     return reads;
-  }
-
-  // Whether the loss reads it, through views, casts and what is added.
-  bool makes_logits(ValueId value) const {
-    for (const NodeId reader : readers_[value.at()]) {
-      const Node& node = graph_[reader];
-      if (node.op->name == "softmax_cross_entropy") return true;
-      const bool passes = node.op->view || node.op->casts || node.op->name == "bias_act" ||
-                          node.op->name == "slice" || node.op->name == "add";
-      if (passes && makes_logits(node.outputs[0])) return true;
-    }
-    return false;
   }
 
   // A new node's result, to be read by `reader`.
@@ -135,15 +124,18 @@ class Coder {
 
   void multiply(NodeId id, const CodedMatrix& matrix, const std::vector<ValueId>& values) {
     const std::vector<ValueId> read = graph_[id].inputs;
-    const bool affine = graph_[id].op->name == "affine";
+    const ProductForm product = *product_of(graph_[id]);
     Attrs attrs = attrs_of(matrix);
-    attrs.set("transpose", affine ? int64_t{1} : graph_[id].attrs.integer("transpose_b", 0));
+    attrs.set("transpose", int64_t{product.row_per_output});
     std::vector<ValueId> inputs = {read[0]};
     inputs.insert(inputs.end(), values.begin(), values.end());
-    if (!affine) return become(id, "coded_matmul", std::move(inputs), std::move(attrs));
+    const auto added = [&](int input) { return read[static_cast<size_t>(input)]; };
+    const bool biased = product.bias >= 0, adds = product.addend >= 0;
+    if (!biased && !adds) return become(id, "coded_matmul", std::move(inputs), std::move(attrs));
     ValueId y = before(id, "coded_matmul", std::move(inputs), std::move(attrs));
-    if (read.size() == 4) y = before(id, "add", {y, read[3]});
-    become(id, "bias_act", {y, read[2]}, {});
+    if (!biased) return become(id, "add", {y, added(product.addend)}, {});
+    if (adds) y = before(id, "add", {y, added(product.addend)});
+    become(id, "bias_act", {y, added(product.bias)}, {});
   }
 
   Graph& graph_;

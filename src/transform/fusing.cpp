@@ -9,13 +9,13 @@
 namespace thimble {
 namespace {
 
-bool commutes(const Node& node) { return node.op->name == "mul" || node.op->name == "add"; }
+bool is_reshape(const Node& node) { return node.op->view && node.op->gradient != nullptr; }
 
 // Numbers of files have been through f32.
 bool is_near(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(1.0, std::abs(b)); }
 
 double number_of(const Node& node) {
-  return node.op->name == "scale" ? node.attrs.real("factor") : node.attrs.real("a", 0);
+  return node.attrs.real(node.attrs.has("factor") ? "factor" : "a", 0);
 }
 
 }  // namespace
@@ -50,9 +50,14 @@ const Node* Fusing::maker(ValueId value) const {
   return producer.valid() ? &graph_[producer] : nullptr;
 }
 
+const Node* Fusing::maker(ValueId value, std::string_view op) const {
+  const Node* node = maker(value);
+  return node != nullptr && node->op->name == op ? node : nullptr;
+}
+
 ValueId Fusing::behind_views(ValueId value) const {
   while (const Node* node = maker(value)) {
-    if (!node->op->view || node->op->name == "detach") break;
+    if (!is_reshape(*node)) break;
     value = node->inputs[0];
   }
   return value;
@@ -62,7 +67,7 @@ bool Fusing::is_looked_through(const Node& node) const {
   if (node.op->casts) {
     return is_floating(type(node.inputs[0]).dtype) && is_floating(type(node.outputs[0]).dtype);
   }
-  return node.op->name == "scale" && node.attrs.real("factor") == 1;
+  return node.op->is_identity != nullptr && node.op->is_identity(node.attrs);
 }
 
 ValueId Fusing::behind_casts(ValueId value) const {
@@ -114,7 +119,7 @@ bool Fusing::matches_node(const Form& form, const Node& node, Match& match) cons
     }
     return true;
   };
-  if (!commutes(node)) return try_order(false);
+  if (!node.op->commutes) return try_order(false);
   const Match before = match;
   if (try_order(false)) return true;
   match = before;
@@ -160,7 +165,7 @@ ValueId Fusing::reshaped(ValueId value, const std::vector<int64_t>& dims) {
   const Shape wanted{std::span<const int64_t>(dims)};
   if (shape(value) == wanted) return value;
   const Node* node = maker(value);
-  while (node != nullptr && node->op->name == "reshape") {
+  while (node != nullptr && is_reshape(*node)) {
     value = node->inputs[0];
     if (shape(value) == wanted) return value;
     node = maker(value);
@@ -168,7 +173,7 @@ ValueId Fusing::reshaped(ValueId value, const std::vector<int64_t>& dims) {
   for (const NodeId reader : nodes_reading(value)) {  // once for all who see it so
     const Node& view = graph_[reader];
     const bool before = place_[reader.at()] <= at_.at();
-    if (before && view.op->name == "reshape" && shape(view.outputs[0]) == wanted) {
+    if (before && is_reshape(view) && shape(view.outputs[0]) == wanted) {
       return view.outputs[0];
     }
   }
@@ -227,11 +232,11 @@ void Fusing::skip_views() {
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const NodeId id = make_id<NodeId>(n);
     const Node& node = graph_[id];
-    if (!alive_[n] || node.op->name != "reshape") continue;
+    if (!alive_[n] || !is_reshape(node)) continue;
     const ValueId output = node.outputs[0], from = node.inputs[0];
     ValueId base = from;
     while (const Node* other = maker(base)) {
-      if (other->op->name != "reshape") break;
+      if (!is_reshape(*other)) break;
       base = other->inputs[0];
     }
     const bool same = shape(base) == shape(output) && !kept_[output.at()];

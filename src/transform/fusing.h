@@ -57,6 +57,8 @@ class Fusing {
   bool is_alive(NodeId node) const { return alive_[node.at()]; }
   // The node that made a value; null: none.
   const Node* maker(ValueId value) const;
+  // Null too where another op made it.
+  const Node* maker(ValueId value, std::string_view op) const;
   // The value behind views, or behind views and casts between floating types.
   ValueId behind_views(ValueId value) const;
   ValueId behind_casts(ValueId value) const;

@@ -25,8 +25,7 @@ bool stores_sixteen_bits(const Graph& graph) {
 
 // Frozen matrices that are rounded to a format of few bits.
 bool codes_frozen(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes,
-                             [](const Node& node) { return node.op->name == "coded_matmul"; });
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->decodes; });
 }
 
 // Packed nonzeros, even if they are all there, give their squares to the common norm as one sum.

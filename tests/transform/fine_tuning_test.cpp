@@ -225,6 +225,24 @@ TEST(CodedWeights, NeverExistWhole) {
   EXPECT_EQ(matrix.bytes().count, 70 * 64 / 2 + 70 + 4 + 4);
 }
 
+// A network from outside may bring adapters of its own, whose last product adds to its base.
+TEST(CodedWeights, LeaveTheAddendOfAProduct) {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = b.input("x", {{kRows, kWidth}}), base = b.input("base", {{kRows, kInner}});
+  const ValueId w = b.frozen("w", {{kInner, kWidth}, DType::f32});
+  const Attrs turned = {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{1}}};
+  const ValueId y = b.op("matmul", {x, w, base}, turned);
+  graph.results = {y};
+  code_frozen(graph, CodedFormat::bf16);
+  verify_graph(graph);
+  ASSERT_EQ(graph[w].type.dtype, DType::bf16);
+  Interpreter interpreter(graph);
+  interpreter[base].set(3, 0.5);  // x is zero
+  interpreter.run();
+  EXPECT_EQ(interpreter[y].get(3), 0.5);
+}
+
 TEST(CodedWeights, AreFrozenOnes) {
   Net net;
   EXPECT_THROW(check_codes_something(net.graph, CodedFormat::nf4), UserError);

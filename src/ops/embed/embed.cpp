@@ -56,6 +56,7 @@ extern const OpDef op_embed{
     .reference = look_up_rows,
     .samples = samples,
     .rows = rows,
+    .tables = 1,
 };
 
 }  // namespace thimble

@@ -89,6 +89,10 @@ RowFlow rows(const RowCall& call, size_t output) {
   return rows_of_joint_slices(call, output, std::span(kAxes).first(call.inputs.size()));
 }
 
+std::optional<ProductForm> product(const Attrs&, size_t inputs) {
+  return ProductForm{.row_per_output = true, .bias = 2, .addend = inputs == 4 ? 3 : -1};
+}
+
 }  // namespace
 
 extern const OpDef op_affine{
@@ -102,6 +106,7 @@ extern const OpDef op_affine{
     .rows = rows,
     .recompute = Recompute::costly,
     .in_place = {{0, 3}},
+    .product = product,
     .maps = 1u << 1,
 };
 

@@ -107,6 +107,10 @@ std::vector<Sample> samples() {
   return and_added(std::move(result));
 }
 
+std::optional<ProductForm> product(const Attrs& attrs, size_t) {
+  return ProductForm{.row_per_output = transposed(attrs)};
+}
+
 }  // namespace
 
 extern const OpDef op_coded_matmul{
@@ -120,7 +124,9 @@ extern const OpDef op_coded_matmul{
     .samples = samples,
     .rows = rows_by_slice<1>,
     .recompute = Recompute::costly,
+    .product = product,
     .maps = 1u << 1,
+    .decodes = true,
     .accumulates = 1,
 };
 

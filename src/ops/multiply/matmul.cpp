@@ -123,6 +123,12 @@ RowFlow rows(const RowCall& call, size_t) {
   return *all;
 }
 
+std::optional<ProductForm> product(const Attrs& attrs, size_t inputs) {
+  if (attrs.integer("transpose_a", 0) != 0) return std::nullopt;
+  return ProductForm{.row_per_output = attrs.integer("transpose_b", 0) != 0,
+                     .addend = inputs == 3 ? 2 : -1};
+}
+
 }  // namespace
 
 extern const OpDef op_matmul{
@@ -136,6 +142,7 @@ extern const OpDef op_matmul{
     .rows = rows,
     .recompute = Recompute::costly,
     .in_place = {{0, 2}},
+    .product = product,
     .maps = 1u << 1,
     .accumulates = 1,
 };

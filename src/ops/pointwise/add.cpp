@@ -16,6 +16,7 @@ void gradient(GradientBuilder& g) {
 }  // namespace
 
 extern const OpDef op_add = binary_op<"add", rows_of_sum>("sum of two tensors", gradient,
-                                                          [](auto a, auto b) { return a + b; });
+                                                          [](auto a, auto b) { return a + b; },
+                                                          {.sums = 0b11, .commutes = true});
 
 }  // namespace thimble

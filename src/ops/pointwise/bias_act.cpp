@@ -74,6 +74,7 @@ extern const OpDef op_bias_act{
         [](const Attrs& attrs) {
           return activation_of("bias_act", attrs).kind == Activation::Kind::relu;
         },
+    .sums = 1,
 };
 
 }  // namespace thimble

@@ -32,9 +32,15 @@ void run_binary(const KernelArgs& args, Combine combine) {
   });
 }
 
+struct BinaryTraits {
+  uint32_t sums = 0;
+  bool commutes = false;
+};
+
 // The whole record of y = Combine(a, b).
 template <FixedName kName, RowFlow (*kRows)(const RowCall&, size_t), class Combine>
-OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Combine) {
+OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Combine,
+                BinaryTraits traits = {}) {
   return {.name = kName.view(),
           .summary = summary,
           .infer = [](std::span<const TensorType> inputs,
@@ -45,6 +51,8 @@ OpDef binary_op(std::string_view summary, void (*gradient)(GradientBuilder&), Co
           .samples = binary_samples,
           .rows = kRows,
           .in_place = {{0, 0}, {0, 1}},
+          .sums = traits.sums,
+          .commutes = traits.commutes,
           .accumulates = 1};
 }
 

@@ -15,7 +15,8 @@ void gradient(GradientBuilder& g) {
 
 }  // namespace
 
-extern const OpDef op_mul = binary_op<"mul", rows_of_product>(
-    "product of two tensors, element by element", gradient, [](auto a, auto b) { return a * b; });
+extern const OpDef op_mul =
+    binary_op<"mul", rows_of_product>("product of two tensors, element by element", gradient,
+                                      [](auto a, auto b) { return a * b; }, {.commutes = true});
 
 }  // namespace thimble

@@ -33,6 +33,7 @@ extern const OpDef op_scale{
     .samples = samples,
     .rows = rows_of_linear,
     .in_place = {{0, 0}},
+    .is_identity = [](const Attrs& attrs) { return attrs.real("factor") == 1; },
     .accumulates = 1,
 };
 

@@ -112,6 +112,7 @@ extern const OpDef op_softmax_cross_entropy{
     .work = flops_per_input<5>,
     .samples = samples,
     .rows = rows,
+    .logits = 0,
     .accumulates = 1,
 };
 

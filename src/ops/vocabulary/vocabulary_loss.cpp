@@ -95,6 +95,7 @@ extern const OpDef op_vocabulary_loss{
     .samples = samples,
     .recompute = Recompute::costly,
     .maps = 1u << 1,
+    .tables = 1u << 1,
     .accumulates = 0b1101,
 };
 

@@ -9,9 +9,7 @@ namespace {
 
 // The node that makes the value, if it is of that op and nobody else reads the value.
 const Node* only_read_here(const Fusing& f, ValueId value, std::string_view op) {
-  const Node* node = f.maker(value);
-  const bool is = node != nullptr && node->op->name == op && f.readers(value) == 1;
-  return is ? node : nullptr;
+  return f.readers(value) == 1 ? f.maker(value, op) : nullptr;
 }
 
 bool is_linear(const Fusing& f, ValueId value) {

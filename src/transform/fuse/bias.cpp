@@ -14,10 +14,10 @@ bool fuse_bias(Fusing& f, NodeId root) {
   const ValueId y = f.graph()[root].outputs[0];
   for (const size_t first : {size_t{0}, size_t{1}}) {
     const ValueId product = in[first], bias = in[1 - first];
-    const Node* node = f.maker(f.behind_casts(product));
+    const Node* node = f.maker(f.behind_casts(product), "matmul");
     const Shape rows = f.shape(y);
-    const bool fits = node != nullptr && node->op->name == "matmul" && rows.rank() >= 2 &&
-                      f.shape(product) == rows && f.shape(bias) == Shape{rows.back()};
+    const bool fits = node != nullptr && rows.rank() >= 2 && f.shape(product) == rows &&
+                      f.shape(bias) == Shape{rows.back()};
     if (!fits) continue;
     const DType kept = f.type(y).dtype;
     const ValueId x = f.in_dtype(product, kept), vector = f.in_dtype(bias, kept);

@@ -22,7 +22,9 @@ bool fuse_gate(Fusing& f, NodeId root) {
   if (f.shape((*m)["a"]) != f.shape(y) || f.shape((*m)["b"]) != f.shape(y)) return false;
   const Node& act = *f.maker((*m)["act"]);
   const bool by_tanh = act.attrs.text("approximate", "none") == "tanh";
-  const std::string gate = act.op->name == "silu" ? "silu" : by_tanh ? "gelu_tanh" : "gelu";
+  const std::string gate = f.maker((*m)["act"], "silu") != nullptr ? "silu"
+                           : by_tanh                               ? "gelu_tanh"
+                                                                   : "gelu";
   const DType kept = f.type(y).dtype;
   const ValueId a = f.in_dtype((*m)["a"], kept), b = f.in_dtype((*m)["b"], kept);
   f.replace(y, f.apply("gated", {a, b}, {{"act", gate}})[0]);

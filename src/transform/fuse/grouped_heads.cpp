@@ -46,8 +46,9 @@ Axes joined(const Laid& laid) {
 // Behind the node; none: an axis is cut apart, or repeated otherwise.
 std::optional<Laid> behind(const Fusing& f, const Node& node, Laid laid) {
   const Shape from = f.shape(node.inputs[0]), to = f.shape(node.outputs[0]);
-  if (node.op->name == "reshape") return laid_as(joined(laid), to);
-  if (node.op->name == "transpose") {
+  const ValueId output = node.outputs[0];
+  if (f.maker(output, "reshape") != nullptr) return laid_as(joined(laid), to);
+  if (f.maker(output, "transpose") != nullptr) {
     Laid turned;
     for (const int64_t axis : node.attrs.integers("perm")) {
       turned.push_back(laid[static_cast<size_t>(axis)]);
@@ -65,9 +66,14 @@ std::optional<Laid> behind(const Fusing& f, const Node& node, Laid laid) {
 ValueId unrepeated(const Fusing& f, ValueId wide, int64_t heads, int64_t& groups) {
   std::vector<const Node*> way;
   ValueId narrow = wide;
-  while (const Node* node = f.maker(narrow)) {
-    const std::string_view op = node->op->name;
-    if (op != "reshape" && op != "transpose" && op != "broadcast_to") break;
+  const auto maker = [&](ValueId value) {
+    const Node* node = nullptr;
+    for (const std::string_view op : {"reshape", "transpose", "broadcast_to"}) {
+      if (node == nullptr) node = f.maker(value, op);
+    }
+    return node;
+  };
+  while (const Node* node = maker(narrow)) {
     way.push_back(node);
     narrow = node->inputs[0];
   }

@@ -14,7 +14,7 @@ bool read_by(const Fusing& f, ValueId logits, NodeId loss, ValueId labels,
     const Node& node = f.graph()[reader];
     if (node.op->view) {
       if (!read_by(f, node.outputs[0], loss, labels, correct)) return false;
-    } else if (node.op->name == "count_correct") {
+    } else if (f.maker(node.outputs[0], "count_correct") != nullptr) {
       if (f.behind_views(node.inputs[1]) != f.behind_views(labels)) return false;
       correct.push_back(node.outputs[0]);
     } else if (reader != loss) {
@@ -27,10 +27,8 @@ bool read_by(const Fusing& f, ValueId logits, NodeId loss, ValueId labels,
 bool fuse_loss(Fusing& f, NodeId root) {
   const std::vector<ValueId> in = f.graph()[root].inputs;
   const ValueId loss = f.graph()[root].outputs[0], logits = f.behind_views(in[0]);
-  const Node* product = f.maker(logits);
-  if (product == nullptr || product->op->name != "matmul" || product->inputs.size() != 2) {
-    return false;
-  }
+  const Node* product = f.maker(logits, "matmul");
+  if (product == nullptr || product->inputs.size() != 2) return false;
   const ValueId h = product->inputs[0], weight = product->inputs[1];
   const bool linear = product->attrs.integer("transpose_a", 0) == 0 &&
                       product->attrs.integer("transpose_b", 0) != 0 && f.shape(weight).rank() == 2;

@@ -1,0 +1,18 @@
+// How a graph is read where its linear layers are changed: products with a matrix, and logits.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace thimble {
+
+// None: the node is no product with a matrix.
+std::optional<ProductForm> product_of(const Node& node);
+
+// Whether a loss takes the softmax of the value, behind views, casts, parts and what is added.
+bool makes_logits(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
+                  ValueId value);
+
+}  // namespace thimble

@@ -130,15 +130,15 @@ std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) 
 // Fewer tokens with logits at a time, where a frozen weight makes them: it is read once more for every
 // group of them. One that is trained would have all of its gradient added to as often.
 std::vector<Change> loss_rows(const Recipe& requested, const ModelOptions& model) {
-  constexpr int64_t kRows = 64;
-  if (!requested.tuning.adapters.enabled() || model.batch * model.length <= kRows) return {};
+  const int64_t rows = kLimits.few_logits;
+  if (!requested.tuning.adapters.enabled() || model.batch * model.length <= rows) return {};
   Recipe copy = requested;
   bool there = false;
   for_each_field(copy, [&](const Field& field) { there |= field.name() == "loss-rows"; });
   if (!there) return {};
   return {{"loss rows",
-           {{"loss-rows", kRows}},
-           fmt::format("logits of {} tokens at a time", kRows),
+           {{"loss-rows", rows}},
+           fmt::format("logits of {} tokens at a time", rows),
            NumericsTier::equivalent}};
 }
 

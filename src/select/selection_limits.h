@@ -27,6 +27,10 @@ struct SelectionLimits {
   // The same between two rows of which the fewer cost time. (2026-11-17)
   double near_rows_between = 1.1;
 
+  // ---- Logits beside adapters (2026-11-19) -------------------------------------------------------
+  // Tokens with logits at a time. A frozen head is only read once more for every group of them.
+  int64_t few_logits = 64;
+
   // ---- The largest batch, length, depth or width (2026-11-16) ------------------------------------
   int64_t largest = 1 << 24;  // nobody would look for more
   // A model that has no such value (a width that its heads do not divide) has one among so many

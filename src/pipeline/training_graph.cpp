@@ -61,8 +61,8 @@ void check_sparse_state(const OptimizerSpec& optimizer, const SparsitySpec& spar
              optimizer.name);
   const bool moves = sparsity.enabled() && sparsity.method != SparseMethod::fixed;
   user_check(!moves || optimizer.state_bits == 32,
-             "optimizer state in {} bits shares its scales, so that it cannot move with sparse "
-             "weights; choose --state-bits 32, or --sparsity static",
+             "optimizer state in {} bits cannot move with sparse weights; choose --state-bits 32, "
+             "or --sparsity static",
              optimizer.state_bits);
 }
 

@@ -109,7 +109,9 @@ class UpdateNodes {
         inputs.insert(inputs.end(), {blocks.codes, blocks.scales});
         continue;
       }
-      const DType dtype = state.like_gradient ? b_.type(g).dtype : DType::f32;
+      const DType dtype = spec_.state_bits == 16 ? DType::bf16
+                          : state.like_gradient  ? b_.type(g).dtype
+                                                 : DType::f32;
       inputs.push_back(b_.state(name_of(w, state), {b_.shape(own), dtype}));
       set_whole(b_.graph(), inputs.back(), w, own);
     }
@@ -158,7 +160,11 @@ class UpdateNodes {
       inputs.push_back(factor);
       attrs.set("scaled", int64_t{1});
     }
-    const bool stochastic = rounding == Rounding::stochastic;
+    const bool narrow_state = spec_.state_bits == 16 && rule.states.size() > 0;
+    user_check(!narrow_state || !rounds || rounding == Rounding::stochastic,
+               "optimizer state in 16 bits is rounded at random, and weights in 16 bits beside it "
+               "are too; choose --rounding stochastic");
+    const bool stochastic = rounding == Rounding::stochastic || narrow_state;
     if (stochastic) {
       inputs.push_back(scalars_.rounding_key);
       attrs.set("rounding", std::string("stochastic"));
@@ -275,7 +281,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   scalars.learning_rate = b.input("learning_rate", {{1}, DType::f32});
   if (reads_step(spec)) scalars.step = b.input("step", {{1}, DType::f32});
   scalars.rng = rng;
-  if (spec.rounding == Rounding::stochastic) {
+  if (spec.rounding == Rounding::stochastic || spec.state_bits == 16) {
     scalars.rounding_key = b.input("rounding_key", {{2}, DType::i64});
   }
   const Builder::Scope scope(b, kUpdateScope);

@@ -42,7 +42,7 @@ struct OptimizerSpec {
   // Gradients are added straight into the momentum, so that no gradient tensor exists. The same
   // maths in another order of rounding. REQUIRES check_fold().
   bool fold = false;
-  int state_bits = 32;   // 8: 8-bit momentum and moments, by blocks
+  int state_bits = 32;   // 8: momentum and moments by blocks; 16: bf16, rounded at random
   double clip_norm = 0;  // largest global norm of the gradients; 0: no clipping
   // Two backward passes, for the norm and for the updates, instead of keeping every gradient.
   bool clip_two_pass = false;
@@ -89,7 +89,7 @@ struct OptimizerInputs {
   ValueId learning_rate;  // f32 [1]
   ValueId step;           // f32 [1], counts from 1; invalid when the optimizer does not read it
   ValueId rng;            // i64 [3] = seed, step, microbatch; invalid when nothing is random
-  ValueId rounding_key;   // i64 [2] = seed, step; invalid unless rounding is stochastic
+  ValueId rounding_key;   // i64 [2] = seed, step; invalid unless something is rounded at random
   ValueId loss_scale;     // f32 [1]; invalid unless it is dynamic
   ValueId overflow;       // a result, f32 [1]: above 0, the step was skipped; invalid likewise
 };

@@ -129,17 +129,22 @@ void check_optimizer(const OptimizerSpec& spec, bool several_microbatches) {
   user_check(spec.rounding != Rounding::kahan || rule.op.empty(),
              "{} keeps nothing of what rounding leaves over; choose --rounding stochastic",
              spec.name);
-  user_check(spec.state_bits == 32 || spec.state_bits == 8,
-             "optimizer state takes 32 bits a number or 8, not {}; choose --state-bits 8 or 32",
+  user_check(spec.state_bits == 32 || spec.state_bits == 16 || spec.state_bits == 8,
+             "optimizer state takes 32 bits a number, 16 or 8, not {}; choose --state-bits 8, 16 "
+             "or 32",
              spec.state_bits);
-  if (spec.state_bits == 8) {
+  user_check(spec.state_bits != 16 || !spec.fold,
+             "gradients that are folded into a momentum are too small for 16 bits; choose "
+             "--state-bits 8 or 32, or leave --fold out");
+  if (spec.state_bits < 32) {
     user_check(rule.op.empty(),
                "{} keeps too little state to be worth encoding; leave --state-bits out, or choose "
                "--optimizer adam",
                spec.name);
-    user_check(!rule.momentum || spec.momentum > 0,
-               "without momentum there is no state to keep in 8 bits; give --momentum, or leave "
-               "--state-bits out");
+    user_check(
+        !rule.momentum || spec.momentum > 0,
+        "without momentum there is no state to keep in fewer bits; give --momentum, or leave "
+        "--state-bits out");
   }
   user_check(std::isfinite(spec.clip_norm) && spec.clip_norm >= 0,
              "gradients are clipped to a norm above 0, not {}", spec.clip_norm);

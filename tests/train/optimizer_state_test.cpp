@@ -16,7 +16,9 @@ namespace {
 std::vector<RunSetup> combinations() {
   std::vector<RunSetup> all;
   for (RunSetup run : {wrn_run(), lstm_run(), mlp_run()}) {
-    run.optimizer = "adam", run.state_bits = 8;
+    run.optimizer = "adam", run.state_bits = 16;
+    all.push_back(run);
+    run.state_bits = 8;
     all.push_back(run);
     run.microbatch = 6;
     all.push_back(run);
@@ -280,8 +282,11 @@ TEST(Optimizer, RefusesWhatDoesNotGoTogether) {
     EXPECT_TRUE(throws_saying<UserError>([&] { check_optimizer(spec, false); }, says...));
   };
   refuses([](OptimizerSpec& s) { s.fold = true, s.clip_norm = 1; }, "sgd", "without --fold");
-  refuses([](OptimizerSpec& s) { s.state_bits = 4; }, "adam", "--state-bits 8 or 32");
+  refuses([](OptimizerSpec& s) { s.state_bits = 4; }, "adam", "--state-bits 8, 16 or 32");
   refuses([](OptimizerSpec& s) { s.state_bits = 8; }, "adafactor", "--optimizer adam");
+  refuses([](OptimizerSpec& s) { s.state_bits = 16; }, "adafactor", "--optimizer adam");
+  refuses([](OptimizerSpec& s) { s.state_bits = 16, s.fold = true; }, "sgd",
+          "--state-bits 8 or 32");
   refuses([](OptimizerSpec& s) { s.state_bits = 8, s.momentum = 0; }, "sgd", "--momentum");
   refuses([](OptimizerSpec& s) { s.clip_two_pass = true; }, "sgd", "--clip-norm");
   refuses([](OptimizerSpec& s) { s.fold = true; }, "adafactor", "--optimizer sgd");

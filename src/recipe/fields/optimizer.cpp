@@ -79,9 +79,9 @@ void list_optimizer(Recipe& recipe, Fields& fields) {
                  .affects = kNumbers,
                  .unused_reason = spec.weight_decay > 0 ? "" : "without --weight-decay"});
   fields.whole("state-bits", spec.state_bits, {.least = 8, .most = 32},
-               {.help = "Bits a number of optimizer state: 32 or 8",
-                .more = "8: momentum and moments of weights from 256 numbers on take a byte each, "
-                        "see [optimizer memory](#optimizer-memory)",
+               {.help = "Bits a number of optimizer state: 32, 16 or 8",
+                .more = "8: momentum and moments of weights from 256 numbers on take a byte each; "
+                        "16: bf16, rounded at random. See [optimizer memory](#optimizer-memory)",
                 .affects = kAll,
                 .technique = "state"});
   fields.real("clip-norm", spec.clip_norm, {.least = 1e-30, .most = kMostReal, .open = 0},

@@ -1,5 +1,4 @@
-// One budget's answer of the search for what to drop (eviction_search.h), a beam of partial plans
-// wide.
+// The eviction search (eviction_search.h) for one budget, with a beam of partial plans wide.
 #pragma once
 
 #include <algorithm>
@@ -108,7 +107,8 @@ class BeamEviction {
 
   void unpin() { pinned_.assign(memory_.stages.size(), Set{}); }
 
-  // Pins what the dead end misses from where it was last at hand. False when that changes nothing.
+  // Pins the value that the dead end misses, from where it was last in memory. False if that
+  // changes nothing.
   bool pin_missing() {
     bool changed = false;
     for (const int u : call(dead_end_->stage).reads) {
@@ -197,8 +197,8 @@ class BeamEviction {
     });
   }
 
-  // Least time that replays behind `stage` can take, given what is at hand: everything needed later
-  // and not there, and what that is made from, once.
+  // Lower bound on the time of replays behind `stage`: each value that is read later and not in
+  // memory, and its missing inputs, recomputed once.
   double bound(const Set& present, int stage) {
     work_ += static_cast<int64_t>(memory_.evictables.size());
     needed_ = {};
@@ -206,7 +206,7 @@ class BeamEviction {
     double seconds = 0;
     Set missing = used_behind_[static_cast<size_t>(stage)];
     missing.remove(present);
-    // The last first: what an evictable value is made from was made before it.
+    // From the last one down: inputs of a value were made before it.
     for (int u = missing.last(); u >= 0; u = missing.last()) {
       missing.remove(u);
       const int maker = memory_.maker[static_cast<size_t>(u)];
@@ -252,8 +252,8 @@ class BeamEviction {
       next[i].bound = bound(next[i].present.evictables, s);
   }
 
-  // Runs on until the stage is over (true), or until memory runs out: then what may be dropped
-  // there goes onto `open`.
+  // Runs until the stage is over (true), or until memory runs out: then `open` gets a partial plan
+  // for each way to evict.
   bool advance(Partial& partial, const StageRun& run, int stage, std::vector<Partial>& open) {
     while (partial.at < run.calls.size()) {
       const bool replay = partial.at + 1 < run.calls.size();
@@ -282,7 +282,7 @@ class BeamEviction {
         // One shortage after the other would multiply the ways: the later, the fewer.
         ways.resize(std::min(ways.size(), partial.covers));
         partial.covers = std::max<size_t>(1, partial.covers / 2);
-        for (const Set& cover : std::views::reverse(ways)) {  // the cheapest goes on first
+        for (const Set& cover : std::views::reverse(ways)) {  // the cheapest is continued first
           Partial other = partial;
           drop(other.present, cover);
           finish_step(other, now, wanted, stage, in_use - bytes(cover));
@@ -312,28 +312,46 @@ class BeamEviction {
     ++partial.at;
   }
 
+  // An evictable value, with the time that recomputing it takes.
+  struct Candidate {
+    int evictable = 0;
+    double price = 0;
+    double rate = 0;  // of a byte
+  };
+  // A set of candidates to drop.
+  struct Choice {
+    Set dropped;
+    size_t next = 0;  // candidates from here on may be added
+    int64_t gain = 0;
+    double price = 0;
+  };
+
   // Sets of evictable values, each of at least `excess` bytes and none larger than need be,
   // cheapest first.
   std::vector<Set> covers(const Set& present, const Set& locked, int64_t excess, int stage) {
-    struct Candidate {
-      int evictable = 0;
-      double price = 0;
-      double rate = 0;  // of a byte
-    };
-    struct Choice {
-      Set dropped;
-      size_t next = 0;  // candidates from here on may be added
-      int64_t gain = 0;
-      double price = 0;
-    };
-    // A choice with one candidate more, not yet made: most of them never are.
-    struct Growth {
-      double key = 0;
-      size_t number = 0;  // in order of their finding, which decides between equals
-      size_t choice = 0;  // of the level
-      size_t candidate = 0;
-    };
-    bound(present, stage);  // leaves needed_: what the replays to come read
+    std::vector<Choice> choices =
+        sufficient_choices(cheapest_candidates(present, locked, excess, stage), excess);
+    keep_cheapest(choices, 2 * effort_.covers);
+    if (effort_.exact_prices) {
+      for (Choice& choice : choices) {
+        Set without = present;
+        without.remove(choice.dropped);
+        choice.price = bound(without, stage);
+      }
+      keep_cheapest(choices, effort_.covers);
+    }
+    std::vector<Set> sets;
+    for (const Choice& choice : choices) {
+      if (sets.size() == effort_.covers) break;
+      sets.push_back(choice.dropped);
+    }
+    return sets;
+  }
+
+  // The cheapest few by byte that suffice several times over. Empty: all together do not suffice.
+  std::vector<Candidate> cheapest_candidates(const Set& present, const Set& locked, int64_t excess,
+                                             int stage) {
+    bound(present, stage);  // leaves needed_: inputs of the replays to come
     std::vector<Candidate> candidates;
     present.for_each([&](int u) {
       if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
@@ -343,17 +361,30 @@ class BeamEviction {
     });
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.rate < b.rate; });
-    // The cheapest few that suffice several times over.
     int64_t gain = 0;
     size_t enough = 0;
     while (enough < candidates.size() && (enough < effort_.covers || gain < 4 * excess)) {
       gain += bytes(candidates[enough++].evictable);
     }
-    if (gain < excess) return {};
-    candidates.resize(enough);
-    std::vector<Choice> level = {Choice{}};
+    candidates.resize(gain < excess ? 0 : enough);
+    return candidates;
+  }
+
+  // Choices of at least `excess` bytes, extended candidate by candidate. Of choices that do not
+  // suffice yet, the best few are extended further.
+  std::vector<Choice> sufficient_choices(const std::vector<Candidate>& candidates,
+                                         int64_t excess) const {
+    // A choice with one candidate more, not yet made: most of them never are.
+    struct Growth {
+      double key = 0;
+      size_t number = 0;  // in order of their finding, which decides between equals
+      size_t choice = 0;  // of the level
+      size_t candidate = 0;
+    };
     std::vector<Choice> done;
     std::vector<Growth> growths;
+    std::vector<Choice> level;
+    if (!candidates.empty()) level.push_back({});
     while (!level.empty() && done.size() < 4 * effort_.covers) {
       growths.clear();
       const auto grown = [&](const Growth& growth) {
@@ -372,7 +403,7 @@ class BeamEviction {
             done.push_back(grown({0, 0, c, i}));
             continue;
           }
-          // Further on, those that got most of the way for the least.
+          // By price a byte gained, and of equal ones by the bytes that are still missing.
           const double worth =
               (level[c].price + candidates[i].price) / static_cast<double>(gained) +
               1e-30 * static_cast<double>(excess - gained);
@@ -388,38 +419,25 @@ class BeamEviction {
       for (size_t k = 0; k < kept; ++k) larger.push_back(grown(growths[k]));
       level = std::move(larger);
     }
-    // The first so many by price.
-    const auto sort_by_price = [&](size_t most) {
-      std::vector<size_t> order(done.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-      const size_t count = std::min(most, done.size());
-      std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
-                        [&](size_t a, size_t b) {
-                          return std::tuple(done[a].price, done[a].gain, a) <
-                                 std::tuple(done[b].price, done[b].gain, b);
-                        });
-      std::vector<Choice> first;
-      for (size_t k = 0; k < count; ++k) first.push_back(done[order[k]]);
-      done = std::move(first);
-    };
-    sort_by_price(2 * effort_.covers);
-    if (effort_.exact_prices) {
-      for (Choice& choice : done) {
-        Set without = present;
-        without.remove(choice.dropped);
-        choice.price = bound(without, stage);
-      }
-      sort_by_price(effort_.covers);
-    }
-    std::vector<Set> sets;
-    for (const Choice& choice : done) {
-      if (sets.size() == effort_.covers) break;
-      sets.push_back(choice.dropped);
-    }
-    return sets;
+    return done;
   }
 
-  // Of an evictable value that is dropped: its maker, and what that needs and is not there.
+  // The first `most` by price, then by bytes gained.
+  static void keep_cheapest(std::vector<Choice>& choices, size_t most) {
+    std::vector<size_t> order(choices.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const size_t count = std::min(most, choices.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
+                      [&](size_t a, size_t b) {
+                        return std::tuple(choices[a].price, choices[a].gain, a) <
+                               std::tuple(choices[b].price, choices[b].gain, b);
+                      });
+    std::vector<Choice> first;
+    for (size_t k = 0; k < count; ++k) first.push_back(choices[order[k]]);
+    choices = std::move(first);
+  }
+
+  // The time to recompute an evictable value: its maker, and the makers of missing inputs.
   double seconds_to_make(int evictable, const Set& present) {
     ++mark_;
     double seconds = 0;
@@ -439,7 +457,7 @@ class BeamEviction {
     return seconds;
   }
 
-  // Removes what another one makes useless, and beyond the beam the least promising.
+  // Removes dominated partial plans, and beyond the beam the least promising ones.
   void thin(std::vector<Label>& labels, size_t beam) const {
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
       return std::tuple(a.total(), a.seconds, a.peak) < std::tuple(b.total(), b.seconds, b.peak);

@@ -52,7 +52,7 @@ void report(const Refusal& refusal, bool json) {
 }
 
 void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
-  say("fit: {} in {} ({}); as typed, everything kept: {}, {:.1f} ms\n",
+  say("fit: {} in {} ({}); without a budget: {}, {:.1f} ms a step\n",
       training.full().model.options.name, to_string(*training.recipe.memory),
       name_of(training.tier), to_string(fit.plain_arena), fit.plain_ms);
   for (const TechniqueGain& share : fit.gains) {
@@ -192,9 +192,7 @@ std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_pt
   auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine, limits);
   display.reset();
   if (machine->profiled_kernels() > 0) {
-    say("measured {} kernel{} in {:.1f} s, for times one can believe (kept in {}; `--costs "
-        "modelled` "
-        "leaves it out)\n",
+    say("profiled {} kernel{} in {:.1f} s (saved in {}; skip with `--costs modelled`)\n",
         machine->profiled_kernels(), machine->profiled_kernels() == 1 ? "" : "s",
         machine->profiling_seconds(), machine->profiling_file());
   }

@@ -97,7 +97,7 @@ int run(const SampleFlags& flags) {
 
 Command add_sample(CLI::App& app) {
   auto flags = std::make_shared<SampleFlags>();
-  CLI::App* command = app.add_subcommand("sample", "Go on with a text, by a trained model");
+  CLI::App* command = app.add_subcommand("sample", "Continue a text with a trained model");
   add_argument(*command, "run", flags->run,
                "Folder of the run (--out of `thimble train`), or a checkpoint");
   const CLI::Option* prompt =

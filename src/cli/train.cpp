@@ -94,7 +94,7 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
     row("on the card beside it", *result.beside_arena,
         "CUDA's context, libraries' code, other programs");
   } else {
-    row("process beside it", process_beside(planned.plan().arena), "at most, all along");
+    row("process beside the arena", process_beside(planned.plan().arena), "peak");
   }
   print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
 }

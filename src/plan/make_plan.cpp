@@ -137,7 +137,7 @@ std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& pla
     tensors.push_back(fmt::format("'{}' {}", graph[live.value].name, to_string(live.bytes)));
   }
   const NodeId fullest = plan.calls[static_cast<size_t>(plan.peak_call)].node;
-  return fmt::format("most is held at call {} of {} ('{}'): {}; in the way stand {}",
+  return fmt::format("memory peaks at call {} of {} ('{}'): {}; largest tensors at the peak: {}",
                      plan.peak_call + 1, plan.calls.size(), graph[fullest].name,
                      fmt::join(shown, ", "), fmt::join(tensors, ", "));
 }

@@ -93,7 +93,7 @@ std::string memory_table(const Plan& plan) {
     const Bytes bytes = sum_of(plan.peak_by_role, row);
     if (is_shown(row, bytes)) line(row.label, bytes);
   }
-  line("live in all", total);
+  line("total live", total);
   text += fmt::format("  {:<24}{:>14}{:>12}   exact; {:.2f}% above the live peak\n", "arena",
                       plan.arena.count, to_string(plan.arena),
                       100.0 * static_cast<double>((plan.arena - plan.peak_live).count) /
@@ -118,7 +118,7 @@ std::string comparison_table(const Plan& plan, const std::array<Bytes, kRoles>& 
     const Bytes predicted = sum_of(plan.peak_by_role, row), seen = sum_of(measured, row);
     if (is_shown(row, predicted + seen)) line(row.label, predicted, seen);
   }
-  line("live in all", plan.peak_live, total_of(measured));
+  line("total live", plan.peak_live, total_of(measured));
   line("arena", plan.arena, measured_arena);
   return text;
 }

@@ -179,9 +179,9 @@ Refusal TechniqueSelector::refuse(Bytes budget) {
   refusal.proved = budget < refusal.bound;
   refusal.least.min_bytes = smallest.arena;
   refusal.sentence = fmt::format(
-      "nothing that --allow {} lets it choose fits {}: it needs {} ({} bytes), the smallest found; "
-      "no plan is below {} ({} bytes); {}",
-      name_of(allow_), to_string(budget), to_string(smallest.arena), smallest.arena.count,
+      "no plan fits {} with --allow {}: the smallest found is {} ({} bytes); no plan is below {} "
+      "({} bytes); {}",
+      to_string(budget), name_of(allow_), to_string(smallest.arena), smallest.arena.count,
       to_string(refusal.bound), refusal.bound.count, refusal.least.why);
   for (const NumericsTier tier :
        {NumericsTier::exact, NumericsTier::equivalent, NumericsTier::approximate}) {

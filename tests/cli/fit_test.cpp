@@ -157,8 +157,8 @@ TEST(FitCommand, SaysWhatEveryTierNeedsWhereNothingFits) {
   const Outcome outcome = thimble_says(words);
   EXPECT_EQ(outcome.code, 3);
   EXPECT_EQ(outcome.out, "");
-  for (const char* part : {"it needs", "exact", "equivalent", "approximate", "--allow approximate",
-                           "most is held at call"}) {
+  for (const char* part : {"the smallest found is", "exact", "equivalent", "approximate",
+                           "--allow approximate", "memory peaks at call"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
   }
   const nlohmann::json json = thimble_says(words + Words{"--json"}).json();

@@ -120,7 +120,8 @@ TEST_F(RanksProgram, ABudgetChoosesTheSameOnEachOfThem) {
   EXPECT_EQ(said.err.find("fit: "), said.err.rfind("fit: ")) << said.err;
   const Outcome tight = train(2, all + Words{"--memory", "1kB", "--out", folder_ / "tight"});
   EXPECT_EQ(tight.code, 3);
-  EXPECT_EQ(tight.err.find("it needs"), tight.err.rfind("it needs")) << tight.err;
+  EXPECT_EQ(tight.err.find("the smallest found is"), tight.err.rfind("the smallest found is"))
+      << tight.err;
 }
 
 // mpirun -np 1 FIRST : -np 1 thimble SECOND, which is refused.

@@ -125,4 +125,4 @@ class CommandLine(Case):
         self.assertEqual(self.run_words("plan", "wrm-1").returncode, 2)
         tight = self.run_words("plan", "mlp", "--memory", "1KiB")
         self.assertEqual(tight.returncode, 3)
-        self.assertIn("it needs", tight.stderr)
+        self.assertIn("the smallest found is", tight.stderr)

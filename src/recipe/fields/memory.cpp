@@ -136,7 +136,7 @@ void list_memory(Recipe& recipe, Fields& fields) {
                  .affects = kAll,
                  .technique = "fold"});
   fields.choice("allow", "tier", 3, recipe.allow,
-                {.help = "What may become of the numbers: exact, equivalent or approximate",
+                {.help = "Largest change to results allowed: exact, equivalent or approximate",
                  .more = "what a step may do to the numbers, see [tiers](#tiers-and-microbatches); "
                          "beyond it, exit 2",
                  .usual = "approximate; of what --fit chooses: equivalent",

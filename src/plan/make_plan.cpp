@@ -14,7 +14,7 @@ namespace {
 
 constexpr Bytes kNowhere{-1};
 
-struct Placement {
+struct Addresses {
   std::vector<Bytes> offsets;  // by buffer
   Bytes arena;
   std::string packer;
@@ -39,38 +39,39 @@ void place_fixed(const PlanRequest& request, const Schedule& schedule, const Buf
   }
 }
 
-// Persistent buffers lie at the bottom, one after another, and above them what a step carries from
-// microbatch to microbatch: they are live throughout, so nothing is lost by it, and every plan of a
-// graph finds its weights at the same place. Packers see the rest.
-Placement place(const PlanRequest& request, const Schedule& schedule, const Buffers& buffers) {
-  Placement placement;
-  placement.offsets.assign(buffers.uses.size(), kNowhere);
+// Addresses. Persistent buffers lie at the bottom, one after another, and above them buffers
+// carried from micro-batch to micro-batch. Both are live throughout, so this costs no memory, and
+// weights have the same addresses in every plan of a graph. A packer places the rest.
+Addresses addresses_of(const PlanRequest& request, const Schedule& schedule,
+                       const Buffers& buffers) {
+  Addresses addresses;
+  addresses.offsets.assign(buffers.uses.size(), kNowhere);
   Bytes floor = request.reserved;
-  if (!request.fixed.empty()) place_fixed(request, schedule, buffers, placement.offsets);
-  std::vector<size_t> loose;
+  if (!request.fixed.empty()) place_fixed(request, schedule, buffers, addresses.offsets);
+  std::vector<size_t> to_pack;
   for (size_t b = 0; b < buffers.uses.size(); ++b) {
-    if (placement.offsets[b] != kNowhere) continue;
+    if (addresses.offsets[b] != kNowhere) continue;
     if (buffers.persistent[b] || buffers.carried[b]) {
-      placement.offsets[b] = floor;
+      addresses.offsets[b] = floor;
       floor += align_up(buffers.uses[b].size);
     } else {
-      loose.push_back(b);
+      to_pack.push_back(b);
     }
   }
-  placement.arena = floor;
+  addresses.arena = floor;
   const int last_call = static_cast<int>(buffers.calls.size()) - 1;
   std::vector<BufferUse> uses;
-  for (const size_t b : loose) {
+  for (const size_t b : to_pack) {
     const bool shares = request.sharing == Sharing::sharing || buffers.roles[b] == Role::workspace;
     uses.push_back(shares ? buffers.uses[b] : BufferUse{buffers.uses[b].size, 0, last_call});
   }
   const Packed packed = pack_smallest(uses);
-  placement.packer = packed.packer;
-  for (size_t i = 0; i < loose.size(); ++i) {
-    placement.offsets[loose[i]] = floor + packed.layout.offsets[i];
+  addresses.packer = packed.packer;
+  for (size_t i = 0; i < to_pack.size(); ++i) {
+    addresses.offsets[to_pack[i]] = floor + packed.layout.offsets[i];
   }
-  placement.arena = floor + packed.layout.arena;
-  return placement;
+  addresses.arena = floor + packed.layout.arena;
+  return addresses;
 }
 
 Buffers buffers_of(const PlanRequest& request, const Schedule& schedule) {
@@ -89,7 +90,7 @@ void measure_peak(const Buffers& buffers, Plan& plan) {
   }
 }
 
-// Of one run of a phase; of a plan's calls or of a schedule's.
+// The cost of one run of a phase, of the calls of a plan or of a schedule.
 template <class Calls>
 PhaseCost cost_of_calls(const Graph& graph, const Costs& costs, const Calls& calls, Phase phase) {
   PhaseCost sum;
@@ -103,7 +104,7 @@ PhaseCost cost_of_calls(const Graph& graph, const Costs& costs, const Calls& cal
   return sum;
 }
 
-// Of a step, all microbatches.
+// The cost of a step with all its micro-batches.
 template <class Calls>
 PhaseCost cost_of_all(const PlanRequest& request, const Calls& calls) {
   PhaseCost sum;
@@ -145,19 +146,19 @@ std::string why_so_large(const Graph& graph, const Costs& costs, const Plan& pla
 }  // namespace
 
 Bytes arena_of(const PlanRequest& request, const Schedule& schedule) {
-  return place(request, schedule, buffers_of(request, schedule)).arena;
+  return addresses_of(request, schedule, buffers_of(request, schedule)).arena;
 }
 
 Plan lay_out(const PlanRequest& request, const Schedule& schedule) {
   const Buffers buffers = buffers_of(request, schedule);
-  const Placement placement = place(request, schedule, buffers);
-  const auto address = [&](int buffer) { return placement.offsets[static_cast<size_t>(buffer)]; };
+  const Addresses addresses = addresses_of(request, schedule, buffers);
+  const auto address = [&](int buffer) { return addresses.offsets[static_cast<size_t>(buffer)]; };
 
   Plan plan;
   plan.policy = request.policy;
-  plan.packer = placement.packer;
+  plan.packer = addresses.packer;
   plan.microbatches = request.microbatches;
-  plan.arena = placement.arena;
+  plan.arena = addresses.arena;
   for (size_t s = 0; s < schedule.calls.size(); ++s) {
     PlannedCall call;
     call.node = schedule.calls[s].node;

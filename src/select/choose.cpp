@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// By its own planner; `requested`, where it is there: the step of the largest shape, nothing encoded.
+// Planned as typed. `requested`, if given: the step of the largest shape, nothing encoded.
 std::variant<PlannedTraining, Infeasible> plan_as_requested(const Recipe& recipe,
                                                             const std::shared_ptr<Machine>& machine,
                                                             const SearchLimits& limits,
@@ -40,7 +40,7 @@ std::variant<PlannedTraining, Refusal> plan_chosen(const Recipe& recipe,
   return selector.plan(*recipe.memory);
 }
 
-// Of candidates that were not chosen, nothing stays.
+// Frees the kernels of candidates that were not chosen.
 template <class Result>
 Result keeping_its_kernels(Result planned) {
   if (const auto* training = std::get_if<PlannedTraining>(&planned)) {

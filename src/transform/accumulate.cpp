@@ -12,27 +12,27 @@ size_t output_of(const Graph& graph, ValueId value) {
   return static_cast<size_t>(std::find(outputs.begin(), outputs.end(), value) - outputs.begin());
 }
 
-// Every value on the way of a sum that is added up inside the graph (a weight used at every time
-// step), the whole first, its first summand last.
-std::vector<ValueId> stages_of(const Graph& graph, ValueId sum) {
-  std::vector<ValueId> stages;
+// The partial sums of a value that is added up inside the graph (the gradient of a weight used at
+// every time step), the whole first, its first summand last.
+std::vector<ValueId> partial_sums_of(const Graph& graph, ValueId sum) {
+  std::vector<ValueId> partial;
   for (ValueId value = sum; value.valid();) {
-    stages.push_back(value);
+    partial.push_back(value);
     if (!graph[value].producer.valid()) break;
     value = graph[graph[value].producer].added_into(output_of(graph, value));
   }
-  return stages;
+  return partial;
 }
 
-// Whether the first summand can be added to something: its op can, and nobody counts on its value
-// or on that of a later stage.
-bool can_grow(const Graph& graph, const std::vector<ValueId>& stages,
-              const std::vector<bool>& read) {
-  const NodeId maker = graph[stages.back()].producer;
+// Whether the first summand can be added to another value in place: its op can, and no node reads
+// it or a later partial sum.
+bool can_add_in_place(const Graph& graph, const std::vector<ValueId>& partial,
+                      const std::vector<bool>& read) {
+  const NodeId maker = graph[partial.back()].producer;
   if (!maker.valid() || graph[maker].phase != Phase::per_microbatch || graph[maker].op->view)
     return false;
-  if (((graph[maker].op->accumulates >> output_of(graph, stages.back())) & 1u) == 0) return false;
-  return std::none_of(stages.begin(), stages.end(), [&](ValueId v) { return read[v.at()]; });
+  if (((graph[maker].op->accumulates >> output_of(graph, partial.back())) & 1u) == 0) return false;
+  return std::none_of(partial.begin(), partial.end(), [&](ValueId v) { return read[v.at()]; });
 }
 
 }  // namespace
@@ -51,15 +51,15 @@ std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums)
   b.set_backward(true);
   std::vector<ValueId> results;
   for (const auto& [start, value] : sums) {
-    const std::vector<ValueId> stages = stages_of(graph, value);
-    if (!can_grow(graph, stages, read)) {
+    const std::vector<ValueId> partial = partial_sums_of(graph, value);
+    if (!can_add_in_place(graph, partial, read)) {
       results.push_back(b.accumulate("copy", {value}, {}, {start}).front());
       continue;
     }
-    Node& first = graph[graph[stages.back()].producer];
+    Node& first = graph[graph[partial.back()].producer];
     first.accumulate.resize(first.outputs.size());
-    first.accumulate[output_of(graph, stages.back())] = start;
-    for (const ValueId stage : stages) graph[stage].role = graph[start].role;
+    first.accumulate[output_of(graph, partial.back())] = start;
+    for (const ValueId sum_so_far : partial) graph[sum_so_far].role = graph[start].role;
     results.push_back(value);
   }
   return results;

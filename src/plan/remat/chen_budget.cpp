@@ -1,7 +1,7 @@
-// chen_budget: the budgeted plan of Chen et al. 2016. Walks the forward pass adding up output sizes;
-// at a cut where the sum has passed b, keeps what crosses it and starts anew. b is searched: from
-// b = 0 (every cut) follow x (bytes kept) and y (largest segment), then b = sqrt(x y), then a grid
-// around it; the exact arena decides.
+// chen_budget: the budgeted plan of Chen et al. 2016. Walks the forward pass adding up output
+// sizes; at a cut where the sum has passed b, it keeps the values that cross the cut and starts
+// anew. b is searched: b = 0 (every cut) gives x (bytes kept) and y (largest segment). Then it
+// tries b = sqrt(x y) and a grid around that; the exact arena decides.
 #include <algorithm>
 #include <cmath>
 

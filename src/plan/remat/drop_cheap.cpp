@@ -1,5 +1,5 @@
-// drop_cheap: keeps the results of costly ops (convolution, product) and computes cheap ones
-// (normalisation, activation, pooling, cast) again, wherever what they are made from is at hand.
+// drop_cheap: keeps the results of costly ops (convolution, product) and recomputes cheap ones
+// (normalisation, activation, pooling, cast) wherever their inputs are in memory.
 #include "plan/policy.h"
 #include "plan/schedule/mirror_counts.h"
 
@@ -16,6 +16,6 @@ Schedule schedule(const PlanRequest& request) {
 }  // namespace
 
 extern const Policy policy_drop_cheap{
-    "drop_cheap", "keep convolutions and products, compute cheap ops again", schedule};
+    "drop_cheap", "keep convolutions and products, recompute cheap ops", schedule};
 
 }  // namespace thimble

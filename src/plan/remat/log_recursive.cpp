@@ -1,5 +1,6 @@
-// log_recursive: recursive cutting of the whole forward pass (see plan/schedule/recursive_segments.h). The number is
-// the fan-out: more cuts at once hold more and repeat less.
+// log_recursive: recursive cutting of the whole forward pass (see
+// plan/schedule/recursive_segments.h). The number is the fan-out: more cuts at once keep more and
+// recompute less.
 #include "plan/policy.h"
 #include "plan/schedule/recursive_segments.h"
 

@@ -1,6 +1,6 @@
-// mirror: mirror counts (see plan/schedule/mirror_counts.h) from segments, and from segments of segments, with
-// cheap ops mirrored like the rest or once more. About sqrt(n) segments hold least with one level,
-// about cbrt(n) of cbrt(n) with two; the exact arena decides.
+// mirror: mirror counts (see plan/schedule/mirror_counts.h) from segments, and from segments of
+// segments, with cheap ops mirrored like the rest or once more. About sqrt(n) segments need least
+// memory with one level, about cbrt(n) of cbrt(n) with two; the exact arena decides.
 #include <cmath>
 #include <set>
 

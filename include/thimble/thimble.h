@@ -181,6 +181,12 @@ typedef enum thimble_resume {
   THIMBLE_RESUME_OR_START = 2
 } thimble_resume;
 
+/* First values of a network from outside, in place of its file's: bytes [first, first + bytes) of the tensor
+ * of that name as the network has it, floating numbers as f32. Each tensor is asked for once, from its
+ * beginning on, one tensor after the other: what is not its caller's only copy may be given up behind. */
+typedef int32_t (*thimble_give)(void* context, const char* name, int64_t first, int64_t bytes,
+                                void* to);
+
 /* Set everything to 0, `size` to sizeof(thimble_run_options), then what is wanted. */
 typedef struct thimble_run_options {
   size_t size;
@@ -196,6 +202,7 @@ typedef struct thimble_run_options {
   int32_t tests;           /* with `fill`: 1: it has records to test on, too */
   int64_t optimizer_steps; /* made before, where a state that they left is written to the run:
                               Adam's corrections count them */
+  thimble_give give;       /* NULL: first values are those of the network's file */
 } thimble_run_options;
 
 /* The run keeps what it needs of the plan, which may be freed. */
@@ -218,6 +225,10 @@ THIMBLE_API void thimble_run_stop(thimble_run* run);
 THIMBLE_API int64_t thimble_run_done(const thimble_run* run);  /* steps */
 THIMBLE_API int64_t thimble_run_steps(const thimble_run* run); /* of the recipe */
 
+/* Between two steps: memory that holds nothing from one to the next goes back to the system until it is
+ * used again. */
+THIMBLE_API thimble_code thimble_run_rest(thimble_run* run);
+
 /* Saves a checkpoint now; its folder. */
 THIMBLE_API thimble_code thimble_run_save(thimble_run* run, const char** folder);
 /* The weights as one safetensors file, for other programs. */
@@ -229,6 +240,10 @@ THIMBLE_API thimble_code thimble_run_export(thimble_run* run, const char* path);
 THIMBLE_API int32_t thimble_run_weight_count(const thimble_run* run);
 THIMBLE_API thimble_code thimble_run_weight(thimble_run* run, int32_t index,
                                             thimble_tensor* weight);
+/* Where a weight lies, whatever the order of its axes there: `strides`, in elements, has room for
+ * THIMBLE_MOST_DIMS. `*data` is NULL where it is not in the host's memory, or not as numbers of its own. */
+THIMBLE_API thimble_code thimble_run_map_weight(thimble_run* run, int32_t index, void** data,
+                                                int64_t* strides);
 THIMBLE_API thimble_code thimble_run_find_weight(const thimble_run* run, const char* name,
                                                  int32_t* index);
 THIMBLE_API thimble_code thimble_run_read_weight(thimble_run* run, int32_t index, void* to,

@@ -17,7 +17,8 @@ from ._plan import Field
 
 class Callbacks:
     def __init__(self, fields: list[Field], batch: int, data: Any, test: Any,
-                 rate: Callable[[int, float], float] | None) -> None:
+                 rate: Callable[[int, float], float] | None,
+                 give: Callable[[str, int, int, int], None] | None = None) -> None:
         self.fields = fields
         self.batch = batch
         self.failed: BaseException | None = None
@@ -31,6 +32,7 @@ class Callbacks:
             self._loader = Loader(data, fields, batch)
         self._tests = None if test is None else Tests(test, fields)
         self._rate = rate
+        self._give = give
         self.show = lib.Show(self._show)
         self._options: lib.RunOptions | None = None
 
@@ -45,8 +47,14 @@ class Callbacks:
             options.tests = int(self._tests is not None)
         if self._rate is not None:
             options.rate = lib.Rate(self._set_rate)
+        if self._give is not None:
+            options.give = lib.Give(self._give_bytes)
         self._options = options  # lives as long as this
         return options
+
+    def given(self) -> None:
+        """First values are there; whoever gave them is not called again."""
+        self._give = None
 
     def give(self, batch: Any) -> None:
         """The batch of the next step; None: the run's own data have it."""
@@ -99,6 +107,9 @@ class Callbacks:
         else:
             arrays = self._current[batch.step]
             self._writer.write(batch, 0, arrays, batch.first, batch.rows)
+
+    def _give_bytes(self, _: Any, name: bytes, first: int, size: int, to: int) -> int:
+        return self.guard(self._give, name.decode(), first, size, to)  # type: ignore[arg-type]
 
     def _set_rate(self, _: Any, step: int, rate: Any) -> int:
         def ask() -> None:

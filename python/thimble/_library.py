@@ -45,6 +45,7 @@ Fill = CFUNCTYPE(c_int32, c_void_p, POINTER(Batch))
 Prepare = CFUNCTYPE(c_int32, c_void_p, c_int64)
 Rate = CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_double))
 Watch = CFUNCTYPE(c_int32, c_void_p)
+Give = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64, c_void_p)
 Show = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
 
 
@@ -52,7 +53,7 @@ class RunOptions(Structure):
     _fields_ = [("size", c_size_t), ("out", c_char_p), ("resume", c_int), ("overwrite", c_int32),
                 ("weights", c_char_p), ("context", c_void_p), ("fill", Fill), ("prepare", Prepare),
                 ("rate", Rate), ("steps_per_epoch", c_int64), ("tests", c_int32),
-                ("optimizer_steps", c_int64)]
+                ("optimizer_steps", c_int64), ("give", Give)]
 
 
 _HANDLE = c_void_p
@@ -93,10 +94,12 @@ _FUNCTIONS = {
     "run_stop": (None, [_HANDLE]),
     "run_done": (c_int64, [_HANDLE]),
     "run_steps": (c_int64, [_HANDLE]),
+    "run_rest": (c_int, [_HANDLE]),
     "run_save": (c_int, [_HANDLE, POINTER(c_char_p)]),
     "run_export": (c_int, [_HANDLE, c_char_p]),
     "run_weight_count": (c_int32, [_HANDLE]),
     "run_weight": (c_int, [_HANDLE, c_int32, POINTER(Tensor)]),
+    "run_map_weight": (c_int, [_HANDLE, c_int32, _OUT, POINTER(c_int64)]),
     "run_find_weight": (c_int, [_HANDLE, c_char_p, POINTER(c_int32)]),
     "run_read_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),
     "run_write_weight": (c_int, [_HANDLE, c_int32, c_void_p, c_int64]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
@@ -44,6 +45,8 @@ class Run:
     weights    a safetensors file to start from
     rate       a function (step, scheduled) -> learning rate
     optimizer_steps  made before, where load_state() sets what they left
+    give       first values of a network from outside, in place of its file's: called with a tensor's name, its
+               first byte, how many of them and the address that they go to, tensor by tensor
 
     A batch is a dict of arrays by field, or a tuple of them in the order of `plan.fields`: NumPy's,
     PyTorch's, or whatever speaks DLPack. Rows go straight into the step's own memory.
@@ -54,7 +57,8 @@ class Run:
                  resume: bool | str = False, overwrite: bool = False,
                  weights: str | os.PathLike[str] | None = None,
                  rate: Callable[[int, float], float] | None = None,
-                 optimizer_steps: int = 0) -> None:
+                 optimizer_steps: int = 0,
+                 give: Callable[[str, int, int, int], None] | None = None) -> None:
         self._handle = ctypes.c_void_p()
         if resume not in (False, True, "auto"):
             raise UserError(f"resume is True, False or 'auto', not {resume!r}")
@@ -63,7 +67,7 @@ class Run:
             raise UserError("the plan's data set has tests of its own; leave `test` out")
         self.plan = plan
         self._fields = plan.fields
-        self._callbacks = Callbacks(self._fields, plan.batch, data, test, rate)
+        self._callbacks = Callbacks(self._fields, plan.batch, data, test, rate, give)
         self._room = lib.Figures()
         self.result: dict[str, Any] = {}
         """What `thimble train --json` says, after :meth:`train`."""
@@ -75,7 +79,8 @@ class Run:
         options.optimizer_steps = optimizer_steps
         self._saves = out is not None
         self._takes_batches = own
-        check(c.run_new(plan._handle, ctypes.byref(options), ctypes.byref(self._handle)))
+        self._check(c.run_new(plan._handle, ctypes.byref(options), ctypes.byref(self._handle)))
+        self._callbacks.given()
         self._callbacks.skip(self.steps)
 
     def __del__(self) -> None:
@@ -133,6 +138,10 @@ class Run:
         self._check(c.run_evaluate(self._open(), fill, None, ctypes.byref(figures)))
         return figures_of(figures)
 
+    def rest(self) -> None:
+        """Between steps: gives back memory that holds nothing from one to the next, until it is used again."""
+        check(c.run_rest(self._open()))
+
     def set_rate(self, rate: float | None) -> None:
         """The learning rate from the next step on; None: the schedule's again."""
         check(c.run_set_rate(self._open(), -1.0 if rate is None else rate))
@@ -166,7 +175,7 @@ class Run:
         are good until it is closed. torch.from_dlpack() takes them as they are. bfloat16, which NumPy
         has not, comes as float32.
         """
-        numpy = need_numpy()
+        need_numpy()
         arrays = {}
         for index in range(c.run_weight_count(self._open())):
             tensor = lib.Tensor()
@@ -175,12 +184,36 @@ class Run:
             if tensor.data and not copy and tensor.dtype != BF16:
                 array = view_of(tensor.data, shape, tensor.dtype, self)
             else:
-                array = numpy.empty(shape, numpy_dtype(tensor.dtype))
-                check(c.run_read_weight(self._handle, index, array.ctypes.data, array.nbytes))
-                if tensor.dtype == BF16:
-                    array = from_bfloat16_bits(array)
+                array = self._copy_of(index, tensor)
             arrays[tensor.name.decode()] = array
         return arrays
+
+    def weight(self, name: str) -> Any:
+        """One of them, as a copy."""
+        return self._copy_of(*self._find(name))
+
+    def places(self) -> Iterator[tuple[str, int, Any]]:
+        """Of each weight that the host can reach, its name, the number of its type, and where it lies, as an array
+        whose axes may be in any order there: as weights(copy=False) has them, and those of convolutions, too."""
+        numpy = need_numpy()
+        data, strides = ctypes.c_void_p(), (ctypes.c_int64 * lib.MOST_DIMS)()
+        for index in range(c.run_weight_count(self._open())):
+            tensor = lib.Tensor()
+            check(c.run_weight(self._handle, index, ctypes.byref(tensor)))
+            check(c.run_map_weight(self._handle, index, ctypes.byref(data), strides))
+            if not data.value:
+                continue
+            shape = tuple(tensor.shape[:tensor.rank])
+            flat = view_of(data.value, (math.prod(shape),), tensor.dtype, self)
+            there = [step * flat.itemsize for step in strides[:tensor.rank]]
+            yield (tensor.name.decode(), tensor.dtype,
+                   numpy.lib.stride_tricks.as_strided(flat, shape, there))
+
+    def _copy_of(self, index: int, tensor: lib.Tensor) -> Any:
+        numpy = need_numpy()
+        array = numpy.empty(tuple(tensor.shape[:tensor.rank]), numpy_dtype(tensor.dtype))
+        check(c.run_read_weight(self._handle, index, array.ctypes.data, array.nbytes))
+        return from_bfloat16_bits(array) if tensor.dtype == BF16 else array
 
     def load(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights and statistics that are named; shapes must be the model's."""

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "api/handles.h"
+#include "base/host/release_pages.h"
 #include "base/io/json.h"
 #include "data/fingerprint.h"
 #include "data/labelled_images.h"
@@ -121,6 +122,13 @@ TrainOptions options_of(thimble_run& run, const thimble_run_options& asked) {
   user_check(asked.optimizer_steps >= 0 && asked.optimizer_steps <= kEndless,
              "an optimizer that made {} steps before is none", asked.optimizer_steps);
   options.optimizer_steps = asked.optimizer_steps;
+  if (asked.give != nullptr) {
+    options.first_values = [asked](const std::string& name, int64_t begin,
+                                   std::span<std::byte> out) {
+      call("give", asked.give, asked.context, name.c_str(), begin, std::ssize(out),
+           static_cast<void*>(out.data()));
+    };
+  }
   options.stop = [&run] { return run.stop.load(); };
   options.rate = [&run](int64_t step, double rate) {
     if (run.rate >= 0) rate = run.rate;
@@ -261,6 +269,15 @@ int64_t thimble_run_done(const thimble_run* run) {
 }
 int64_t thimble_run_steps(const thimble_run* run) {
   return run == nullptr || run->endless ? 0 : run->trainer->steps();
+}
+
+thimble_code thimble_run_rest(thimble_run* run) {
+  return guarded([&] {
+    if (given(run, "run").planned->training.backend().has_device_memory()) return;
+    Program& program = run->trainer->program();
+    const HostMapping free = program.map_free_between_steps(program.free_between_steps());
+    release_pages(free.bytes());
+  });
 }
 
 thimble_code thimble_run_save(thimble_run* run, const char** folder) {

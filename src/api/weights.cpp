@@ -73,6 +73,29 @@ thimble_code thimble_run_weight(thimble_run* run, int32_t index, thimble_tensor*
   });
 }
 
+thimble_code thimble_run_map_weight(thimble_run* run, int32_t index, void** data,
+                                    int64_t* strides) {
+  return guarded([&] {
+    const OutsideTensor& tensor = weight_at(given(run, "run"), index);
+    const PlannedTraining& training = run->planned->training;
+    void*& place = given(data, "data");
+    place = nullptr;
+    if (tensor.tensor.packed || tensor.tensor.coded || training.backend().has_device_memory())
+      return;
+    const TensorType own = type_of(tensor.tensor, training.graph());
+    int64_t stride = 1;
+    for (int axis = own.shape.rank() - 1; axis >= 0; --axis) {
+      const auto there = tensor.turned() ? tensor.axes[static_cast<size_t>(axis)] : axis;
+      (&given(strides, "strides"))[there] = stride;
+      stride *= own.shape[axis];
+    }
+    place = run->trainer->program()
+                .map_to_host(tensor.tensor.value, HostMapping::Use::read)
+                .bytes()
+                .data();
+  });
+}
+
 thimble_code thimble_run_find_weight(const thimble_run* run, const char* name, int32_t* index) {
   return guarded([&] {
     const std::string_view wanted = &given(name, "name");

@@ -120,7 +120,7 @@ bool Trainer::asked_to_stop() const {
 
 void Trainer::start() {
   optimizer_steps_ = options_.optimizer_steps;
-  set_first_values(program(), planned_.full().model, recipe().seed);
+  set_first_values(program(), planned_.full().model, recipe().seed, options_.first_values);
   source_.describe(program(), planned_.full().model);
   if (!options_.weights.empty()) {
     weights_note_ = load_weights(options_.weights, program(), planned_.full().model.foreign);

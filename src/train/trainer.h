@@ -16,6 +16,7 @@
 #include "train/feed/feeder.h"
 #include "train/loss_scaler.h"
 #include "train/training_step.h"
+#include "weights/weights_file.h"
 
 namespace thimble {
 
@@ -25,7 +26,8 @@ struct TrainOptions {
   // Continue from out's latest checkpoint, if there is one. Another number of ranks may have to
   // divide the batch into other microbatches than it was begun with.
   bool resume = false;
-  std::string weights = {};  // a safetensors file to start from; empty: the model's own start
+  std::string weights = {};      // a safetensors file to start from; empty: the model's own start
+  GiveValues first_values = {};  // in place of those that came with a net from outside
   // That the optimizer had made before this run, whose state is set next (bias corrections count
   // them).
   int64_t optimizer_steps = 0;

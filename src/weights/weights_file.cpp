@@ -86,31 +86,37 @@ bool convert(DType from, const std::byte* in, DType to, std::byte* out, int64_t 
   });
 }
 
-void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
-                 const OutsideTensor& place) {
-  const DType from = stored.type.dtype, to = type_of(place.tensor, program.graph()).dtype;
+// A tensor of somebody else's, read piece by piece.
+struct TensorSource {
+  TensorType type;
+  std::string where;  // in messages
+  std::function<void(int64_t begin, std::span<std::byte> out)> read;
+};
+
+void load_tensor(const TensorSource& source, Program& program, const OutsideTensor& place) {
+  const DType from = source.type.dtype, to = type_of(place.tensor, program.graph()).dtype;
   const bool frozen = program.graph()[place.tensor.value].role == Role::frozen;
   std::optional<CodedWriter> writer;
   if (place.tensor.coded) writer.emplace(program, *place.tensor.coded);
   std::vector<std::byte> whole;  // of a tensor that has to be turned
   if (place.turned()) {
-    whole.resize(static_cast<size_t>(stored.type.bytes().count));
-    file.read_part(stored, 0, whole);
-    whole = as_ours(place, stored.type, whole);
+    whole.resize(static_cast<size_t>(source.type.bytes().count));
+    source.read(0, whole);
+    whole = as_ours(place, source.type, whole);
   }
   Piece read, rounded;
-  for_each_piece(stored.type, [&](int64_t first, int64_t count) {
+  for_each_piece(source.type, [&](int64_t first, int64_t count) {
     std::span<std::byte> bytes = read.bytes(from, count);
     if (place.turned()) {
       bytes = std::span(whole).subspan(static_cast<size_t>(first * size_of(from)), bytes.size());
     } else {
-      file.read_part(stored, first * size_of(from), bytes);
+      source.read(first * size_of(from), bytes);
     }
     if (from != to) {
       const std::span<std::byte> result = rounded.bytes(to, count);
       user_check(convert(from, bytes.data(), to, result.data(), count),
-                 "'{}': tensor '{}' is {} and has numbers beyond {}; choose {}", file.path(),
-                 stored.name, to_string(stored.type), name_of(to),
+                 "{}: tensor '{}' is {} and has numbers beyond {}; choose {}", source.where,
+                 place.name, to_string(source.type), name_of(to),
                  frozen ? "--frozen bf16" : "--precision fp32 or bf16, or --master");
       bytes = result;
     }
@@ -121,6 +127,55 @@ void load_tensor(const SafetensorsFile& file, const StoredTensor& stored, Progra
     }
   });
   if (writer) writer->finish();
+}
+
+void load_stored(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
+                 const OutsideTensor& place) {
+  const auto read = [&](int64_t begin, std::span<std::byte> out) {
+    file.read_part(stored, begin, out);
+  };
+  load_tensor({stored.type, fmt::format("'{}'", file.path()), read}, program, place);
+}
+
+// Weights that `places` bring are not drawn first.
+void draw_others(Program& program, std::span<const OutsideTensor> places, uint64_t seed) {
+  const Graph& graph = program.graph();
+  std::vector<bool> comes(graph.values.size(), false);
+  for (const OutsideTensor& place : places) {
+    const Role role = graph[place.tensor.value].role;
+    comes[place.tensor.value.at()] = role == Role::weight || role == Role::frozen;
+  }
+  initialize(program, seed, [&](ValueId value) { return !comes[value.at()]; });
+}
+
+void load_own(Program& program, const Model& model, uint64_t seed) {
+  const bool of_onnx = model.first_values.ends_with(".onnx");
+  std::vector<OutsideTensor> places;
+  if (!model.first_values.empty() && model.foreign && !of_onnx) {
+    places = foreign_tensors(program.graph(), *model.foreign, true);
+  }
+  draw_others(program, places, seed);
+  if (of_onnx) {
+    load_onnx_values(model.first_values, program, *model.foreign);
+  } else if (!model.first_values.empty()) {
+    load_weights(model.first_values, program, model.foreign);
+  }
+}
+
+void load_given(const GiveValues& give, Program& program, const Model& model, uint64_t seed) {
+  const Graph& graph = program.graph();
+  user_check(model.foreign.has_value(), "{} is not a net from outside, whose values can be given",
+             graph.name);
+  const std::vector<OutsideTensor> places = foreign_tensors(graph, *model.foreign, true);
+  draw_others(program, places, seed);
+  for (const OutsideTensor& place : places) {
+    TensorType type = type_of(place, graph);
+    if (is_floating(type.dtype)) type.dtype = DType::f32;
+    const auto read = [&](int64_t begin, std::span<std::byte> out) {
+      give(place.name, begin, out);
+    };
+    load_tensor({type, "first values", read}, program, place);
+  }
 }
 
 // By whose names the files go.
@@ -208,7 +263,7 @@ std::string load_weights(const std::string& path, Program& program,
     if (has_nf4(*file, place.name)) {
       load_nf4(*file, place.name, program, *place.tensor.coded);
     } else {
-      load_tensor(*file, *stored, program, place);
+      load_stored(*file, *stored, program, place);
     }
   }
   std::string note;
@@ -251,22 +306,11 @@ void save_weights(const std::string& path, Program& program,
   write_safetensors(path, tensors, metadata);
 }
 
-void set_first_values(Program& program, const Model& model, uint64_t seed) {
-  const Graph& graph = program.graph();
-  const bool of_onnx = model.first_values.ends_with(".onnx");
-  // Weights that the file has are not drawn first.
-  std::vector<bool> comes(graph.values.size(), false);
-  if (!model.first_values.empty() && model.foreign && !of_onnx) {
-    for (const OutsideTensor& place : foreign_tensors(graph, *model.foreign, true)) {
-      const Role role = graph[place.tensor.value].role;
-      comes[place.tensor.value.at()] = role == Role::weight || role == Role::frozen;
-    }
-  }
-  initialize(program, seed, [&](ValueId value) { return !comes[value.at()]; });
-  if (of_onnx) {
-    load_onnx_values(model.first_values, program, *model.foreign);
-  } else if (!model.first_values.empty()) {
-    load_weights(model.first_values, program, model.foreign);
+void set_first_values(Program& program, const Model& model, uint64_t seed, const GiveValues& give) {
+  if (give) {
+    load_given(give, program, model, seed);
+  } else {
+    load_own(program, model, seed);
   }
   if (model.first_numbers.empty()) return;
   for (const ModelTensor& tensor : model_tensors(program.graph())) {

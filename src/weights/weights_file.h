@@ -1,8 +1,11 @@
 // The model as one safetensors file, for other programs and from them.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "execute/program.h"
@@ -26,9 +29,16 @@ std::string load_weights(const std::string& path, Program& program,
 void save_weights(const std::string& path, Program& program,
                   const std::optional<ForeignNames>& foreign = {}, bool coded = false);
 
-// First values of everything that is kept: of a net from outside those that came with it, else
-// drawn from the seed.
-void set_first_values(Program& program, const Model& model, uint64_t seed);
+// The bytes of a tensor of the other program's, by its name there, from byte `begin` on: floating numbers
+// as f32.
+using GiveValues =
+    std::function<void(const std::string& name, int64_t begin, std::span<std::byte> out)>;
+
+// First values of everything that is kept: of a net from outside those that came with it, else drawn
+// from the seed. `give`, where there is one, stands in for the file of a net from outside: it is asked
+// for each tensor once, in pieces, one tensor after the other.
+void set_first_values(Program& program, const Model& model, uint64_t seed,
+                      const GiveValues& give = {});
 
 // Over names, types and bytes of all weights and statistics, in graph order, sparse weights in
 // full.

@@ -91,6 +91,9 @@ def _interrupts() -> Iterator[list]:
 class Plan:
     """A training step with an address for every byte, checked. See :func:`thimble.plan`."""
 
+    process: dict[str, int] | None = None
+    """Of a module (`thimble.torch.plan`): what a run does to the process."""
+
     def __init__(self, model: str | os.PathLike[str], settings: dict[str, Any], with_data: bool,
                  goes_on: str | os.PathLike[str] | None = None) -> None:
         self._handle = ctypes.c_void_p()

@@ -15,16 +15,19 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import tempfile
 from collections import abc
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from ._process import Process, trim
 from .exporter import CannotExport, capture
-from .exporter.capture import fields_of
+from .exporter.capture import capture_apart, fields_of
 from .exporter.check import Check
-from .exporter.files import read_safetensors, write_safetensors
+from .exporter.files import differing, read_safetensors, write_safetensors
+from .exporter.handover import Handover, handed_over
 from .exporter.optimizers import (
     State,
     check_not_elsewhere,
@@ -61,24 +64,34 @@ def export(
     return _export(model, loss, example, os.fspath(path), optimizer, schedule, check)[0].counters
 
 
-def _export(model, loss, example, path, optimizer, schedule, check, threads=None):
-    """The graph, and whoever held it against PyTorch; None: nobody did."""
-    graph = capture(model, loss, example)
+def _export(model, loss, example, path, optimizer, schedule, check, threads=None, memory=None, now=None):
+    """The graph, and whoever held it against PyTorch; None: nobody did.
+
+    memory  the budget, where there is one
+    now     a file for the weights as they are, where the one beside `path` is of a run that goes on: what it froze is
+            in there
+    """
+    graph = (capture if memory is None else capture_apart)(model, loss, example)
     groups = []
     if optimizer is not None:
         groups = put_into_groups(graph, model, optimizer, schedule.shares)
     batch, targets = fields_of(model, loss, example)
     rows = int(next(iter(batch.values())).shape[0])
-    weights = weights_of(path)
+    weights = now or weights_of(path)
     write_safetensors(weights, {**graph.tensors, **graph.constants})
+    frozen = {name: graph.tensors[name] for name, of in graph.parameters.items() if not of["trained"]}
+    if now is not None and differing(weights_of(path), {**frozen, **graph.constants}):
+        write_safetensors(weights_of(path), {**graph.tensors, **graph.constants})
+    del frozen
+    graph.tensors, graph.constants = {}, {name: _Shape(t) for name, t in graph.constants.items()}
     checking = None
     if check:
-        checking = Check(model, loss, batch, targets, graph, weights, threads)
+        checking = Check(model, loss, batch, targets, graph, weights, threads, _bytes(memory))
         checking.run()
     write_graph(
         graph,
         path,
-        os.path.basename(weights),
+        os.path.basename(weights_of(path)),
         name=type(model).__name__,
         batch=rows,
         groups=groups,
@@ -98,17 +111,20 @@ def plan(
     **recipe: Any,
 ):
     """Every byte of a training step of the module on batches like `example`; nothing runs, and nothing is held
-    against PyTorch."""
+    against PyTorch. `process` of the plan says what a run adds to the process that has the module: the arena's bytes,
+    those that the module hands over meanwhile, and those beside it."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.fspath(path or os.path.join(folder, "net.json"))
         schedule = Schedule(optimizer)
-        return _planned(model, loss, example, optimizer, schedule, memory, path, False, recipe)[0]
+        planned, graph = _planned(model, loss, example, optimizer, schedule, memory, path, False, recipe)
+        planned.process = handed_over(model, graph.parameters, planned.bytes)
+        return planned
 
 
 def _planned(
-    model, loss, example, optimizer, schedule, memory, path, check, recipe, goes_on=None
+    model, loss, example, optimizer, schedule, memory, path, check, recipe, goes_on=None, now=None
 ):
-    """The plan, and the graph that it is of; `goes_on`: the folder of the run that it is for."""
+    """The plan, and the graph that it is of; `goes_on`: the folder of the run that it is for, `now` as of _export."""
     import thimble
 
     of_torch = isinstance(optimizer, torch.optim.Optimizer)
@@ -126,13 +142,35 @@ def _planned(
         schedule,
         check,
         recipe.get("threads"),
+        memory,
+        now,
     )
+    if memory is not None:
+        trim()
     settings = {"memory": memory, **settings, **recipe}
     planned = thimble.Plan(path, settings, with_data=False, goes_on=goes_on)
     if checking is not None and planned.tier != "approximate":
         if planned.summary["microbatch"] < planned.batch:
             checking.run_apart()
     return planned, graph
+
+
+class _Shape:
+    """The rest of a tensor that is in a file."""
+
+    def __init__(self, tensor):
+        self.dtype, self.shape = tensor.dtype, tensor.shape
+
+
+def _bytes(memory) -> int | None:
+    """Of a budget; 0: the least that would do. None: nobody says a number."""
+    if memory is None or memory == "auto":
+        return None
+    said = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", str(memory))
+    if said is None:
+        return 0
+    number, prefix, binary = said.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
 def train(
@@ -170,6 +208,7 @@ def train(
     """
     import thimble
 
+    process = Process()
     begun = iter(loader)
     example = next(begun, None)
     if example is None:
@@ -184,6 +223,7 @@ def train(
         if out is not None:
             os.makedirs(out, exist_ok=True)
         path = os.path.join(folder if out is None else out, "net.json")
+        now = os.path.join(folder, "now.safetensors") if resume and os.path.exists(weights_of(path)) else None
         planned, graph = _planned(
             model,
             loss,
@@ -195,40 +235,53 @@ def train(
             check,
             recipe,
             goes_on=out if resume else None,
+            now=now,
         )
         state = state_of(optimizer, model, graph) if of_torch and not fresh else State()
         gathers = of_torch and not state.tensors  # what is not there yet
         counters = graph.counters
-        del graph  # and what it knows of the module's tensors
+        handover = Handover(model, [*graph.parameters, *graph.buffers], now or weights_of(path))
+        changes = {name for name, parameter in graph.parameters.items() if parameter["trained"]} | graph.buffers.keys()
+        del graph
         names = list(fields_of(model, loss, example)[0])
         first = itertools.chain([example], begun)  # what was looked at is trained on, too
-        run = thimble.Run(
-            planned,
-            _named(first, names) if begun is loader else _Epochs(loader, names, first),
-            test=None if test is None else _tests(test, names, planned.fields),
-            out=out,
-            resume=resume,
-            overwrite=overwrite,
-            rate=None if scheduler is None else schedule.rate_at,
-            optimizer_steps=state.steps,
-        )
-        before = run.steps
-        if before > 0:
-            state.tensors, state.counts = {}, []  # the checkpoint has them
-        state.put_into(run)
+        with contextlib.ExitStack() as early:  # a run that is not made, or is not begun
+            early.callback(handover.take_back, None, ())
+            run = thimble.Run(
+                planned,
+                _named(first, names) if begun is loader else _Epochs(loader, names, first),
+                test=None if test is None else _tests(test, names, planned.fields),
+                out=out,
+                resume=resume,
+                overwrite=overwrite,
+                rate=None if scheduler is None else schedule.rate_at,
+                optimizer_steps=state.steps,
+                give=handover.give,
+            )
+            before = run.steps
+            if before > 0:
+                state.tensors, state.counts = {}, []  # the checkpoint has them
+            state.put_into(run)
+            handover.settle(run)
+            early.pop_all()
         try:
             run.train(progress)
         finally:
             done = run.steps - before
-            run.result["checked"] = check
+            process.look()
+            run.rest()
+            handover.take_back(run if run.steps > 0 else None, changes)
             if run.steps > 0:
-                load(model, run, counters, done)
+                for name in counters:
+                    model.get_buffer(name).add_(done)
                 state.take_from(run, done)
                 if gathers and fresh is False:
                     state.give_to(optimizer, run, run.steps)
                 elif gathers:
                     leave_elsewhere(optimizer, done)
                 schedule.finish(done)
+            run.result["checked"] = check
+            run.result.update(process.figures())
         return run
 
 

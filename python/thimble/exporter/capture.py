@@ -13,6 +13,7 @@ from collections import abc
 import torch
 from torch import nn
 
+from .apart import apart
 from .reader import Graph, Reader
 from .tracing import noting_data, traceable
 from .untouched import untouched
@@ -129,6 +130,28 @@ def capture(model: nn.Module, loss, example) -> Graph:
     with exporting(tensors[0].shape[0]), untouched(model, loss):
         exports = [_export(wrapped, tensors, rows) for rows in exported_rows()]
         return Reader(model, exports, batch, targets).read()
+
+
+def capture_apart(model: nn.Module, loss, example) -> Graph:
+    """The same, in a process of its own: what an export takes is gone with it."""
+
+    def made():
+        graph = capture(model, loss, example)
+        for name in graph.tensors:
+            _own(model, name)  # of the loss's own: not to be had from here
+        graph.tensors = list(graph.tensors)
+        graph.constants = {name: tensor.cpu().numpy() for name, tensor in graph.constants.items()}
+        return graph
+
+    graph = apart(made)
+    graph.tensors = {name: _own(model, name).detach() for name in graph.tensors}
+    graph.constants = {name: torch.from_numpy(array) for name, array in graph.constants.items()}
+    return graph
+
+
+def _own(model, name) -> torch.Tensor:
+    holder, _, last = name.rpartition(".")
+    return getattr(model.get_submodule(holder), last)
 
 
 def where_the_module_is(model, batch) -> list:

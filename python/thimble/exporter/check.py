@@ -5,19 +5,21 @@ gradient and the running statistics, and their sums over micro-batches (gradient
 from __future__ import annotations
 
 import copy
-import gc
 import math
 import os
 import warnings
 
 import torch
 
+from .._process import FilePages, trim
 from . import eager
 from .capture import WithLoss, where_the_module_is
 from .draws import still
-from .files import read_safetensors
+from .files import differing, read_safetensors
+from .handover import Handover
 from .packing import check_documents
 from .passes import Attributes, check_passes
+from .spill import Spill
 from .untouched import untouched
 from .values import CannotExport
 from .write import write_graph
@@ -29,12 +31,15 @@ CLOSE, REST = 1e-4, 1e-7
 # A net's own instability makes more of rounding: then PyTorch in fp32 is as far from PyTorch in fp64, and one such
 # distance is a draw of luck, which another may be several times.
 LUCK = 16
+_PIECE = 1 << 18  # numbers that are compared at once
 
 
 class Check:
-    """Of a captured graph, whose weights are in a file already."""
+    """Of a captured graph, whose weights are in a file already. `room`: bytes that it should do with; None: any
+    number."""
 
-    def __init__(self, model, loss, batch, targets, graph, weights, threads=None):
+    def __init__(self, model, loss, batch, targets, graph, weights, threads=None, room=None):
+        self.room = None if room is None else room * 3 // 4  # the rest is for tensors that are compared
         self.model, self.loss, self.graph, self.weights = model, loss, graph, weights
         self.wrapped = WithLoss(model, loss, list(batch), targets)
         self.threads = threads
@@ -51,9 +56,21 @@ class Check:
             if self.loss is None:
                 check_documents(self.model, self.whole)
             attributes = Attributes(self.model)
-            self.rows = _Rows(self, torch.arange(min(ROWS, len(next(iter(self.whole.values()))))))
+            count = min(ROWS, len(next(iter(self.whole.values()))))
+            while self.room is not None and count > 1 and _working(self.graph, count) > self.room:
+                count -= 1
+            self.rows = _Rows(self, torch.arange(count))
             self.rows.see_no_memory(attributes)
             self._refuse(False)
+
+    def let_go(self) -> None:
+        """Memory of a pass goes back: weights that are seen through files, and tensors that it freed."""
+        if self.room is None:
+            return
+        mapped = FilePages()
+        for parameter in self.parameters.values():
+            mapped.let_go(parameter.data_ptr(), parameter.numel() * parameter.element_size())
+        trim()
 
     def run_apart(self) -> None:
         """The same of a step of single rows, added up. REQUIRES: run()."""
@@ -134,7 +151,8 @@ class _Rows:
 
     def __init__(self, check, taken):
         self.check, self.taken = check, taken
-        self.batch = {name: tensor[taken] for name, tensor in check.whole.items()}
+        whole = torch.equal(taken, torch.arange(len(next(iter(check.whole.values())))))
+        self.batch = {name: tensor if whole else tensor[taken] for name, tensor in check.whole.items()}
         self.eager = self._eager()
         self.exact = None  # the same in fp64, once it was wanted
         if not math.isfinite(self.eager.loss):  # not one label that counts in the first rows, say
@@ -150,6 +168,7 @@ class _Rows:
 
     def see_no_memory(self, attributes):
         check_passes(self.check.wrapped, self._read(self.batch)[0], self.eager.loss, attributes)
+        self.check.let_go()
 
     def faults(self, apart) -> list:
         """(what, name, how far ours is from PyTorch's, the largest number of PyTorch's)"""
@@ -178,7 +197,9 @@ class _Rows:
     def _eager(self) -> eager.Pass:
         check = self.check
         try:
-            made = eager.run(check.wrapped, *self._read(self.batch))
+            spill = None if check.room is None else Spill()
+            made = eager.run(check.wrapped, *self._read(self.batch), spill)
+            check.let_go()
         except CannotExport:
             _Ours(check, self.batch, 1)  # labels that are out of range are said better here
             raise
@@ -192,15 +213,11 @@ class _Rows:
 
     def _see_parameters_as_written(self):
         """A forward pass that changes weights by itself is none that could be exported."""
-        written = read_safetensors(self.check.weights)
-        changed = [
-            name
-            for name, parameter in self.check.parameters.items()
-            if not torch.equal(_bits(parameter.detach().cpu()), _bits(written[name]))
-        ]
-        for name in changed:
-            self.check.parameters[name].data.copy_(written[name])
+        changed = differing(self.check.weights, self.check.parameters)
         if changed:
+            written = read_safetensors(self.check.weights)
+            for name in changed:
+                self.check.parameters[name].data.copy_(written[name])
             raise CannotExport(
                 f"the forward pass changes the parameter '{changed[0]}' itself; do that between steps, or compute "
                 "with a changed copy of it"
@@ -235,7 +252,6 @@ class _Ours:
                 os.remove(self.file)
 
     def _step(self, rows, microbatches):
-        from .._errors import UserError
         from .._plan import Plan
         from .._run import Run
 
@@ -252,8 +268,45 @@ class _Ours:
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notes on settings are of no use to whoever did not choose them
-            plan = Plan(self.file, settings, with_data=False)
-        self.run = Run(plan)
+            plan = self._planned(Plan, settings)
+        room, self.handover = self.check.room, None
+        if room is not None and plan.bytes > room:
+            self.handover = Handover(self.check.model, self.check.parameters, self.check.weights)
+        try:
+            self._trained(Run, plan)
+        except BaseException:
+            self.close()
+            raise
+
+    def _planned(self, plan, settings):
+        """In the room there is, where that can be: recomputed values have the same bits."""
+        from .._errors import DoesNotFit
+
+        made = plan(self.file, {**settings, "planner": "keep_all"}, with_data=False)
+        if self.check.room is None or made.bytes <= self.check.room:
+            return made
+        for memory, planner in ((self.check.room, "sqrt_segments"), ("least", None)):
+            within = {"memory": memory, "planner": planner, "allow": "equivalent" if settings["microbatch"] else "exact"}
+            try:
+                return plan(self.file, {**settings, **within}, with_data=False)
+            except DoesNotFit:
+                continue
+        return made
+
+    def close(self):
+        run, self.run = getattr(self, "run", None), None
+        if run is not None:
+            run.close()
+        if self.handover is not None:
+            self.handover.take_back(None, ())  # a step at a rate of 0 leaves weights alone
+            self.handover = None
+        if self.check.room is not None:
+            trim()
+
+    def _trained(self, make, plan):
+        from .._errors import UserError
+
+        self.run = make(plan, give=None if self.handover is None else self.handover.give)
         batch = {name: tensor.detach().cpu() for name, tensor in self.batch.items()}
         try:
             self.loss = self.run.step(batch).loss
@@ -274,12 +327,9 @@ class _Ours:
                 yield "gradient", name, torch.from_numpy(gradient)
         for name in sorted(left):
             yield "gradient", name, None
-        weights = self.run.weights(copy=False)
         for name in self.check.graph.buffers:
-            yield "statistics", name, torch.from_numpy(weights[name])
-        del weights
-        self.run.close()
-        gc.collect()
+            yield "statistics", name, torch.from_numpy(self.run.weight(name))
+        self.close()
 
 
 def _no_hooks_behind_sums(parameters):
@@ -297,12 +347,31 @@ def _of(made, what, name):
     return (made.gradients if what == "gradient" else made.buffers)[name]
 
 
-def _bits(tensor):
-    return tensor.contiguous().view(torch.int32)
+def _working(graph, rows) -> int:
+    """About the bytes that PyTorch has in use at once, where what it keeps for later is in a file: a few tensors as
+    large as the largest, and the scores of an attention."""
+
+    def elements(shape):
+        extents = [extent if isinstance(extent, int) else _of_rows(extent, rows) for extent in shape]
+        return math.prod(extents)
+
+    largest = 0
+    for node in graph.nodes:
+        for shape in node.shapes:
+            scores = 1
+            if node.op == "attention" and len(shape) == 4 and isinstance(shape[2], int):
+                scores = max(1, shape[2] // shape[3])
+            largest = max(largest, elements(shape) * scores)
+    return 5 * 4 * largest
+
+
+def _of_rows(extent, rows) -> int:
+    times = extent.partition("*")[2]
+    return rows * int(times or 1)
 
 
 def _size(tensor) -> float:
-    return 0.0 if tensor is None or tensor.numel() == 0 else tensor.abs().max().item()
+    return 0.0 if tensor is None or tensor.numel() == 0 else max(-tensor.min().item(), tensor.max().item())
 
 
 def _apart(ours, theirs) -> float:
@@ -311,5 +380,6 @@ def _apart(ours, theirs) -> float:
         return max(_size(ours), _size(theirs))
     if ours.numel() == 0:
         return 0.0
-    difference = (ours.double() - theirs.detach().cpu().double()).abs().max().item()
-    return math.inf if math.isnan(difference) else difference
+    pieces = zip(ours.reshape(-1).split(_PIECE), theirs.detach().cpu().reshape(-1).split(_PIECE))
+    differences = [(one.double() - other.double()).abs().max().item() for one, other in pieces]
+    return math.inf if any(map(math.isnan, differences)) else max(differences)

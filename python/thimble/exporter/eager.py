@@ -23,15 +23,20 @@ class Pass:
     hooks: list  # on gradients, with the caller's lines
 
 
-def run(wrapped, tensors, parameters, buffers=()) -> Pass:
-    """REQUIRES: whoever calls sees to it that the module is as it was (`untouched`); values of parameters, which
+def run(wrapped, tensors, parameters, buffers=(), spill=None) -> Pass:
+    """`spill`: a file for what the backward pass reads and for gradients, which are then one in memory at a time.
+    REQUIRES: whoever calls sees to it that the module is as it was (`untouched`); values of parameters, which
     only the module itself could change, are theirs to compare."""
     for parameter in parameters.values():
         parameter.grad = None
     hooks: list[str] = []
     try:
-        with as_exported(), _noting_hooks(hooks):
-            loss, _ = wrapped(*tensors)
+        with as_exported(), _noting_hooks(hooks), contextlib.ExitStack() as spilling:
+            if spill is not None:
+                spilling.enter_context(spill.saving([*parameters.values(), *dict(buffers).values(), *tensors]))
+                gradients = spilling.enter_context(spill.gradients(parameters))
+            loss, outputs = wrapped(*tensors)
+            del outputs  # logits, which nobody compares
             left = {name: buffer.detach().clone() for name, buffer in dict(buffers).items()}
             functions = _own_functions(loss)
             if loss.requires_grad:
@@ -41,7 +46,8 @@ def run(wrapped, tensors, parameters, buffers=()) -> Pass:
             f"PyTorch itself cannot compute the gradients of the first batch: {type(error).__name__}: "
             f"{str(error)[:400]}"
         ) from error
-    gradients = {name: parameter.grad for name, parameter in parameters.items()}
+    if spill is None:
+        gradients = {name: parameter.grad for name, parameter in parameters.items()}
     for parameter in parameters.values():
         parameter.grad = None
     return Pass(loss.item(), gradients, left, functions, hooks + _hooks_of(wrapped))

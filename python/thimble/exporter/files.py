@@ -9,7 +9,10 @@ import struct
 
 import torch
 
+from .._process import FilePages
+
 STORED = {torch.float32: "F32", torch.int32: "I32", torch.uint8: "U8"}
+_PIECE = 1 << 22
 _READ = {
     "F32": torch.float32,
     "F16": torch.float16,
@@ -34,11 +37,37 @@ def write_safetensors(path: str, tensors: dict) -> None:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     temporary = path + ".part"
+    mapped = FilePages()
     with open(temporary, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for _, tensor in ordered:
-            file.write(tensor.detach().cpu().contiguous().numpy().tobytes())
+            if tensor.numel():
+                file.write(_bytes_of(tensor))
+                mapped.let_go(tensor.data_ptr(), tensor.numel() * tensor.element_size())
     os.replace(temporary, path)
+
+
+def _bytes_of(tensor) -> memoryview:
+    return memoryview(tensor.detach().cpu().contiguous().numpy().reshape(-1)).cast("B")
+
+
+def differing(path: str | os.PathLike[str], tensors: dict[str, torch.Tensor]) -> list[str]:
+    """Names of the tensors that are not in the file with the same bits, of which it reads one piece at a time."""
+    names = []
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        for name, tensor in tensors.items():
+            begin, end = header.get(name, {"data_offsets": (0, -1)})["data_offsets"]
+            if end - begin != tensor.numel() * tensor.element_size():
+                names.append(name)
+                continue
+            file.seek(8 + length + begin)
+            own = _bytes_of(tensor) if end > begin else memoryview(b"")
+            pieces = range(0, end - begin, _PIECE)
+            if any(file.read(min(_PIECE, end - begin - at)) != own[at : at + _PIECE] for at in pieces):
+                names.append(name)
+    return names
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, torch.Tensor]:

@@ -19,8 +19,9 @@ std::optional<Infeasible> plan_first(Selection selected, Bytes room, PlannedTrai
   return plan_alone(first, selected.schedule, room);
 }
 
-// Recomputing more changes no bit. So where the plan of the requested policy does not fit, the one for a
-// budget may. Of batches by tokens it may only `at_last`, since another shape may go first. False: no fit.
+// Recomputing more changes no bit. So where the plan of the requested policy does not fit, the one
+// for a budget may. For batches by tokens that is tried only `at_last`, since another shape may be
+// planned first. False: no fit.
 bool plan_other(const StepShape& shape, PlannedTraining& all, Bytes room, bool at_last) {
   all.steps.push_back(std::make_unique<PlannedStep>(
       PlannedStep{build_step(all.full().recipe, shape, *all.machine), {}}));
@@ -30,7 +31,7 @@ bool plan_other(const StepShape& shape, PlannedTraining& all, Bytes room, bool a
                             microbatches_of(all.recipe, shape.length).turns(), room);
 }
 
-// The most that one of the other steps keeps by itself.
+// The most bytes of constants that one of the other steps has alone.
 Bytes room_for_constants(const PlannedTraining& all) {
   Bytes most;
   for (const auto& step : all.steps) most = std::max(most, own_constants(all.full(), *step));
@@ -50,7 +51,8 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
                                                                 std::shared_ptr<Machine> machine,
                                                                 const Select& select) {
   const auto start = std::chrono::steady_clock::now();
-  PlannedTraining all = {.recipe = completed(recipe, machine->backend()),
+  Recipe complete = completed(recipe, machine->backend());
+  PlannedTraining all = {.recipe = std::move(complete),
                          .machine = std::move(machine),
                          .microbatches = microbatches_of(recipe)};
   std::vector<StepShape> shapes = step_shapes(recipe), largest_first = shapes;

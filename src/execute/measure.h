@@ -11,7 +11,7 @@ namespace thimble {
 struct Measurement {
   Bytes arena;                          // highest byte handed to a kernel or filled by the caller
   Bytes peak_live;                      // most bytes in use at once
-  std::array<Bytes, kRoles> by_role{};  // of those
+  std::array<Bytes, kRoles> by_role{};  // of peak_live
 };
 
 // REQUIRES: the program ran at least one step.

@@ -1,7 +1,7 @@
 // Calls of a program that may run concurrently: neither touches a byte that the other writes.
 //
 // A plan's order is one of many that give the same bits. A device with several queues ("streams")
-// runs calls of different streams in any order, unless one is told to wait for another:
+// runs calls of different streams in any order, unless one has to wait for another:
 //
 //   stream 0   conv backward data ────────────▶ batch norm backward ─▶ ...
 //   stream 1   conv backward weights ─▶ update ─▶ ...

@@ -25,8 +25,8 @@ TrainingGraph make_graph(const Recipe& recipe, const StepShape& shape);
 
 // The shapes of the step's micro-batches, the one that takes most memory first. Longer ones come
 // before shorter ones, and full ones before a smaller last one. For batches by tokens, shapes with
-// more tokens come first. Before all of them comes a shape of the length whose whole batch has most
-// tokens.
+// more tokens come first. The shape of the length with most tokens in a whole batch precedes all
+// others.
 std::vector<StepShape> step_shapes(const Recipe& recipe);
 
 // The first of them.

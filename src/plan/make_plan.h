@@ -5,8 +5,8 @@
 
 namespace thimble {
 
-// Throws UserError for an unknown policy or a number it does not take. Infeasible when the budget
-// is below what the policy needs. The plan is not verified here: see verify_plan.
+// Throws UserError for an unknown policy, or a number that it does not take. Infeasible if the
+// budget is below the smallest plan of the policy. The plan is not verified here: see verify_plan.
 PlanResult make_plan(const PlanRequest& asked);
 
 // The error for a budget below the smallest plan.

@@ -77,7 +77,7 @@ struct Plan {
   Bytes peak_live;             // largest sum of live buffers: no layout is smaller
   int peak_call = 0;           // where that is
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
-  std::string costs;                         // Costs::source of what follows
+  std::string costs;                         // Costs::source of the following figures
   double predicted_seconds = 0;              // of one step, all microbatches
   double flops = 0;                          // likewise, recomputation included
   double extra_flops = 0;                    // of which recomputation
@@ -115,7 +115,7 @@ struct PlanRequest {
   // By ValueId: addresses that another plan of the same arena gave to values present at the start
   // (weights) or made in `prologue` (sums over microbatches), -1 elsewhere; or empty.
   std::vector<Bytes> fixed = {};
-  Bytes reserved;  // everything below this address is taken, but for what is fixed there
+  Bytes reserved;  // bytes below this address are taken; only fixed values lie there
 };
 
 }  // namespace thimble

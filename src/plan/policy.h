@@ -16,13 +16,12 @@ struct PolicyNumber {
   std::string_view meaning;  // empty: the policy takes none
   int least = 0;
   int most = 0;
-  int usual = 0;  // when none is spelt
+  int usual = 0;  // the default
 };
 
 struct PolicyTraits {
   bool keeps_all = false;  // the default policy
-  bool by_budget =
-      false;  // the fastest schedule within a budget, from everything that the others can do
+  bool by_budget = false;  // the fastest within a budget, of all schedules
 };
 
 struct Policy {
@@ -32,7 +31,7 @@ struct Policy {
   // budget it returns its smallest too, except for `optimal`, which returns its fastest. The caller
   // lays the schedule out and refuses a plan that does not fit.
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
-  Sharing sharing = Sharing::sharing;  // how far its layouts go
+  Sharing sharing = Sharing::sharing;  // how far values share bytes
   PolicyNumber number = {};            // reaches the policy as PlanRequest::number
   // All schedules it chooses from, where that is more than one; they do not depend on the budget.
   std::vector<Schedule> (*candidates)(const PlanRequest& request) = nullptr;
@@ -42,7 +41,7 @@ struct Policy {
 std::span<const Policy* const> all_policies();
 const Policy* find_policy(std::string_view name);  // null when there is none
 
-// A policy as it is spelt. Throws UserError for a name or number that does not exist.
+// A policy as a user spells it. Throws UserError for a name or number that does not exist.
 struct ChosenPolicy {
   const Policy* policy = nullptr;
   int number = 0;

@@ -24,8 +24,7 @@ struct Refusal {
   Bytes bound;          // lower bound on all plans of all candidates
   bool proved = false;  // the budget is below the bound
   std::vector<TierFloor> floors = {};
-  std::vector<std::string> unlock =
-      {};  // flags that would allow smaller plans: "--allow approximate: 4.4 MiB"
+  std::vector<std::string> unlock = {};  // flags that would allow smaller plans
 };
 
 // For a recipe that was planned as typed.

@@ -1,8 +1,8 @@
 // Gradient accumulation: sums over the micro-batches of a step, in place.
 //
-//   begin   zero g                    or, folded: m' = momentum_decay(m, w)
-//   each    g += gradient             m' += gradient           (once per microbatch)
-//   end     w, m = update(w, g, m)    w = w - rate m'
+//   prologue         zero g                    or, folded: m' = momentum_decay(m, w)
+//   per_microbatch   g += gradient             m' += gradient
+//   epilogue         w, m = update(w, g, m)    w = w - rate m'
 #pragma once
 
 #include <span>

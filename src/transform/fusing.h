@@ -97,8 +97,7 @@ class Fusing {
   Graph& graph_;
   Builder builder_;
   NodeId at_ = NodeId{};
-  std::vector<size_t>
-      place_;  // by node: the original node that it stands before; of originals, themselves
+  std::vector<size_t> place_;                 // by node: the original that it precedes
   std::vector<bool> alive_;                   // by node
   std::vector<std::vector<NodeId>> readers_;  // by value: nodes that are alive
   std::vector<bool> kept_;                    // by value: it must survive

@@ -17,11 +17,10 @@ struct LossScaling {
     fixed,    // overflow is not detected: weights and then the loss become infinite or NaN
     dynamic,  // a step whose gradients overflow is skipped as a whole, and the scale is reduced
   } kind = Kind::none;
-  double start = 128;  // the scale throughout, if fixed
-  int64_t growth_interval =
-      1 << 14;  // steps in a row without overflow, after which the scale is increased
-  double growth = 2, backoff = 0.5;  // factors
-  double floor = 1e-4;               // a scale below it is an error
+  double start = 128;                 // the scale throughout, if fixed
+  int64_t growth_interval = 1 << 14;  // steps without overflow until the scale is increased
+  double growth = 2, backoff = 0.5;   // factors
+  double floor = 1e-4;                // a scale below it is an error
 
   bool operator==(const LossScaling&) const = default;
 };

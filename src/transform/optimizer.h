@@ -57,7 +57,7 @@ OptimizerSpec parse_optimizer(std::string_view name);
 // All names: "adam, adamw, ...".
 std::string optimizer_names();
 
-// A setting of the optimizer: which rules read it, and what they usually have.
+// A hyper-parameter of the optimizer, with its default in each rule that reads it.
 struct HyperParameter {
   std::string_view flag, attr;  // the user's flag; the attr of updates
   double OptimizerSpec::*member;

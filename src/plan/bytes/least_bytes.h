@@ -1,9 +1,9 @@
 // A lower bound on the arena of every plan of a step, from its graph alone, in linear time. Stages
 // run in the order of the graph whatever is recomputed. So the live bytes at a stage are at least
 //
-//   what stays from step to step, and from microbatch to microbatch
-//   + what cannot be recomputed, from its making to its last reader: gradients above all
-//   + what the stage itself reads and makes, and its scratch
+//   values that persist between steps, or between micro-batches
+//   + values that cannot be recomputed, from maker to last reader: gradients above all
+//   + inputs, results and scratch of the stage itself
 //
 // Also, while the last-made input of a node is computed, its other inputs are live.
 #pragma once

@@ -52,8 +52,8 @@ using PackPart = std::function<std::vector<int64_t>(const Part& part, int64_t ta
 Layout pack_by_parts(std::span<const BufferUse> buffers, Bytes good_enough,
                      const PackPart& pack_part);
 
-// Packer::pack whose parts share one effort: kPackPart(part, target, left) takes what it spends off
-// `left`, which begins at kEffort.
+// Packer::pack whose parts share one effort: kPackPart(part, target, left) subtracts its effort
+// from `left`, which begins at kEffort.
 template <auto kPackPart, int64_t kEffort>
 Layout pack_within(std::span<const BufferUse> buffers, Bytes good_enough) {
   int64_t left = kEffort;

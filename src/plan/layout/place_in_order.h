@@ -26,7 +26,7 @@ Placement place_in_order(const Part& part, std::span<const int> order, OccupiedS
 std::vector<int> order_by_size(const Part& part);
 
 // Long-lived first: the kept activations of a chain stack up in the order in which backward frees
-// them, and what is short-lived lies on top.
+// them, and short-lived values lie on top.
 std::vector<int> order_by_lifetime(const Part& part);
 
 // Size times lifetime: between the two.

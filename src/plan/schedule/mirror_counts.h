@@ -7,11 +7,11 @@
 // lives until its last reader; copies that no gradient needs are never computed.
 //
 //   m = 0 everywhere    the ordinary step
-//   m = 0 and 1         segments: what is 0 is kept, what is 1 is run again from it, once
-//   m = 0, 1 and 2      segments of segments: copy 1 is run to get at the 1s, which are kept while
+//   m = 0 and 1         segments: values of 0 are kept, values of 1 recomputed from them, once
+//   m = 0, 1 and 2      segments of segments: copy 1 is made for the 1s, which are kept while
 //                       their segment goes backward; copy 2 of the rest is made from those
 //
-//     m    0 2 2 1 2 2 1 2 2 0 ...       what runs again for the gradients of this segment:
+//     m    0 2 2 1 2 2 1 2 2 0 ...       recomputed for the gradients of this segment:
 //          └───── a segment ─┘           1 1 1 1 1 1                    copies up to the last 1,
 //                                                    2 2 ◀ 2 2 ◀ 2 2 ◀  then part by part (◀
 //                                                    gradients)
@@ -30,7 +30,7 @@ using MirrorCounts = std::vector<int>;  // by value
 // marked `keep`, at least 1 for those marked `recompute`, and for a view the count of its base.
 Schedule schedule_mirrored(const ForwardPass& pass, MirrorCounts counts);
 
-// Counts of nested segments: what enters the blocks `kept[i]` has count i, everything else
+// Counts of nested segments: inputs of the blocks `kept[i]` have count i, everything else
 // kept.size(). One list gives segments, two give segments of segments. The lowest count wins.
 MirrorCounts mirror_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
                              const std::vector<std::vector<size_t>>& kept);

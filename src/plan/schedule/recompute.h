@@ -10,17 +10,16 @@
 namespace thimble {
 
 // The forward pass as planners see it. Positions count forward nodes in graph order; updates and
-// nodes whose results the backward pass can never use again are not in it.
+// nodes whose results the backward pass cannot use are not in it.
 struct ForwardPass {
   explicit ForwardPass(const Graph& graph);
 
   const Graph& graph;
-  std::vector<NodeId> nodes;     // by position
-  std::vector<int> position;     // by node: position, or -1
-  std::vector<NodeId> backward;  // all other nodes except updates, in order
-  std::vector<bool>
-      read_backward;             // by value: some backward node or update reads it, or a view of it
-  std::vector<bool> is_forward;  // by value: made by a forward node
+  std::vector<NodeId> nodes;             // by position
+  std::vector<int> position;             // by node: position, or -1
+  std::vector<NodeId> backward;          // all other nodes except updates, in order
+  std::vector<bool> read_backward;       // by value: read behind the forward pass, itself or a view
+  std::vector<bool> is_forward;          // by value: made by a forward node
   std::vector<int> last_forward_reader;  // by value: position of its last forward reader, or -1
   // By value: the forward value that owns its bytes (itself, unless it is a view).
   std::vector<ValueId> bytes_of;

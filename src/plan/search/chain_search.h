@@ -11,7 +11,7 @@ namespace thimble {
 
 struct BlockChoice {
   int option = 0;             // of the block's kind
-  bool ends_segment = false;  // what enters the next block is kept
+  bool ends_segment = false;  // the inputs of the next block are kept
 };
 
 struct ChainPoint {
@@ -24,7 +24,7 @@ struct ChainPoint {
 // another in both. They do not depend on any budget. The model:
 //
 //   in use while segment s goes backward =
-//     kept by all segments up to s  +  what its replay brings back  +  its last block's own needs
+//     kept by all segments up to s  +  recomputed by its replay  +  needs of its last block
 std::vector<ChainPoint> chain_frontier(const std::vector<Block>& blocks,
                                        const std::vector<const std::vector<BlockOption>*>& options,
                                        const SearchLimits& limits = {});

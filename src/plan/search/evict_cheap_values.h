@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Adds the points of least memory once more, with no such value kept behind any stage. The gain
-// lies below the precision of StepMemoryModel, so peaks are not changed.
+// Adds the points of least memory again, with no such value kept behind any stage. The gain is
+// below the precision of StepMemoryModel, so peaks are not changed.
 void add_cheap_evictions(const StepMemoryModel& memory, const SearchLimits& limits,
                          std::vector<EvictionPoint>& points);
 

@@ -18,8 +18,8 @@ struct EvictionPoint {
   double seconds = 0;  // of replays
 };
 
-// Points for one budget after the other, from `below` (what keeping everything takes) down to where
-// nothing is found. Empty for graphs that are too large.
+// Points for a series of budgets, from `below` (the peak with everything kept) down until nothing
+// is found. Empty for graphs that are too large.
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
                                              Bytes below, const SearchLimits& limits = {});
 

@@ -66,7 +66,7 @@ class OptimalPlanner {
   ScheduleCost everything_;  // kept
   Bytes least_;              // no plan is smaller
   Bytes leanest_;            // arena of the leanest that depends on no times
-  bool complete_ = false;    // the pool has whatever depends on times, too
+  bool complete_ = false;    // the pool has the schedules that depend on times, too
   std::optional<ChainPlans> chain_;
   std::vector<Anchor> anchors_;
   std::vector<Small> small_;  // once a budget needs them; the last is the floor

@@ -29,16 +29,16 @@ struct EvictionEffort {
 struct SearchLimits {
   // ---- Which searches there are ------------------------------------------------------------------
   bool policies = true;            // a promise: no named policy beats `optimal` in its own arena
-  bool always_kept = true;         // each policy's schedule once more, statistics kept
+  bool always_kept = true;         // each policy's schedule also with statistics kept
   bool chain = true;               // segments, and values kept inside each block
   bool between = true;             // further points of the chain's frontier, between its anchors
   bool halvings = true;            // segments halved recursively: the least memory of long chains
   bool evictions = true;           // eviction by beam search, by the request's times
-  bool evictions_by_work = true;   // the same by FLOPs and bytes alone: another floor
+  bool evictions_by_work = true;   // the same by FLOPs and bytes: another floor
   bool evictions_by_bytes = true;  // the same by bytes alone
   bool cheap_copies = true;  // eviction's leanest points, without values that take almost no time
-  bool slack = true;         // schedules once more, keeping what fits below their own peaks
-  bool slack_left = true;    // likewise, a hundredth of the peak left free: for layouts that fail
+  bool slack = true;         // schedules also with their slack filled
+  bool slack_left = true;    // also with 1 % of the peak left free, for layouts that fail
   bool reduce_peak = true;   // from the leanest plans down, move by move
 
   // ---- How many schedules (2026-11-15) -----------------------------------------------------------
@@ -48,8 +48,8 @@ struct SearchLimits {
   size_t least_anchors = 7, anchors = 32;  // of the chain's frontier
   size_t least_between = 4, most_between = 16;
   size_t least_halvings = 3, most_halvings = 12;
-  // A schedule that another clearly beats gets no slack: a fuller one may overtake what is a little
-  // faster.
+  // Slack is not filled in a schedule that another clearly beats. One that is a little slower may
+  // overtake with its slack filled.
   double clearly_slower = 1.05;
   // In larger graphs, filling slack takes as long as all else: only schedules that nothing beats
   // get it.
@@ -59,40 +59,39 @@ struct SearchLimits {
   int chain_rooms = 14;        // rooms of a segment, by equal ratios from the least to all
   int chain_rooms_tried = 14;  // of them, from the least
   int chain_prices = 16;       // notches of a kept byte's price, over five decades
-  int chain_mixtures =
-      12;  // of two neighbours in price: the first blocks as one, the rest as the other
+  int chain_mixtures = 12;     // of neighbours in price: first blocks as one, the rest as the other
   // How much less room the last segment has than the first: it finds more kept before it.
   std::array<double, 4> chain_shrinks = {0.0, 0.35, 0.6, 0.8};
   size_t chain_buckets = 128, long_chain_buckets = 64;  // states at a block
-  size_t long_chain = 1000;  // blocks, from which on segments are short and states coarser
-  size_t majors = 10;  // values of a block that are decided one by one: all their subsets are tried
-  int64_t minor_share =
-      32;  // a value so many times smaller than the block's largest is always kept
+  size_t long_chain = 1000;  // blocks; longer chains have short segments and coarser states
+  size_t majors = 10;        // values of a block whose subsets are all tried
+  // Values that are smaller than the block's largest by this factor are always kept.
+  int64_t minor_share = 32;
 
   // ---- The eviction search (2026-11-15) ----------------------------------------------------------
-  size_t eviction_nodes = 256;  // forward nodes, up to which it runs beside the chain search,
-  int64_t lumpy_share = 4;  // and beyond, where one block makes more than this part of all bytes
+  size_t eviction_nodes = 256;  // forward nodes; up to these it runs beside the chain search,
+  int64_t lumpy_share = 4;      // and beyond where one block makes more than this part of all bytes
   std::array<EvictionEffort, 3> eviction_efforts = {{
       {64, 16, 200, 48, 192, 12, true, 60'000'000},
       {256, 24, 48, 6, 6, 6, false, 60'000'000},
       {1024, 12, 16, 2, 2, 4, false, 60'000'000},
   }};
-  double narrow_gap = 1e-3;  // of budgets, by their logarithm: nothing is looked for inside
+  double narrow_gap = 1e-3;  // between budgets, by their logarithm: not searched inside
   int bisections = 5;        // failures on the way down
-  int repairs = 4;           // of one budget: what a dead end missed is pinned, and all starts over
+  int repairs = 4;           // of a budget: after a dead end, with a value pinned
   double work_per_flop = 1e-11, work_per_byte = 5e-10;  // seconds: times of no machine
   double other_work_per_byte = 1e-10;  // where floors differ: WRN-10-1 by 2 % (2026-11-19)
-  double next_to_nothing = 0.002;      // of the forward pass: cheap copies
-  size_t lean_copies = 4;              // of the leanest points
+  double next_to_nothing = 0.002;      // share of the forward pass's time: cheap copies
+  size_t lean_copies = 4;              // points of least memory that get cheap evictions
 
-  // ---- Values that are never worth recomputing (2026-11-15) ----------------------------------
-  double dear = 32;      // times the average time of a byte
-  double little = 5e-3;  // of what the backward pass needs: all of them together
+  // ---- Values that are never worth recomputing (2026-11-15) --------------------------------------
+  double dear = 32;      // a byte takes this many times the average to recompute
+  double little = 5e-3;  // share of the bytes that the backward pass reads, all together
 
   // ---- Slack (2026-11-15) ------------------------------------------------------------------------
-  double plentiful_price = 1e-3;  // of a byte where there is enough for all
-  int slack_rounds = 3;      // what one leaves out makes room for the next, hardly ever for much
-  size_t slack_long = 4000;  // calls, from which on there is one round
+  double plentiful_price = 1e-3;  // price of a byte at calls with room for all values
+  int slack_rounds = 3;           // one round makes room for the next, but hardly ever for much
+  size_t slack_long = 4000;       // calls; longer schedules get one round
 
   // ---- The floor (2026-11-19): the smallest plan, by bytes alone -----------------------------------
   int floor_rooms = 4;      // of the chain search, the least ones
@@ -101,23 +100,21 @@ struct SearchLimits {
   int floor_budgets = 16, floor_bisections = 10;
 
   // ---- Reducing the peak (2026-11-19) ------------------------------------------------------------
-  size_t peak_starts =
-      2;  // the leanest schedules that were searched for, and half as many of policies
-  double peak_slowest = 1.5;        // times as long as the fastest of the least memory found before
-  int64_t peak_worth = 200;         // a smaller plan counts when it is smaller by this part
-  int64_t peak_tries = 12'000;      // schedules looked at
+  size_t peak_starts = 2;  // schedules of least memory from searches, and half as many of policies
+  double peak_slowest = 1.5;        // slowdown over the fastest plan of least memory found before
+  int64_t peak_worth = 200;         // a smaller plan counts if it saves one part in so many
+  int64_t peak_tries = 12'000;      // schedules tried
   int64_t peak_work = 400'000'000;  // tries times nodes squared: a try of a large graph takes long
-  int64_t peak_part = 50;           // the goal is this part below the peak at hand
-  size_t peak_followed = 40;        // unfinished ways to the goal, side by side
-  int peak_depth = 12;              // moves that one is followed for without getting nearer
-  int64_t peak_moves = 16;          // moves to the goal, at most: smaller values are left alone
+  int64_t peak_part = 50;           // the goal saves one part in so many of the present peak
+  size_t peak_followed = 40;        // partial sequences of moves kept in parallel
+  int peak_depth = 12;              // moves of one without progress
+  int64_t peak_moves = 16;          // moves to the goal, at most: smaller values are not moved
 
-  // ---- Which combinations of techniques are looked at (2026-11-16) -------------------------------
-  size_t all_combinations = 40;  // up to so many, each is built; of more, the promising ones
-  int shortlist_budgets =
-      24;  // from keeping everything to the least, for which the fastest is built
+  // ---- Which combinations of techniques are built (2026-11-16) -----------------------------------
+  size_t all_combinations = 40;   // up to this number, all are built; else the promising ones
+  int shortlist_budgets = 24;     // from most to least memory: the fastest of each is built
   int smallest_combinations = 3;  // built since they look smallest
-  double working_calls = 1.5;     // of the largest call, what a step looks to need, by experience
+  double working_calls = 1.5;     // a step's memory over its largest call's, by experience
   size_t built_nodes = 60'000;    // of all steps together: a command may build no more
   size_t between_nodes = 20'000;  // of steps of rows in between
   size_t planned_nodes = 12'000;  // of a step that may recompute
@@ -125,7 +122,7 @@ struct SearchLimits {
   size_t encoded_nodes = 3'000;   // of all encodings of a step together,
   size_t least_encodings = 6, most_encodings = 16;
 
-  // ---- Progress --------------------------------------------------------------------------
+  // ---- Progress ----------------------------------------------------------------------------------
   // Called several times a second. An exception from it ends the search. Null: no call.
   const std::function<void()>* watch = nullptr;
 };

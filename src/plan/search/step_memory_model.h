@@ -15,16 +15,15 @@ namespace thimble {
 
 // One node as the search sees it.
 struct EvictableUse {
-  struct
-      Overwrite {  // an output may take over the bytes of an evictable value that is read for the last time
+  struct Overwrite {  // an output takes the bytes of a value at its last read
     int evictable = 0;
     Bytes bytes;
   };
   std::vector<int> reads;             // evictable values, each once
   std::vector<int> makes;             // evictable values
-  std::vector<Overwrite> overwrites;  // of those read
+  std::vector<Overwrite> overwrites;  // of values in `reads`
   Bytes scratch;                      // workspace
-  Bytes passing;                      // results that live at this call alone when it is run again
+  Bytes passing;  // results that are not evictable: live at this call alone in a replay
   double seconds = 0;
 };
 
@@ -40,8 +39,8 @@ struct StepMemoryModel {
   std::vector<ValueId> evictables;  // by evictable value: the value
   std::vector<Bytes> bytes;         // by evictable value
   std::vector<int> maker;           // by evictable value: stage
-  std::vector<int>
-      last_use;  // by evictable value: the last stage that may read it, if only to recompute others
+  // By evictable value: the last stage that reads it, or a value recomputed from it.
+  std::vector<int> last_use;
   std::vector<std::vector<int>> uses;  // by evictable value: stages that read it, ascending
   std::vector<bool> never_stays;       // by evictable value: marked `recompute`
 };

@@ -16,6 +16,23 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/thimble DESTINATION include)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/thimble DESTINATION lib/python3/dist-packages
         PATTERN __pycache__ EXCLUDE)
 
+# Completion of words in shells, and pages of man, as the program that was built prints them.
+if(NOT CMAKE_CROSSCOMPILING)
+  install(CODE "
+    set(words \"${CMAKE_BINARY_DIR}/generated/words\")
+    file(MAKE_DIRECTORY \${words})
+    foreach(shell bash zsh fish)
+      execute_process(COMMAND $<TARGET_FILE:thimble> completion \${shell} OUTPUT_FILE \${words}/\${shell}
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+    execute_process(COMMAND $<TARGET_FILE:thimble> man --all \${words} COMMAND_ERROR_IS_FATAL ANY)")
+  set(words ${CMAKE_BINARY_DIR}/generated/words)
+  install(FILES ${words}/bash DESTINATION share/bash-completion/completions RENAME thimble)
+  install(FILES ${words}/zsh DESTINATION share/zsh/site-functions RENAME _thimble)
+  install(FILES ${words}/fish DESTINATION share/fish/vendor_completions.d RENAME thimble.fish)
+  install(DIRECTORY ${words}/ DESTINATION share/man/man1 FILES_MATCHING PATTERN "*.1")
+endif()
+
 set(cmake_files lib/cmake/thimble)
 install(EXPORT thimble_targets NAMESPACE thimble:: FILE thimbleTargets.cmake
         DESTINATION ${cmake_files})

@@ -9,7 +9,9 @@
 #include "base/failure.h"
 #include "base/field_words.h"
 #include "base/host/process.h"
+#include "base/nearest_name.h"
 #include "cli/console.h"
+#include "cli/help_text.h"
 #include "cli/options.h"
 #include "cli/version.h"
 
@@ -17,9 +19,8 @@ namespace thimble {
 namespace {
 
 constexpr const char* kWhat =
-    "Thimble trains neural networks inside a memory budget that you choose: every byte of a "
-    "training\n"
-    "step is planned, checked and known before the first one runs.";
+    "Thimble trains neural networks inside a memory budget that you choose: every\n"
+    "byte of a training step is planned, checked and known before the first one runs.";
 constexpr const char* kExamples =
     "Examples:\n"
     "  thimble train recipes/digits.toml                         a small net on built-in digits\n"
@@ -28,13 +29,26 @@ constexpr const char* kExamples =
     "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better "
     "plans\n"
     "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
-    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that cannot go on,\n"
-    "3 no plan fits the budget, 130 and 143 stopped by SIGINT or SIGTERM.";
+    "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that\n"
+    "cannot go on, 3 no plan fits the budget, 130 and 143 stopped by SIGINT or\n"
+    "SIGTERM.";
 
 // Help as CLI11 lays it out, without its notes on ranges and counts, and with single blank lines.
+// Descriptions are wrapped to the terminal; what goes to a file or a pipe is not.
 class PlainHelp final : public CLI::Formatter {
  public:
-  PlainHelp() { column_width(28); }
+  PlainHelp() { column_width(kColumn); }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option), kColumn, help_width());
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::stringstream line;
+    CLI::detail::format_help(line, command->get_display_name(),
+                             wrapped(command->get_description(), kColumn, help_width()), kColumn);
+    return line.str();
+  }
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
@@ -48,6 +62,9 @@ class PlainHelp final : public CLI::Formatter {
     for (size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
     return help;
   }
+
+ private:
+  static constexpr size_t kColumn = 28;  // of descriptions
 };
 
 // The command that the first words name, with those below it: `data`, `data bpe learn`.
@@ -89,8 +106,10 @@ std::string help_on(const std::vector<Command>& commands, const Named& named,
   if (named.app != nullptr) return "thimble " + named.name + " --help";
   std::vector<std::string> names;
   for (const Command& command : commands) names.push_back(command.app->get_name());
-  user_check(first.starts_with("-"), "there is no command '{}'; known: {}", first,
-             fmt::join(names, ", "));
+  const std::string likely = likely_name(first, names);
+  user_check(first.starts_with("-"), "there is no command '{}'; known: {}{}", first,
+             fmt::join(names, ", "),
+             likely.empty() ? "" : fmt::format("; the nearest is '{}'", likely));
   return "thimble --help";
 }
 
@@ -165,9 +184,10 @@ int run(int argc, char** argv) {
       "--version", [] { return version_text(build_commit()); },
       "Version, commit, compiler and backends");
   const std::vector<Command> commands = {
-      add_train(app),  add_plan(app),   add_profile(app), add_calibrate(app), add_verify(app),
-      add_list(app),   add_data(app),   add_average(app), add_translate(app), add_sample(app),
-      add_export(app), add_report(app), add_compare(app)};
+      add_train(app),     add_plan(app),   add_profile(app),    add_calibrate(app),
+      add_verify(app),    add_list(app),   add_data(app),       add_average(app),
+      add_translate(app), add_sample(app), add_export(app),     add_report(app),
+      add_compare(app),   add_help(app),   add_completion(app), add_man(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {

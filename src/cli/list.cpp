@@ -19,6 +19,8 @@ namespace {
 constexpr std::array<const char*, 7> kKinds = {"models", "data", "planners", "packers",
                                                "codecs", "ops",  "flags"};
 
+constexpr size_t kColumn = 32;  // of summaries
+
 nlohmann::json everything() {
   nlohmann::json all;
   const auto add = [&](const char* kind, std::string_view name, std::string_view summary) {
@@ -77,7 +79,11 @@ int run(const std::string& wanted, bool json, bool markdown) {
     print("{}{}\n", gap, kind);
     gap = "\n";
     for (const auto& entry : all[kind]) {
-      print("  {:<32}{}\n", entry["name"].get<std::string>(), entry["summary"].get<std::string>());
+      const std::string name = entry["name"].get<std::string>();
+      // A long name has its summary below it.
+      print("  {}{:<{}}{}\n", name, name.size() < kColumn ? "" : "\n  ",
+            name.size() < kColumn ? kColumn - name.size() : kColumn,
+            entry["summary"].get<std::string>());
     }
   }
   return kOk;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/io/json.h"
+#include "base/number/bytes.h"
 #include "cli/console.h"
 #include "cli/progress.h"
 #include "comm/world.h"
@@ -155,8 +156,24 @@ CLI::Validator number_between(double least, double most) {
   return {check, fmt::format("[{} - {}]", least, most), "NUMBER"};
 }
 
+namespace {
+
+// How a size without its B was read: others mean powers of 1000 by it.
+std::string note_on_size(const Settings& overrides) {
+  const auto memory = overrides.find("memory");
+  if (memory == overrides.end() || !memory->second.is_string()) return "";
+  const std::string text = memory->second.get<std::string>();
+  if (text.empty() || std::string_view("KMGT").find(text.back()) == std::string_view::npos)
+    return "";
+  return fmt::format("--memory {0} is taken as {0}iB, {1} bytes", text, parse_bytes(text).count);
+}
+
+}  // namespace
+
 Request requested(const std::string& model, const Settings& overrides, World* world) {
   Request request = read_request(model, overrides, world);
+  const std::string size = note_on_size(overrides);
+  if (!size.empty()) request.notes.push_back(size);
   for (const std::string& sentence : request.notes) {
     if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
   }

@@ -119,5 +119,9 @@ Command add_sample(CLI::App& app);
 Command add_export(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_compare(CLI::App& app);
+// On the commands that `app` has by the time it runs.
+Command add_help(CLI::App& app);
+Command add_completion(CLI::App& app);
+Command add_man(CLI::App& app);
 
 }  // namespace thimble

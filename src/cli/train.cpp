@@ -24,6 +24,7 @@ namespace {
 struct TrainFlags {
   RecipeFlags recipe;
   RunSettings run;
+  bool quiet = false;
 };
 
 constexpr const char* kStoppingRank =
@@ -181,14 +182,14 @@ int train(const TrainFlags& flags, World* world) {
 
   const StopSignals signals(world == nullptr ? kStopping : kStoppingRank);
   Trainer trainer(*planned, feeder, options_of(request.run, place, fingerprint, signals, world));
-  if (!json && first) announce(*planned, trainer, world);
+  if (!json && !flags.quiet && first) announce(*planned, trainer, world);
   if (!trainer.weights_note().empty() && first) {
     say("{}: {}\n", request.run.weights, trainer.weights_note());
   }
   if (!request.run.export_initial.empty()) trainer.export_weights(request.run.export_initial);
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) {
-    if (first) display.show(p);
+    if (first && !flags.quiet) display.show(p);
   });
 
   if (json && first) print_json(result_json(*planned, result, request.run));
@@ -212,6 +213,8 @@ Command add_train(CLI::App& app) {
   flags->recipe.add_model_to(*command);
   flags->recipe.add_to(*command, true);
   flags->recipe.add_search_to(*command);
+  command->option_defaults()->group("For other programs");
+  command->add_flag("--quiet", flags->quiet, "No lines while it trains: the result, and mistakes");
   RunSettings& run = flags->run;
   for (const RunSetting& setting : all_run_settings()) {
     const std::string flag = fmt::format("--{}", setting.name), help(setting.help);

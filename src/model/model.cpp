@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/field.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 namespace {
@@ -60,14 +62,46 @@ std::vector<RecordField> fields_read(const Model& model) {
   return fields;
 }
 
+namespace {
+
+// Names that a pattern stands for, with the numbers of `typed`: "resnet-N" is resnet-18 beside "restnet-18".
+std::vector<std::string> names_like(std::string_view pattern, std::string_view typed) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at < pattern.size();) {
+    const size_t comma = std::min(pattern.find(", ", at), pattern.size());
+    const std::string_view one = pattern.substr(at, comma - at);
+    at = comma + 2;
+    if (one.find_first_of("[.") != std::string_view::npos) continue;  // a list, or a file
+    std::string name;
+    size_t from = 0;
+    for (const char c : one) {
+      if (c != 'N' && c != 'D' && c != 'K') {
+        name += c;
+        continue;
+      }
+      const size_t digits = std::min(typed.find_first_of("0123456789", from), typed.size());
+      from = std::min(typed.find_first_not_of("0123456789", digits), typed.size());
+      name += digits < from ? std::string(typed.substr(digits, from - digits)) : std::string(1, c);
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace
+
 const ModelFamily& find_model_family(std::string_view name) {
   std::vector<std::string_view> patterns;
+  std::vector<std::string> names;
   for (const ModelFamily* family : all_model_families()) {
     if (family->matches(name)) return *family;
     patterns.push_back(family->pattern);
+    std::ranges::move(names_like(family->pattern, name), std::back_inserter(names));
   }
-  user_error("there is no model '{}'; known: {} (see `thimble list`)", name,
-             fmt::join(patterns, ", "));
+  const std::string likely = likely_name(name, names);
+  user_error("there is no model '{}'; known: {} (see `thimble list models`){}", name,
+             fmt::join(patterns, ", "),
+             likely.empty() ? "" : fmt::format("; the nearest is '{}'", likely));
 }
 
 void list_layers(int64_t& layers, Fields& fields, int64_t most, std::string_view help) {

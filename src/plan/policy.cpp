@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 
@@ -20,9 +21,10 @@ ChosenPolicy choose_policy(std::string_view spelling) {
   const std::string_view name = spelling.substr(0, colon);
   const Policy* policy = find_policy(name);
   if (policy == nullptr) {
-    std::vector<std::string_view> names;
-    for (const Policy* known : all_policies()) names.push_back(known->name);
-    user_error("there is no planner '{}'; known: {}", name, fmt::join(names, ", "));
+    std::vector<std::string> names;
+    for (const Policy* known : all_policies()) names.emplace_back(known->name);
+    user_error("there is no planner '{}'; known: {}; the nearest is '{}'", name,
+               fmt::join(names, ", "), nearest_name(name, names));
   }
   const PolicyNumber& number = policy->number;
   if (colon == std::string_view::npos) return {policy, number.usual};

@@ -21,6 +21,8 @@ TEST(Bytes, ParsesTheSpellingsPeopleUse) {
       {"2TiB", 2LL << 40},
       {"3GB", 3'000'000'000},
       {"0.5KiB", 512},
+      {"8G", 8LL << 30},
+      {"100M", 100LL << 20},
       {"1073741824", 1LL << 30},
   };
   for (const auto& [text, bytes] : cases) EXPECT_EQ(parse_bytes(text).count, bytes) << text;

@@ -14,7 +14,7 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array<Unit, 13> kUnits = {{{"", 1},
+constexpr std::array<Unit, 17> kUnits = {{{"", 1},
                                           {"B", 1},
                                           {"kB", 1e3},
                                           {"KB", 1e3},
@@ -26,6 +26,10 @@ constexpr std::array<Unit, 13> kUnits = {{{"", 1},
                                           {"MiB", 1048576.0},
                                           {"GiB", 1073741824.0},
                                           {"TiB", 1099511627776.0},
+                                          {"K", 1024.0},
+                                          {"M", 1048576.0},
+                                          {"G", 1073741824.0},
+                                          {"T", 1099511627776.0},
                                           {"bytes", 1}}};
 
 std::string_view trim(std::string_view text) {

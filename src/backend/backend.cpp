@@ -1,12 +1,17 @@
 #include "backend/backend.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cuda_library.h"
 #include "backend/null/null_backend.h"
 #include "base/error.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 namespace {
@@ -34,11 +39,11 @@ std::string_view planning_device() {
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const DeviceOptions& options) {
   if (const DeviceDef* const device = find_device(name)) return device->make(options);
-  std::string known;
-  for (const DeviceDef* device : kDevices) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", device->name);
-  }
-  user_error("there is no device '{}'; known: {}", name, known);
+  std::vector<std::string> known;
+  for (const DeviceDef* device : kDevices) known.emplace_back(device->name);
+  const std::string_view kind = name.substr(0, name.find(':'));  // of "cuda:0"
+  user_error("there is no device '{}'; known: {}{}", name, fmt::join(known, ", "),
+             nearest_clause(kind, known));
 }
 
 }  // namespace thimble

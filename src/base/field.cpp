@@ -408,8 +408,8 @@ void Fields::choice(std::string_view name, std::string_view noun, std::vector<st
                 const json& value, const std::string& who) {
               const std::string chosen = written(value);
               user_check(std::ranges::find(names, chosen) != names.end(),
-                         "{}: there is no {} '{}'; known: {}; the nearest is '{}'", who, noun,
-                         chosen, fmt::join(names, ", "), nearest_name(chosen, names));
+                         "{}: there is no {} '{}'; known: {}{}", who, noun, chosen,
+                         fmt::join(names, ", "), nearest_clause(chosen, names));
               set(chosen);
             });
 }

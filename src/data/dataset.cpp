@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/io/nearest_path.h"
 #include "base/nearest_name.h"
 
 namespace thimble {
@@ -15,8 +16,8 @@ void check_folder(const DatasetDef& set, const std::string& folder) {
              set.where_to_get);
   std::error_code ignored;
   user_check(std::filesystem::is_directory(folder, ignored),
-             "the data set '{}' is not at '{}', which is no folder; {}", set.name, folder,
-             set.where_to_get);
+             "the data set '{}' is not at '{}', which is no folder; {}{}", set.name, folder,
+             set.where_to_get, nearest_path_clause(folder));
 }
 
 }  // namespace
@@ -63,8 +64,15 @@ const DatasetDef& dataset_named(std::string_view name) {
     if (set->name == name) return *set;
     names.emplace_back(set->name);
   }
-  user_error("'{}' is not a data set; known: {}; the nearest is '{}'", name, fmt::join(names, ", "),
-             nearest_name(name, names));
+  // A path, which is no name: pictures are what it has most often.
+  std::error_code ignored;
+  const bool path = name.find('/') != std::string_view::npos;
+  user_check(!path && !std::filesystem::is_directory(name, ignored),
+             "'{0}' is not a data set but a folder's path; write --data images --data-dir {0}, or "
+             "what else it holds (`thimble list data`)",
+             name);
+  user_error("'{}' is not a data set; known: {}{}", name, fmt::join(names, ", "),
+             nearest_clause(name, names));
 }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, const DataRequest& request) {

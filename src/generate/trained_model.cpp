@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/io/file.h"
 #include "base/io/json.h"
+#include "base/io/nearest_path.h"
 #include "recipe/settings.h"
 #include "weights/base_weights.h"
 #include "weights/checkpoint.h"
@@ -14,8 +15,8 @@ std::string checkpoint_in(const std::string& folder) {
   if (exists(folder + "/state.json")) return folder;
   const auto latest = latest_checkpoint(folder);
   user_check(latest.has_value(),
-             "there is no checkpoint in '{}'; name the --out of a run, or a checkpoint in it",
-             folder);
+             "there is no checkpoint in '{}'; name the --out of a run, or a checkpoint in it{}",
+             folder, nearest_path_clause(folder));
   return *latest;
 }
 

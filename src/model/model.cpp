@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/field.h"
+#include "base/io/nearest_path.h"
 #include "base/nearest_name.h"
 
 namespace thimble {
@@ -64,7 +68,40 @@ std::vector<RecordField> fields_read(const Model& model) {
 
 namespace {
 
-// Names that a pattern stands for, with the numbers of `typed`: "resnet-N" is resnet-18 beside "restnet-18".
+// Numbers of a pattern that a name leaves out: a depth, a width.
+constexpr std::array<std::pair<char, const char*>, 3> kUsualNumbers = {
+    {{'N', "50"}, {'D', "28"}, {'K', "2"}}};
+
+// UserError where the name of a model is the path of something that is none.
+void refuse_path(const std::string& name) {
+  std::error_code ignored;
+  const std::filesystem::path path(name);
+  const std::string kind = path.extension().string();
+  const auto is_one_of = [&](std::initializer_list<const char*> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+  };
+  user_check(!is_one_of({".pt", ".pth", ".py", ".bin", ".safetensors", ".h5", ".keras", ".ckpt"}),
+             "'{}' is no model: write the net of a PyTorch program as NET.json with "
+             "thimble.torch.export, or as NET.onnx",
+             name);
+  user_check(!is_one_of({".yaml", ".yml", ".ini", ".cfg", ".conf"}),
+             "'{}' is no model: a recipe is TOML, {}", name,
+             std::filesystem::path(path).replace_extension(".toml").string());
+  if (std::filesystem::is_directory(path, ignored)) {
+    user_check(!std::filesystem::exists(path / "config.json", ignored),
+               "'{0}' is the folder of a model of transformers; write hf:{0}", name);
+    user_error(
+        "'{}' is a folder: a model is a name of `thimble list models`, a recipe (.toml), "
+        "NET.json or NET.onnx",
+        name);
+  }
+  const std::string meant = nearest_path(name);
+  const bool is_path = name.find_first_of("/.") != std::string::npos;
+  user_check(!is_path || meant.empty(), "there is no file '{}'; the nearest is '{}'", name, meant);
+}
+
+// Names that a pattern stands for, with the numbers of `typed`: "resnet-N" is resnet-50 beside
+// "restnet50", and "wrn-D-K" is wrn-28-2 beside "wrn".
 std::vector<std::string> names_like(std::string_view pattern, std::string_view typed) {
   std::vector<std::string> names;
   for (size_t at = 0; at < pattern.size();) {
@@ -72,16 +109,21 @@ std::vector<std::string> names_like(std::string_view pattern, std::string_view t
     const std::string_view one = pattern.substr(at, comma - at);
     at = comma + 2;
     if (one.find_first_of("[.") != std::string_view::npos) continue;  // a list, or a file
+    if (one.find(':') != std::string_view::npos) {
+      names.emplace_back(one);  // a folder
+      continue;
+    }
     std::string name;
     size_t from = 0;
     for (const char c : one) {
-      if (c != 'N' && c != 'D' && c != 'K') {
+      const auto number = std::ranges::find(kUsualNumbers, c, &std::pair<char, const char*>::first);
+      if (number == kUsualNumbers.end()) {
         name += c;
         continue;
       }
       const size_t digits = std::min(typed.find_first_of("0123456789", from), typed.size());
       from = std::min(typed.find_first_not_of("0123456789", digits), typed.size());
-      name += digits < from ? std::string(typed.substr(digits, from - digits)) : std::string(1, c);
+      name += digits < from ? std::string(typed.substr(digits, from - digits)) : number->second;
     }
     names.push_back(std::move(name));
   }
@@ -98,7 +140,14 @@ const ModelFamily& find_model_family(std::string_view name) {
     patterns.push_back(family->pattern);
     std::ranges::move(names_like(family->pattern, name), std::back_inserter(names));
   }
-  const std::string likely = likely_name(name, names);
+  refuse_path(std::string(name));
+  // Another program's name of a family: the numbers behind it are those of ours.
+  const std::string ours = our_name(name.substr(0, name.find_first_of("-_0123456789")),
+                                    std::vector<std::string>(patterns.begin(), patterns.end()));
+  const std::string likely =
+      ours.empty() ? likely_name(name, names) : names_like(ours, name).front();
+  // Numbers that are none of the family's are what is wrong: it says so.
+  for (const ModelFamily* family : all_model_families()) family->matches(likely);
   user_error("there is no model '{}'; known: {} (see `thimble list models`){}", name,
              fmt::join(patterns, ", "),
              likely.empty() ? "" : fmt::format("; the nearest is '{}'", likely));

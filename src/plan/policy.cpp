@@ -23,8 +23,8 @@ ChosenPolicy choose_policy(std::string_view spelling) {
   if (policy == nullptr) {
     std::vector<std::string> names;
     for (const Policy* known : all_policies()) names.emplace_back(known->name);
-    user_error("there is no planner '{}'; known: {}; the nearest is '{}'", name,
-               fmt::join(names, ", "), nearest_name(name, names));
+    user_error("there is no planner '{}'; known: {}{}", name, fmt::join(names, ", "),
+               nearest_clause(name, names));
   }
   const PolicyNumber& number = policy->number;
   if (colon == std::string_view::npos) return {policy, number.usual};

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/io/file.h"
 #include "base/io/json.h"
+#include "base/io/nearest_path.h"
 #include "base/io/toml.h"
 #include "recipe/settings.h"
 
@@ -66,7 +67,7 @@ Settings settings_in(const toml::table& table, const std::string& path) {
 }  // namespace
 
 Settings read_recipe_file(const std::string& path) {
-  user_check(exists(path), "there is no recipe '{}'", path);
+  user_check(exists(path), "there is no recipe '{}'{}", path, nearest_path_clause(path));
   const toml::table recipe = read_toml(path, "recipe");
   user_check(recipe.contains("model"), "recipe '{}' names no model", path);
   return settings_in(recipe, path);

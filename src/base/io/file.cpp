@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/io/nearest_path.h"
 
 namespace thimble {
 namespace {
@@ -68,8 +69,12 @@ int open_retrying(const char* path, int flags, mode_t mode = 0) {
 // O_NONBLOCK: a pipe named by mistake must be refused later, not waited for now.
 FileDescriptor open_to_read(const std::string& path) {
   FileDescriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK));
-  if (file.get() < 0) fail("open", path, errno);
-  return file;
+  if (file.get() >= 0) return file;
+  const int code = errno;
+  if (const std::string meant = code == ENOENT ? nearest_path(path) : ""; !meant.empty()) {
+    user_error("cannot open '{}': there is no such file; the nearest is '{}'", path, meant);
+  }
+  fail("open", path, code);
 }
 
 // Creates NAME's temporary beside it; O_EXCL and a counter step over what a crash left behind. A long

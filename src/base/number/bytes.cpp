@@ -1,10 +1,14 @@
 #include "base/number/bytes.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 namespace {
@@ -58,6 +62,15 @@ Bytes parse_bytes(std::string_view text) {
     if (bytes > 9e15) fail("it is beyond any memory");
     return Bytes(static_cast<int64_t>(bytes));
   }
+  user_check(!unit.starts_with(','),
+             "'{}' is not a size: decimals stand behind a point; write {}.{}", whole,
+             text.substr(0, text.find(',')), unit.substr(std::min<size_t>(1, unit.size())));
+  const auto digits = text.substr(0, static_cast<size_t>(end - text.data()));
+  std::vector<std::string> units;
+  for (const Unit& candidate : kUnits) units.emplace_back(candidate.name);
+  const std::string likely = likely_name(unit, units);
+  user_check(likely.empty(), "'{}' is not a size: '{}' is not a unit of memory; write {}{}", whole,
+             unit, digits, likely);
   fail(fmt::format("'{}' is not a unit of memory", unit));
   return Bytes();
 }

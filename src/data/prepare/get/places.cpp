@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 
 namespace thimble {
 
@@ -96,12 +98,13 @@ std::span<const Place> all_places() {
 }
 
 const Place& find_place(std::string_view name) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const Place& place : all_places()) {
     if (place.name == name) return place;
-    names.push_back(place.name);
+    names.emplace_back(place.name);
   }
-  user_error("there is no data set '{}' to get; known: {}", name, fmt::join(names, ", "));
+  user_error("there is no data set '{}' to get; known: {}{}", name, fmt::join(names, ", "),
+             nearest_clause(name, names));
 }
 
 }  // namespace thimble

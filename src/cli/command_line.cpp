@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/failure.h"
-#include "base/field_words.h"
 #include "base/host/process.h"
-#include "base/nearest_name.h"
 #include "cli/console.h"
 #include "cli/help_text.h"
+#include "cli/mistake.h"
 #include "cli/options.h"
 #include "cli/version.h"
 
@@ -23,12 +21,11 @@ constexpr const char* kWhat =
     "byte of a training step is planned, checked and known before the first one runs.";
 constexpr const char* kExamples =
     "Examples:\n"
-    "  thimble train recipes/digits.toml                         a small net on built-in digits\n"
-    "  thimble plan wrn-28-2 --batch 100                         what a step needs, byte for byte\n"
-    "  thimble plan wrn-28-2 --memory 100MiB --planner optimal   the same step in less\n"
-    "  thimble calibrate wrn-28-2 --batch 100                    measures kernels, for better "
-    "plans\n"
-    "  thimble profile wrn-16-2 --data digits                    predicted against measured\n\n"
+    "  thimble train recipes/digits.toml        a small net on built-in digits\n"
+    "  thimble plan wrn-28-2 --batch 100        what a step needs, byte for byte\n"
+    "  thimble plan wrn-28-2 --memory 100MiB    the same step in less\n"
+    "  thimble calibrate wrn-28-2 --batch 100   measures kernels, for better plans\n"
+    "  thimble profile wrn-16-2 --data digits   predicted against measured\n\n"
     "Exit codes: 0 done, 1 a bug of ours, 2 a mistake in the call or a machine that\n"
     "cannot go on, 3 no plan fits the budget, 130 and 143 stopped by SIGINT or\n"
     "SIGTERM.";
@@ -67,95 +64,6 @@ class PlainHelp final : public CLI::Formatter {
   static constexpr size_t kColumn = 28;  // of descriptions
 };
 
-// The command that the first words name, with those below it: `data`, `data bpe learn`.
-struct Named {
-  const CLI::App* app = nullptr;  // null: none
-  std::string name;
-  size_t words = 0;
-};
-
-Named named_command(const std::vector<Command>& commands, const std::vector<std::string>& words) {
-  const auto first = std::ranges::find(
-      commands, words[0], [](const Command& command) { return command.app->get_name(); });
-  if (first == commands.end()) return {};
-  Named named = {first->app, words[0], 1};
-  while (named.words < words.size()) {
-    const auto below = named.app->get_subcommands(
-        [&](const CLI::App* one) { return one->get_name() == words[named.words]; });
-    if (below.empty()) break;
-    named = {below[0], named.name + " " + words[named.words], named.words + 1};
-  }
-  return named;
-}
-
-// The fault of a command that needs one below it. Empty: it needs none.
-std::string missing_command(const Named& named, const std::vector<std::string>& words) {
-  if (named.app == nullptr) return "";
-  std::vector<std::string> names;
-  for (const CLI::App* below : named.app->get_subcommands({})) names.push_back(below->get_name());
-  if (names.empty()) return "";
-  const bool other = named.words < words.size() && !words[named.words].starts_with("-");
-  if (!other) return fmt::format("say which `{}`: {}", named.name, fmt::join(names, ", "));
-  return fmt::format("there is no command '{} {}'; known: {}", named.name, words[named.words],
-                     fmt::join(names, ", "));
-}
-
-// Where help on a mistake is, one paste away.
-std::string help_on(const std::vector<Command>& commands, const Named& named,
-                    const std::string& first) {
-  if (named.app != nullptr) return "thimble " + named.name + " --help";
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(command.app->get_name());
-  const std::string likely = likely_name(first, names);
-  user_check(first.starts_with("-"), "there is no command '{}'; known: {}{}", first,
-             fmt::join(names, ", "),
-             likely.empty() ? "" : fmt::format("; the nearest is '{}'", likely));
-  return "thimble --help";
-}
-
-// The fault of the first word that looks like a flag and is none of the command's. Empty: there
-// is no such word.
-std::string unknown_flag(const std::vector<Command>& commands, const Named& named,
-                         const std::vector<std::string>& words) {
-  const auto flags_of = [](const CLI::App& command) {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : command.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back(name);
-    }
-    return names;
-  };
-  const auto has = [](const std::vector<std::string>& names, std::string_view name) {
-    return std::ranges::find(names, name) != names.end();
-  };
-  if (named.app == nullptr) return "";
-  const std::vector<std::string> known = flags_of(*named.app);
-  for (size_t i = named.words; i < words.size(); ++i) {
-    const std::string flag = words[i].substr(0, words[i].find('='));
-    const size_t dashes = flag.find_first_not_of('-');
-    if (dashes == 0 || dashes == std::string::npos ||
-        std::isalpha(static_cast<unsigned char>(flag[dashes])) == 0)
-      continue;
-    const std::string name = flag.substr(dashes);
-    if (dashes == 2 && has(known, name)) continue;
-    if (dashes == 1 && name.size() == 1) continue;  // -h
-    for (const Command& other : commands) {
-      if (has(known, name) || !has(flags_of(*other.app), name)) continue;
-      return fmt::format("`thimble {}` has no --{}; `thimble {}` has it", named.name, name,
-                         other.app->get_name());
-    }
-    if (!in_our_words(name, known)) {
-      for (const Command& other : commands) {
-        const auto ours = in_our_words(name, flags_of(*other.app));
-        if (ours)
-          return fmt::format("there is no {}; {}, of `thimble {}`", flag, *ours,
-                             other.app->get_name());
-      }
-    }
-    return no_such_setting(flag, known);
-  }
-  return "";
-}
-
 // `--resume auto` in two words, as recipes and people write it: a flag takes its value behind "=".
 void join_resume_value(std::vector<std::string>& arguments) {
   for (size_t at = 0; at + 1 < arguments.size(); ++at) {
@@ -184,10 +92,9 @@ int run(int argc, char** argv) {
       "--version", [] { return version_text(build_commit()); },
       "Version, commit, compiler and backends");
   const std::vector<Command> commands = {
-      add_train(app),     add_plan(app),   add_profile(app),    add_calibrate(app),
-      add_verify(app),    add_list(app),   add_data(app),       add_average(app),
-      add_translate(app), add_sample(app), add_export(app),     add_report(app),
-      add_compare(app),   add_help(app),   add_completion(app), add_man(app)};
+      add_train(app),  add_plan(app),       add_profile(app), add_calibrate(app), add_verify(app),
+      add_list(app),   add_data(app),       add_average(app), add_sample(app), add_translate(app),  add_export(app),  add_report(app),    add_compare(app),
+      add_help(app),   add_completion(app), add_man(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
@@ -195,8 +102,8 @@ int run(int argc, char** argv) {
     return kCallersMistake;
   }
   const std::vector<std::string> typed = arguments;
-  const Named named = named_command(commands, typed);
-  const std::string help = help_on(commands, named, typed[0]);
+  const Typed words(commands, typed);
+  words.check_command();
   try {
     split_empty_values(arguments);
     join_resume_value(arguments);
@@ -205,9 +112,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    std::string wrong = missing_command(named, typed);
-    if (wrong.empty()) wrong = unknown_flag(commands, named, typed);
-    say("thimble: {}; see `{}`\n", wrong.empty() ? error.what() : wrong, help);
+    const std::string wrong = words.mistake();
+    say("thimble: {}; see `{}`\n", wrong.empty() ? error.what() : wrong, words.help());
     return kCallersMistake;
   }
   for (const Command& command : commands) {

@@ -26,8 +26,8 @@ const CLI::App& command_at(const CLI::App& root, const std::vector<std::string>&
       if (names.back() == word) found = below;
     }
     user_check(!names.empty(), "`thimble {}` has no commands below it", path_of(root, *at));
-    user_check(found != nullptr, "there is no command '{}'; known: {}; the nearest is '{}'", word,
-               fmt::join(names, ", "), nearest_name(word, names));
+    user_check(found != nullptr, "there is no command '{}'; known: {}{}", word,
+               fmt::join(names, ", "), nearest_clause(word, names));
     at = found;
   }
   return *at;
@@ -67,8 +67,8 @@ Command add_completion(CLI::App& app) {
   return {command, [&app, shell] {
             const std::vector<std::string> shells = {"bash", "zsh", "fish"};
             user_check(std::ranges::find(shells, *shell) != shells.end(),
-                       "there is no completion for '{}'; known: {}; the nearest is '{}'", *shell,
-                       fmt::join(shells, ", "), nearest_name(*shell, shells));
+                       "there is no completion for '{}'; known: {}{}", *shell,
+                       fmt::join(shells, ", "), nearest_clause(*shell, shells));
             print("{}", completion_script(app, *shell));
             return kOk;
           }};

@@ -181,11 +181,15 @@ std::string man_page(const CLI::App& root, const CLI::App& command, const std::s
   const bool choices = !command.get_subcommands({}).empty();
   page += fmt::format(".SH SYNOPSIS\n.B thimble{}\n{}[OPTIONS]", path.empty() ? "" : " " + path,
                       choices ? "COMMAND " : "");
+  std::string arguments;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() && option->get_lnames().empty())
-      page += " " + roff(option->get_name(true));
+    if (!option->get_positional() || !option->get_lnames().empty()) continue;
+    const std::string argument = roff(option->get_name(true));
+    page += " " + argument;
+    arguments += fmt::format(".TP\n.I {}\n{}\n", argument, roff(option->get_description()));
   }
   page += "\n";
+  if (!arguments.empty()) page += ".SH ARGUMENTS\n" + arguments;
   if (choices) {
     page += ".SH COMMANDS\n";
     for (const CLI::App* below : command.get_subcommands({})) {
@@ -193,8 +197,9 @@ std::string man_page(const CLI::App& root, const CLI::App& command, const std::s
           fmt::format(".TP\n.B {}\n{}\n", roff(below->get_name()), roff(below->get_description()));
     }
   }
+  page += ".SH OPTIONS\n";
   for (const std::string& group : command.get_groups()) {
-    page += fmt::format(".SH {}\n", roff(group.empty() ? "OPTIONS" : group));
+    if (!group.empty() && group != "Options") page += fmt::format(".SS {}\n", roff(group));
     for (const CLI::Option* option : command.get_options()) {
       if (option->get_group() != group || option->get_lnames().empty()) continue;
       const std::string type = option->get_type_size() == 0 ? "" : option->get_type_name();
@@ -203,6 +208,9 @@ std::string man_page(const CLI::App& root, const CLI::App& command, const std::s
           type.empty() ? "" : "\\fR \\fI" + roff(type.substr(0, type.find(':'))) + "\\fR",
           roff(option->get_description()));
     }
+  }
+  if (!command.get_footer().empty()) {
+    page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.get_footer()));
   }
   return page + ".SH SEE ALSO\n" + (path.empty() ? "thimble help COMMAND\n" : ".BR thimble (1)\n");
 }

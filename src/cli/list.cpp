@@ -2,10 +2,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 #include "cli/console.h"
+#include "cli/help_text.h"
 #include "cli/options.h"
 #include "data/dataset.h"
 #include "graph/op.h"
@@ -19,7 +24,17 @@ namespace {
 constexpr std::array<const char*, 7> kKinds = {"models", "data", "planners", "packers",
                                                "codecs", "ops",  "flags"};
 
-constexpr size_t kColumn = 32;  // of summaries
+constexpr size_t kMargin = 2, kColumn = 32;  // of names, and from there of summaries
+
+// The summary of a name in its column, wrapped to the terminal; that of a long name is below it.
+std::string beside(const std::string& name, const std::string& summary) {
+  const std::string margin = "\n" + std::string(kMargin + kColumn, ' ');
+  std::string text = name.size() < kColumn ? std::string(kColumn - name.size(), ' ') : margin;
+  for (const char c : wrapped(summary, kMargin + kColumn, help_width())) {
+    text += c == '\n' ? margin : std::string(1, c);
+  }
+  return text;
+}
 
 nlohmann::json everything() {
   nlohmann::json all;
@@ -65,6 +80,10 @@ int run(const std::string& wanted, bool json, bool markdown) {
     }
     return kOk;
   }
+  const std::vector<std::string> kinds(kKinds.begin(), kKinds.end());
+  user_check(wanted.empty() || std::ranges::find(kinds, wanted) != kinds.end(),
+             "there is no list of '{}'; known: {}{}", wanted, fmt::join(kinds, ", "),
+             nearest_clause(wanted, kinds));
   nlohmann::json all = everything();
   for (const char* kind : kKinds) {
     if (!wanted.empty() && wanted != kind) all.erase(kind);
@@ -80,10 +99,7 @@ int run(const std::string& wanted, bool json, bool markdown) {
     gap = "\n";
     for (const auto& entry : all[kind]) {
       const std::string name = entry["name"].get<std::string>();
-      // A long name has its summary below it.
-      print("  {}{:<{}}{}\n", name, name.size() < kColumn ? "" : "\n  ",
-            name.size() < kColumn ? kColumn - name.size() : kColumn,
-            entry["summary"].get<std::string>());
+      print("  {}{}\n", name, beside(name, entry["summary"].get<std::string>()));
     }
   }
   return kOk;
@@ -100,8 +116,7 @@ Command add_list(CLI::App& app) {
   };
   auto flags = std::make_shared<Flags>();
   add_value(*command, "kind", flags->kind, "",
-            "Only these: models, data, planners, packers, codecs, ops or flags")
-      ->check(CLI::IsMember(std::vector<std::string>(kKinds.begin(), kKinds.end())));
+            "Only these: models, data, planners, packers, codecs, ops or flags");
   add_json_flag(*command, flags->json);
   command->add_flag("--markdown", flags->markdown, "flags: as the tables of the reference");
   return {command, [flags] { return run(flags->kind, flags->json, flags->markdown); }};

@@ -10,6 +10,7 @@
 #include "cli/console.h"
 #include "cli/progress.h"
 #include "comm/world.h"
+#include "data/dataset.h"
 #include "generate/trained_model.h"
 #include "request/memory_limit.h"
 
@@ -50,6 +51,16 @@ void report(const Refusal& refusal, bool json) {
   }
   if (!refusal.unlock.empty()) say("  to go further down: {}\n", fmt::join(refusal.unlock, "; "));
   say("  or give more --memory\n");
+}
+
+// How a size without its B was read: some programs mean powers of 1000 by it. Empty: it has one.
+std::string note_on_size(const Request& request) {
+  const auto memory = request.explicit_settings.find("memory");
+  if (memory == request.explicit_settings.end() || !memory->second.is_string()) return "";
+  const std::string text = memory->second.get<std::string>();
+  if (text.empty() || std::string_view("KMGT").find(text.back()) == std::string_view::npos)
+    return "";
+  return fmt::format("--memory {0} is taken as {0}iB, {1} bytes", text, parse_bytes(text).count);
 }
 
 void say_choices(const SelectionReport& fit, const PlannedTraining& training) {
@@ -156,26 +167,14 @@ CLI::Validator number_between(double least, double most) {
   return {check, fmt::format("[{} - {}]", least, most), "NUMBER"};
 }
 
-namespace {
-
-// How a size without its B was read: others mean powers of 1000 by it.
-std::string note_on_size(const Settings& overrides) {
-  const auto memory = overrides.find("memory");
-  if (memory == overrides.end() || !memory->second.is_string()) return "";
-  const std::string text = memory->second.get<std::string>();
-  if (text.empty() || std::string_view("KMGT").find(text.back()) == std::string_view::npos)
-    return "";
-  return fmt::format("--memory {0} is taken as {0}iB, {1} bytes", text, parse_bytes(text).count);
-}
-
-}  // namespace
-
-Request requested(const std::string& model, const Settings& overrides, World* world) {
+Request requested(const std::string& model, const Settings& overrides, World* world, bool quiet) {
+  user_check(find_dataset(model, "") == nullptr,
+             "'{0}' is a data set; write a model, and --data {0} behind it", model);
   Request request = read_request(model, overrides, world);
-  const std::string size = note_on_size(overrides);
+  const std::string size = note_on_size(request);
   if (!size.empty()) request.notes.push_back(size);
   for (const std::string& sentence : request.notes) {
-    if (launched_rank() == 0) say("thimble: note: {}\n", sentence);
+    if (launched_rank() == 0 && !quiet) say("thimble: note: {}\n", sentence);
   }
   return request;
 }
@@ -187,9 +186,9 @@ std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) 
   return std::nullopt;
 }
 
-void settle_budget(Request& request, Machine& machine, World* world) {
+void settle_budget(Request& request, Machine& machine, World* world, bool quiet) {
   const auto limit = resolve_budget(request, machine.backend(), world);
-  if (!limit || (world != nullptr && !world->first())) return;
+  if (!limit || quiet || (world != nullptr && !world->first())) return;
   const std::string shared =
       world != nullptr ? fmt::format(" for each of {} ranks", world->size()) : "";
   say("--memory auto: {} ({} bytes){}: {} is {}, of which {} stay free\n", to_string(limit->budget),
@@ -198,17 +197,17 @@ void settle_budget(Request& request, Machine& machine, World* world) {
 }
 
 std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_ptr<Machine>& machine,
-                                          bool json, World* world) {
-  settle_budget(request, *machine, world);
+                                          bool json, World* world, bool quiet) {
+  settle_budget(request, *machine, world, quiet);
   const bool speaks = world == nullptr || world->first();
   SearchLimits limits = limits_within(request.search_seconds);
   std::optional<SearchDisplay> display;
-  if (speaks && !json) display.emplace(request.asked_at);
+  if (speaks && !json && !quiet) display.emplace(request.asked_at);
   const std::function<void()> watch = [&] { display->show(); };
   if (display) limits.watch = &watch;
   auto planned = choose_and_plan(request.recipe, request.explicit_settings, machine, limits);
   display.reset();
-  if (machine->profiled_kernels() > 0) {
+  if (machine->profiled_kernels() > 0 && !quiet) {
     say("profiled {} kernel{} in {:.1f} s (saved in {}; skip with `--costs modelled`)\n",
         machine->profiled_kernels(), machine->profiled_kernels() == 1 ? "" : "s",
         machine->profiling_seconds(), machine->profiling_file());
@@ -219,7 +218,7 @@ std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_pt
   }
   auto& ready = std::get<PlannedTraining>(planned);
   say_what_it_took(request, ready);
-  if (!json && speaks && ready.report) say_choices(*ready.report, ready);
+  if (!json && !quiet && speaks && ready.report) say_choices(*ready.report, ready);
   return std::move(ready);
 }
 

@@ -77,8 +77,10 @@ struct TrainedFlags {
   Recipe recipe_of(const std::string& checkpoint) const;
 };
 
-// The request of the flags. Notes go to stderr. Of several ranks, as all of them have it.
-Request requested(const std::string& model, const Settings& overrides, World* world = nullptr);
+// The request of the flags. Notes go to stderr, unless it is to be quiet. Of several ranks, as all of
+// them have it.
+Request requested(const std::string& model, const Settings& overrides, World* world = nullptr,
+                  bool quiet = false);
 
 // For flags that are numbers: NaN is between nothing.
 CLI::Validator number_between(double least, double most);
@@ -88,9 +90,9 @@ std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json);
 // The same of what was asked for; what a budget chose is said first, on stderr. Of several ranks
 // each plans for itself, to the same plan, and the first one speaks.
 std::optional<PlannedTraining> plan_asked(Request& request, const std::shared_ptr<Machine>& machine,
-                                          bool json, World* world = nullptr);
+                                          bool json, World* world = nullptr, bool quiet = false);
 // Puts the budget in bytes into the request: says what `auto` comes to.
-void settle_budget(Request& request, Machine& machine, World* world = nullptr);
+void settle_budget(Request& request, Machine& machine, World* world = nullptr, bool quiet = false);
 
 // One JSON object on stdout.
 void print_json(const nlohmann::json& object);

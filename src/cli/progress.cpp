@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "cli/console.h"
 
@@ -41,10 +43,51 @@ std::string line_with_bar(double done, std::string text, size_t columns) {
   return text;
 }
 
+// The first of the parts, as many as fit.
+std::string as_fits(const std::vector<std::string>& parts, size_t columns) {
+  constexpr std::string_view kGap = "  ";
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty() && text.size() + kGap.size() + part.size() > columns) break;
+    text += text.empty() ? part : std::string(kGap) + part;
+  }
+  return text;
+}
+
 // "acc 97.46%"
 std::string brief(const Figure& metric) {
   return metric.share ? fmt::format("{} {:5.2f}%", metric.brief, 100 * metric.value)
                       : fmt::format("{} {:.4f}", metric.brief, metric.value);
+}
+
+// "5321 rows/s", "0.25 rows/s"
+std::string speed(double rows_per_second) {
+  constexpr double kSlow = 10;
+  return rows_per_second < kSlow ? fmt::format("{:.2f} rows/s", rows_per_second)
+                                 : fmt::format("{:.0f} rows/s", rows_per_second);
+}
+
+// Loss and metrics, a part each.
+std::vector<std::string> parts_of(const Figures& figures) {
+  std::vector<std::string> parts = {fmt::format("loss {:.4f}", figures.loss)};
+  for (const Figure& metric : figures.metrics) parts.push_back(brief(metric));
+  return parts;
+}
+
+// How fast it goes and in how much memory, the dispensable last.
+std::vector<std::string> pace_of(const Progress& p) {
+  std::vector<std::string> parts = {speed(p.rows_per_second), duration(p.seconds_left) + " left",
+                                    "arena " + to_string(p.arena)};
+  if (p.budget.count > 0) parts.back() += " of " + to_string(p.budget);
+  if (p.microbatch > 0) parts.push_back(fmt::format("microbatch {}", p.microbatch));
+  parts.emplace_back(name_of(p.tier));
+  return parts;
+}
+
+std::vector<std::string> operator+(std::vector<std::string> parts,
+                                   const std::vector<std::string>& more) {
+  parts.insert(parts.end(), more.begin(), more.end());
+  return parts;
 }
 
 }  // namespace
@@ -57,14 +100,6 @@ std::string spelt_out(const Figures& figures) {
                          : fmt::format("{} {:.4f}", metric.name, metric.value);
   }
   return text.empty() ? fmt::format("loss {:.4f}", figures.loss) : text;
-}
-
-// "arena 12.4 MiB of 13.0 MiB, microbatch 10, equivalent"
-std::string memory_text(const Progress& p) {
-  std::string text = "arena " + to_string(p.arena);
-  if (p.budget.count > 0) text += " of " + to_string(p.budget);
-  if (p.microbatch > 0) text += fmt::format(", microbatch {}", p.microbatch);
-  return text + fmt::format(", {}", name_of(p.tier));
 }
 
 void SearchDisplay::show() {
@@ -108,26 +143,26 @@ void ProgressLine::show(double done, const std::string& text) {
 void ProgressDisplay::show(const Progress& p) {
   const bool last = p.stopped || p.step == p.steps;
   if (!p.evaluated && !last && !line_.due()) return;
+  // A terminal has the parts that fit one of its lines, a file has all.
+  const size_t columns =
+      line_.terminal() ? terminal_width() - 1 : std::numeric_limits<size_t>::max();
+  const std::string steps = fmt::format("{}/{}", p.step, p.steps);
   const double epoch = static_cast<double>(p.step) / static_cast<double>(p.steps_per_epoch);
-  const std::string where = fmt::format("epoch {:4.1f}  step {}/{}", epoch, p.step, p.steps);
-  std::string figures = fmt::format("loss {:.4f}", p.train.loss);
-  for (const Figure& metric : p.train.metrics) figures += "  " + brief(metric);
-  const std::string scale =
-      p.loss_scale == 0 ? ""
-                        : fmt::format("  loss scale {:g}, {} skipped", p.loss_scale, p.skipped);
-  const std::string pace = fmt::format("{:.0f}/s  ETA {}  {}", p.rows_per_second,
-                                       duration(p.seconds_left), memory_text(p));
+  const std::vector<std::string> where = {fmt::format("epoch {:.1f}", epoch), "step " + steps};
+  std::vector<std::string> scale;
+  if (p.loss_scale != 0)
+    scale.push_back(fmt::format("loss scale {:g}, {} skipped", p.loss_scale, p.skipped));
   if (p.evaluated) {
-    std::string tested = "test";
-    for (const Figure& metric : p.test.metrics) tested += fmt::format(" {} ", brief(metric));
-    line_.print(fmt::format("{}  {}  {} loss {:.4f}  lr {:.4g}{}", where, figures, tested,
-                            p.test.loss, p.rate, scale));
+    std::vector<std::string> tested = parts_of(p.test);
+    tested.front() = "test " + tested.front();
+    const std::vector<std::string> rate = {fmt::format("lr {:.4g}", p.rate)};
+    line_.print(as_fits(where + parts_of(p.train) + tested + rate + scale, columns));
   } else if (!line_.terminal() || last) {
-    line_.print(fmt::format("{}  {}  {}{}", where, figures, pace, scale));
+    line_.print(as_fits(where + parts_of(p.train) + pace_of(p) + scale, columns));
   }
   if (!last) {
     line_.redraw(static_cast<double>(p.step) / static_cast<double>(p.steps),
-                 fmt::format("{}/{}  {}  {}", p.step, p.steps, figures, pace));
+                 as_fits(std::vector{steps} + parts_of(p.train) + pace_of(p), columns));
   }
 }
 

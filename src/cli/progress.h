@@ -50,10 +50,7 @@ class SearchDisplay {
 // Metrics by name: "accuracy 97.46%"; without any, the loss.
 std::string spelt_out(const Figures& figures);
 
-// Memory and numbers: budget, arena, microbatch, tier.
-std::string memory_text(const Progress& progress);
-
-// Training: loss, metrics, pace.
+// Training: loss, metrics, pace, memory. A line of a terminal has as many of them as fit.
 class ProgressDisplay {
  public:
   void show(const Progress& progress);

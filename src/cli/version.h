@@ -8,6 +8,7 @@ namespace thimble {
 // Linked into the program alone: "4fd1c2a09be7", "-dirty" behind it; "unknown" outside git.
 const char* build_commit();
 std::string version_number();  // "0.1.0"
-std::string version_text(const char* commit);
+// The same in lines, with what its two hashes are of.
+std::string version_text(const std::string& commit);
 
 }  // namespace thimble

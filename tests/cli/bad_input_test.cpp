@@ -504,7 +504,7 @@ TEST_F(BadInput, AMisspeltFlag) {
   expect_refused({"plan", "mlp", "--bacth", "3"}, "there is no --bacth; the nearest is --batch");
   expect_refused({"plan", "--bacth=3", "mlp"}, "there is no --bacth; the nearest is --batch");
   expect_refused({"train", "mlp", "--overwirte"}, "the nearest is --overwrite");
-  expect_refused({"plan", "mlp", "-memory", "3"}, "there is no -memory; the nearest is --memory");
+  expect_refused({"plan", "mlp", "-memory", "3"}, "there is no -memory; write --memory");
   expect_refused({"list", "--jsno"}, "there is no --jsno; the nearest is --json");
   expect_refused({"plan", "mlp", "--epochs", "3"}, "`thimble plan` has no --epochs",
                  "`thimble train` has it");

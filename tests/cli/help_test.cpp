@@ -124,5 +124,48 @@ TEST(Help, AQuietRunSaysItsResultAlone) {
   EXPECT_NE(loud.err, "");
 }
 
+// What a terminal of so many columns shows, as `script` keeps it.
+std::string on_terminal(int columns, const std::string& words) {
+  const TemporaryFolder folder;
+  const std::string command = fmt::format(
+      "cd {0} && THIMBLE_CALIBRATE=off script -qec 'stty cols {1}; {2} {3}' {0}/shown >/dev/null",
+      folder.path(), columns, THIMBLE_PROGRAM, words);
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return slurp(folder / "shown");
+}
+
+// A longer line would wrap, and then not redraw in place.
+TEST(Help, TheLiveLineFitsTheTerminalAndHasUnits) {
+  for (const int columns : {80, 40}) {
+    const std::string shown =
+        on_terminal(columns, "train mlp --data digits --batch 50 --steps 60 --no-eval --out run");
+    size_t lines = 0;
+    for (size_t at = 0; (at = shown.find("\033[K", at)) != std::string::npos;) {
+      at += 3;
+      const std::string line = shown.substr(at, shown.find_first_of("\r\n\033", at) - at);
+      EXPECT_LT(line.size(), static_cast<size_t>(columns)) << line;
+      const bool live = line.find("/60  loss ") != std::string::npos && !line.starts_with("epoch");
+      if (!live || columns < 80) continue;
+      ++lines;
+      for (const char* unit : {" rows/s", "s left", "arena ", "iB"}) {
+        EXPECT_NE(line.find(unit), std::string::npos) << line;
+      }
+    }
+    EXPECT_TRUE(columns < 80 || lines > 0) << shown;
+  }
+}
+
+TEST(Help, HelpAndListsFitATerminal) {
+  for (const char* words :
+       {"--help", "help train", "list models", "list flags", "data get --help"}) {
+    std::istringstream lines(on_terminal(80, words));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("Script ")) continue;  // script's own first and last line
+      const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+      EXPECT_TRUE(one_word || line.size() <= 81) << line;  // with its carriage return
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

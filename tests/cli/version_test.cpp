@@ -15,8 +15,25 @@ TEST(Version, NamesTheCommitTheCompilerAndTheBackends) {
                                                "compiler  .+\n"
                                                "cpu       (oneDNN [0-9.]+, .+|plain kernels.*)\n"
                                                "cuda      .+\n"
-                                               "mpi       .+\n")))
+                                               "mpi       .+\n\n"
+                                               "The .+\n[0-9a-f]{12} is a digest .+\n.+\n")))
       << outcome.out;
+}
+
+// The digest is that behind the version's +, and the two hashes are told apart.
+TEST(Version, ExplainsItsTwoHashes) {
+  const std::string out = thimble_says({"--version"}).out;
+  const size_t plus = out.find('+');
+  ASSERT_NE(plus, std::string::npos) << out;
+  EXPECT_NE(out.find("\n" + out.substr(plus + 1, 12) + " is a digest"), std::string::npos) << out;
+  const size_t commit = out.find("commit    ") + 10;
+  const std::string hash = out.substr(commit, out.find('\n', commit) - commit);
+  const bool known = hash != "unknown";
+  EXPECT_NE(
+      out.find(known ? "\nThe commit is that of the sources" : "\nThe sources were in no git"),
+      std::string::npos)
+      << out;
+  EXPECT_EQ(out.find("which were changed since") != std::string::npos, hash.ends_with("-dirty"));
 }
 
 TEST(Version, SaysWhyThereIsNoGpuBackend) {

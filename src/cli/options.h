@@ -118,6 +118,8 @@ Command add_data(CLI::App& app);
 Command add_average(CLI::App& app);
 Command add_translate(CLI::App& app);
 Command add_sample(CLI::App& app);
+Command add_evaluate(CLI::App& app);
+Command add_predict(CLI::App& app);
 Command add_export(CLI::App& app);
 Command add_report(CLI::App& app);
 Command add_compare(CLI::App& app);

@@ -15,6 +15,7 @@
 #include "report/plan_report.h"
 #include "report/run_report.h"
 #include "request/resume.h"
+#include "train/early_stopping.h"
 #include "train/trainer.h"
 #include "weights/safetensors.h"
 
@@ -25,6 +26,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   RunSettings run;
   bool quiet = false;
+  std::optional<int64_t> patience;  // tests; none: nobody looks for the best
 };
 
 constexpr const char* kStoppingRank =
@@ -48,8 +50,12 @@ void export_batch(const std::string& folder, MicrobatchId which, const TrainingS
 }
 
 nlohmann::json result_json(const PlannedTraining& planned, const TrainResult& result,
-                           const RunSettings& run) {
+                           const RunSettings& run, const std::optional<EarlyStopping>& best) {
   nlohmann::json json = summary_of(planned, result);
+  if (best) {
+    json["best"] = {
+        {"step", best->step()}, {"test_loss", best->loss()}, {"weights", best->weights()}};
+  }
   if (run.losses) json["losses"] = result.losses;
   if (run.times) {
     for (const double seconds : result.seconds) json["times_ms"].push_back(seconds * 1000);
@@ -68,7 +74,8 @@ std::string not_met_text(const std::vector<StepShape>& shapes) {
   return text;
 }
 
-void print_result(const PlannedTraining& planned, const TrainResult& result) {
+void print_result(const PlannedTraining& planned, const TrainResult& result,
+                  const std::optional<EarlyStopping>& best) {
   const std::string tested =
       result.test_count == 0
           ? "not tested"
@@ -98,11 +105,16 @@ void print_result(const PlannedTraining& planned, const TrainResult& result) {
     row("process beside the arena", process_beside(planned.plan().arena), "peak");
   }
   print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
+  if (best) {
+    print("best test loss {:.4f} at step {}{}: {}\n", best->loss(), best->step(),
+          best->over() ? fmt::format("; ended early, at step {}", result.steps) : "",
+          best->weights());
+  }
 }
 
 // As it was asked for, on as many ranks as were started.
 Request request_of(const TrainFlags& flags, World* world) {
-  Request request = requested(flags.recipe.model, flags.recipe.overrides(), world);
+  Request request = requested(flags.recipe.model, flags.recipe.overrides(), world, flags.quiet);
   user_check(world != nullptr || !request.recipe.ranks.several(),
              "{0} ranks are started by mpirun: `mpirun -np {0} thimble train ...`; `thimble plan "
              "--ranks {0}` says what each of them will need",
@@ -119,12 +131,13 @@ RunSettings run_of(const TrainFlags& flags, const Request& request) {
 }
 
 // The checkpoint's part of the request, if the run is resumed.
-void go_on(Request& request, const RunPlace& place) {
+void go_on(Request& request, const RunPlace& place, bool quiet) {
+  const bool speaks = launched_rank() == 0 && !quiet;
   if (place.resume) {
     resume_request(request, place.out);
     const auto note = resume_microbatch(request, place.out);
-    if (note && launched_rank() == 0) say("thimble: note: {}\n", *note);
-  } else if (request.run.resume == "auto" && launched_rank() == 0) {
+    if (note && speaks) say("thimble: note: {}\n", *note);
+  } else if (request.run.resume == "auto" && speaks) {
     say("there is no checkpoint in '{}' yet: a new run begins\n", place.out);
   }
 }
@@ -164,37 +177,51 @@ void announce(const PlannedTraining& planned, const Trainer& trainer, World* wor
                                      planned.backend().ranks()->name()));
 }
 
+// The best weights of tests stay beside the checkpoints of the run.
+void keep_best(EarlyStopping& best, const Progress& tested, Trainer& trainer, bool first) {
+  if (best.is_best(tested)) trainer.export_weights(best.weights());
+  if (first) best.save();
+}
+
 int train(const TrainFlags& flags, World* world) {
   const bool first = world == nullptr || world->first(), json = flags.recipe.json;
   Request request = request_of(flags, world);
   const auto data = open_data(request, true);  // the recipe adopts what the data fix
   request.run = run_of(flags, request);
+  user_check(!flags.patience || request.recipe.evaluate,
+             "--patience counts tests, and --no-eval leaves them out; leave one of both out");
   const RunPlace place = take_place(request.run, request.recipe, world);
-  go_on(request, place);
+  go_on(request, place, flags.quiet);
   const nlohmann::json fingerprint = fingerprint_of(data->info());
   if (world != nullptr) check_run_identity(*world, request, fingerprint);
   const Feeder feeder(*data, feed_options(request.recipe));
   const auto machine = open_machine(request.recipe, request.explicit_settings,
                                     world == nullptr ? Profiles::always : Profiles::never);
-  auto planned = plan_asked(request, machine, json, world);
+  auto planned = plan_asked(request, machine, json, world, flags.quiet);
   if (!planned) return kInfeasible;
   if (world != nullptr) planned->backend().join(world->ranks());
 
   const StopSignals signals(world == nullptr ? kStopping : kStoppingRank);
-  Trainer trainer(*planned, feeder, options_of(request.run, place, fingerprint, signals, world));
+  std::optional<EarlyStopping> best;
+  if (flags.patience) best.emplace(place.out, *flags.patience, place.resume);
+  TrainOptions options = options_of(request.run, place, fingerprint, signals, world);
+  options.stop = [&] { return signals.received() != 0 || (best && best->over()); };
+  Trainer trainer(*planned, feeder, std::move(options));
   if (!json && !flags.quiet && first) announce(*planned, trainer, world);
-  if (!trainer.weights_note().empty() && first) {
+  if (!trainer.weights_note().empty() && first && !flags.quiet) {
     say("{}: {}\n", request.run.weights, trainer.weights_note());
   }
   if (!request.run.export_initial.empty()) trainer.export_weights(request.run.export_initial);
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) {
     if (first && !flags.quiet) display.show(p);
+    if (best && p.evaluated) keep_best(*best, p, trainer, first);
   });
 
-  if (json && first) print_json(result_json(*planned, result, request.run));
-  if (!json && first && !result.stopped) print_result(*planned, result);
-  if (!result.stopped) return kOk;
+  const bool early = result.stopped && signals.received() == 0 && best && best->over();
+  if (json && first) print_json(result_json(*planned, result, request.run, best));
+  if (!json && first && (early || !result.stopped)) print_result(*planned, result, best);
+  if (early || !result.stopped) return kOk;
   const int signal = signals.received() != 0 ? signals.received() : SIGTERM;
   if (first) {
     say("thimble: stopped by {} after step {} of {}; checkpoint {}; to go on, repeat the command "
@@ -215,6 +242,10 @@ Command add_train(CLI::App& app) {
   flags->recipe.add_search_to(*command);
   command->option_defaults()->group("For other programs");
   command->add_flag("--quiet", flags->quiet, "No lines while it trains: the result, and mistakes");
+  command->option_defaults()->group("Checkpoints and tests");
+  add_whole(
+      *command, "--patience", flags->patience, 0, 1'000'000,
+      "End after N tests without a better loss, and keep the best weights (0: only keep them)");
   RunSettings& run = flags->run;
   for (const RunSetting& setting : all_run_settings()) {
     const std::string flag = fmt::format("--{}", setting.name), help(setting.help);

@@ -61,12 +61,7 @@ Sampler::Sampler(TrainedModel& trained)
 std::vector<int32_t> Sampler::go_on(std::vector<int32_t> text, int64_t count,
                                     const SampleOptions& options,
                                     const std::function<void(int32_t token)>& made) {
-  const Feed& feed = variants_.front()->model.feeds.front();
-  user_check(!text.empty(), "there is nothing to go on with; give a --prompt");
-  for (const int32_t token : text) {
-    user_check(token >= 0 && token < feed.limit,
-               "token {} of the prompt is beyond the vocabulary of {}", token, feed.limit);
-  }
+  check(text);
   const auto longest = static_cast<size_t>(variants_.back()->shape.length);
   std::vector<int32_t> seen = std::move(text), all;
   for (int64_t i = 0; i < count; ++i) {
@@ -79,6 +74,22 @@ std::vector<int32_t> Sampler::go_on(std::vector<int32_t> text, int64_t count,
     if (made) made(all.back());
   }
   return all;
+}
+
+void Sampler::check(std::span<const int32_t> text) const {
+  const Feed& feed = variants_.front()->model.feeds.front();
+  user_check(!text.empty(), "there is nothing to go on with; give a --prompt");
+  for (const int32_t token : text) {
+    user_check(token >= 0 && token < feed.limit,
+               "token {} of the prompt is beyond the vocabulary of {}", token, feed.limit);
+  }
+}
+
+std::span<const float> Sampler::next(std::vector<int32_t> text) {
+  check(text);
+  const auto longest = static_cast<ptrdiff_t>(variants_.back()->shape.length);
+  if (std::ssize(text) > longest) text.erase(text.begin(), text.end() - longest);
+  return logits_behind(text);
 }
 
 std::span<const float> Sampler::logits_behind(std::span<const int32_t> text) {

@@ -29,8 +29,11 @@ class Sampler {
   // a token beyond the vocabulary.
   std::vector<int32_t> go_on(std::vector<int32_t> text, int64_t count, const SampleOptions& options,
                              const std::function<void(int32_t token)>& made = {});
+  // The logits of the token behind a text, of which its end counts. UserError as of go_on().
+  std::span<const float> next(std::vector<int32_t> text);
 
  private:
+  void check(std::span<const int32_t> text) const;
   // The logits of what follows the text. REQUIRES: it is no longer than the model.
   std::span<const float> logits_behind(std::span<const int32_t> text);
 

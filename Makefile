@@ -20,7 +20,7 @@ ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-onnx test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-quick parity \
-        docs docs-test pictures format check-format tidy size clean
+        docs docs-test docs-check pictures format check-format tidy size clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -56,6 +56,7 @@ help:
 	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
 	@echo "make docs       the site, at build/site/index.html, every link checked (installs MkDocs Material into a venv)"
 	@echo "make docs-test  the commands of every tutorial, as they stand on its page (installs PyTorch)"
+	@echo "make docs-check  every figure that docs state and a CPU can print, printed again (QUICK=1: without the long tables)"
 	@echo "make pictures   the pictures of README that a plan draws"
 	@echo "make parity     losses against PyTorch, step by step (installs python3-torch)"
 	@echo "make format     clang-format (make check-format: complain only); make tidy: clang-tidy; make size: lines by room, WORDS=COMMIT: its words since then"
@@ -149,6 +150,7 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/check.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/optimizers.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/memory.py
+	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(CURDIR)/python THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/examples.py)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/functions.py --program $(BUILD)/thimble)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/decoders.py --program $(BUILD)/thimble)
@@ -280,6 +282,9 @@ $(SITE_VENV)/bin/mkdocs:
 docs: $(MKDOCS)
 	@$(MKDOCS) build --strict --quiet
 	@echo build/site/index.html
+
+docs-check: build
+	@tools/docs_check $(BUILD)/thimble $(if $(QUICK),--quick)
 
 docs-test: library $(TORCH)
 	@nice $(TORCH) tools/docs_test --program $(BUILD)/thimble --library $(BUILD)/lib/libthimble.so.0

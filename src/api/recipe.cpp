@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/handles.h"
+#include "request/request.h"
 
 namespace thimble::api {
 namespace {
@@ -19,8 +20,9 @@ void add(thimble_recipe& recipe, const Settings& more) {
     model = named->second.get<std::string>();
   }
   const bool known = !model.empty() && !model.ends_with(".toml");
+  Settings whole = overrides;
+  take_search_seconds(whole);
   if (known) {
-    Settings whole = overrides;
     whole["model"] = model;
     Recipe trial;
     configure(trial, whole);

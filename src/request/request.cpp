@@ -71,14 +71,17 @@ void choose_lengths_for(const Dataset& data, Recipe& recipe) {
 
 }  // namespace
 
+std::optional<double> take_search_seconds(Settings& settings) {
+  constexpr double kMost = 600;
+  const auto seconds = settings.extract(std::string(kSearchSeconds));
+  if (!seconds) return std::nullopt;
+  return read_real(seconds.mapped(), {.least = 0, .most = kMost}, "--search-seconds");
+}
+
 Request read_request(const std::string& model, const Settings& asked) {
   Request request;
   Settings overrides = asked;
-  if (const auto seconds = overrides.extract(std::string(kSearchSeconds))) {
-    constexpr double kMost = 600;
-    request.search_seconds =
-        read_real(seconds.mapped(), {.least = 0, .most = kMost}, "--search-seconds");
-  }
+  request.search_seconds = take_search_seconds(overrides).value_or(request.search_seconds);
   Settings& explicit_settings = request.explicit_settings = overrides;
   if (model.ends_with(".toml")) {
     explicit_settings.merge(settings_in_file(model, request.run_in_file));  // what is typed stays

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ struct Request {
 
 // The name of the setting that is a request's alone, whatever else it is told.
 inline constexpr std::string_view kSearchSeconds = "search-seconds";
+// Its value, taken out of the settings; none: it is not among them. UserError where it is no such time.
+std::optional<double> take_search_seconds(Settings& settings);
 
 // Says of the plan how long whoever asked has waited for it.
 void say_what_it_took(const Request& request, PlannedTraining& planned);

@@ -350,6 +350,8 @@ TEST(Api, SettingsAreRefusedAsTheyCome) {
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "bacth", "1"), THIMBLE_MISTAKE);
   EXPECT_NE(last().find("--batch"), std::string::npos);
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "batch", "many"), THIMBLE_MISTAKE);
+  EXPECT_EQ(thimble_recipe_set(recipe.handle, "search-seconds", "-1"), THIMBLE_MISTAKE);
+  EXPECT_EQ(thimble_recipe_set(recipe.handle, "search_seconds", "5"), THIMBLE_OK) << last();
   EXPECT_EQ(thimble_recipe_read(recipe.handle, "batch = "), THIMBLE_MISTAKE);
   EXPECT_EQ(thimble_recipe_read(recipe.handle, "{\"batch\": 12}"), THIMBLE_OK) << last();
   thimble_plan* plan = nullptr;

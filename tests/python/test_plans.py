@@ -78,6 +78,14 @@ class Plans(Case):
         fits = thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory=needed)
         self.assertLessEqual(fits.bytes, needed)
 
+    def test_a_search_is_as_long_as_asked_for(self):
+        words = dict(batch=8, image=[8, 8, 1], memory="least", costs="modelled")
+        short = thimble.plan("wrn-10-1", search_seconds=0, **words)
+        self.assertGreaterEqual(short.bytes, thimble.plan("wrn-10-1", **words).bytes)
+        for seconds in (-1, 601, "long"):
+            with self.assertSays(thimble.UserError, "--search-seconds"):
+                thimble.plan("wrn-10-1", search_seconds=seconds, **words)
+
     def test_control_c_ends_a_search(self):
         ring = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
         usual = signal.getsignal(signal.SIGINT)

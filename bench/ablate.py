@@ -11,7 +11,7 @@ import argparse
 import subprocess
 
 SWITCHES = ("policies", "always_kept", "chain", "between", "halvings", "evictions", "evictions_by_work",
-            "evictions_by_bytes", "cheap_copies", "slack", "slack_left", "reduce_peak")
+            "evictions_by_bytes", "slack", "slack_left", "reduce_peak")
 NETS = "wrn-28-2 100 wrn-28-10 32 resnet-50 8 unet 8 lstm:length=100 20 gpt:layers=6,width=128,heads=4,length=64 8 " \
        "mlp:layers=8,hidden=256 64"
 

@@ -67,6 +67,7 @@ class Shortlist {
       }
     }
     build_between();
+    share_work();
     return std::move(steps_);
   }
 
@@ -106,6 +107,16 @@ class Shortlist {
   // A planner of larger ones would take too long.
   void let_recompute(StepOption& step) const {
     if (step.nodes() <= limits_.planned_nodes) step.let_recompute();
+  }
+
+  void share_work() {
+    std::vector<StepOption*> planned;
+    for (size_t i = 1; i < steps_.size(); ++i) {
+      if (steps_[i]->candidate().recomputes) planned.push_back(steps_[i].get());
+    }
+    if (planned.size() <= limits_.planners) return;
+    const double part = static_cast<double>(limits_.planners) / static_cast<double>(planned.size());
+    for (StepOption* const step : planned) step->search_less(part);
   }
 
   // Of a large step, only what saves most of its activations may compute things again.
@@ -212,7 +223,7 @@ class Shortlist {
       levels.insert(std::ranges::max(changes, {}, &Change::risk).risk);
     }
     const double most = plain_.persistent + plain_.carried + plain_.activations;
-    for (int i = 0; i < limits_.shortlist_budgets; ++i) {
+    for (int i = 0; i < std::min(limits_.shortlist_tried, limits_.shortlist_budgets); ++i) {
       const double budget = least * std::pow(most / least, (i + 0.5) / limits_.shortlist_budgets);
       for (const double level : levels) {
         Entry* fastest = find_fastest(entries, budget, level);
@@ -251,7 +262,18 @@ class Shortlist {
   }
 
   // The combinations that look smallest: of all, with each choice of the last resort, and without it.
+  // Building them corrects their estimates. After a few rounds, the next ones differ little.
   void build_smallest(std::vector<Entry>& entries) {
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds; ++round) {
+      for (Entry* entry : smallest_of(entries)) {
+        if (!entry->built) build(*entry);
+        lean_.insert(entry->combination);
+      }
+    }
+  }
+
+  std::vector<Entry*> smallest_of(std::vector<Entry>& entries) {
     std::vector<Entry*> smallest_first;
     for (Entry& entry : entries) smallest_first.push_back(&entry);
     std::ranges::stable_sort(smallest_first, {},
@@ -265,15 +287,13 @@ class Shortlist {
         return;
       }
     };
-    for (int i = 0; i < limits_.smallest_combinations; ++i)
+    for (int i = 0; i < limits_.smallest_combinations; ++i) {
       want_one([](const Entry&) { return true; });
+    }
     for (size_t choice = 0; choice <= choices_.back().size(); ++choice) {
       want_one([&](const Entry& entry) { return entry.combination.back() == choice; });
     }
-    for (Entry* entry : wanted) {
-      build(*entry);
-      lean_.insert(entry->combination);
-    }
+    return wanted;
   }
 
   // Where so much can be combined, there is a plan that computes nothing again for every budget but the

@@ -42,11 +42,12 @@ StepOption::StepOption(Candidate candidate, Machine& machine)
                  build_step(candidate.recipe, largest_shape(candidate.recipe), machine)) {}
 
 StepOption::StepOption(Candidate candidate, Machine& machine, OptionFacts& facts,
-                       const SearchLimits& limits)
+                       const SearchLimits& limits, std::unique_ptr<Step> step)
     : candidate_(std::move(candidate)),
       machine_(machine),
       limits_(limits),
       one_shape_(false),
+      step_(std::move(step)),
       by_budget_(choose_policy(candidate_.recipe.planner).policy->traits.by_budget),
       facts_(facts) {
   if (facts_.nodes == 0) find_facts();

@@ -35,8 +35,10 @@ class StepOption final : public Option {
   // The candidate's step of its largest shape. Its plans leave room for records of every length and
   // for a smaller last micro-batch. UserError where the step cannot be built.
   StepOption(Candidate candidate, Machine& machine);
-  // `facts` of the step: read, or filled in. REQUIRES: they outlive the option.
-  StepOption(Candidate candidate, Machine& machine, OptionFacts& facts, const SearchLimits& limits);
+  // `facts` of the step: read, or filled in. `step`: null where it is to be built. REQUIRES: the facts
+  // outlive the option.
+  StepOption(Candidate candidate, Machine& machine, OptionFacts& facts, const SearchLimits& limits,
+             std::unique_ptr<Step> step = nullptr);
   // The same for a step that was built. `one_shape`: no room for other shapes.
   StepOption(Candidate candidate, Step step, bool one_shape = false,
              const SearchLimits& limits = {});
@@ -51,6 +53,8 @@ class StepOption final : public Option {
   bool by_budget() const { return by_budget_; }
   bool was_planned() const { return planner_ != nullptr; }
   void let_recompute() { candidate_.recomputes = true; }
+  // REQUIRES: no plan was asked for yet.
+  void search_less(double part) { scale_searches(limits_, part); }
 
   // Built again where it was released.
   const Step& step();
@@ -100,7 +104,7 @@ class StepOption final : public Option {
 
   Candidate candidate_;
   Machine& machine_;
-  const SearchLimits limits_;
+  SearchLimits limits_;
   const bool one_shape_;
   std::unique_ptr<Step> step_;  // null: released, or moved out
   const bool by_budget_;

@@ -57,15 +57,19 @@ TechniqueSelector::Choice& TechniqueSelector::choice(NumericsTier tier) {
   if (!choice.selector) {
     if (!step_) step_ = build_step(requested_, largest_shape(requested_), *machine_);
     step_->recipe = requested_;
-    auto requested = std::make_unique<StepOption>(Candidate{.recipe = requested_},
-                                                  *std::move(step_), false, limits_);
-    step_.reset();
+    auto requested = std::make_unique<StepOption>(
+        Candidate{.recipe = requested_}, *machine_, facts_[""], limits_,
+        std::make_unique<Step>(*std::exchange(step_, std::nullopt)));
     const Graph& graph = requested->step().model.graph;
     allowed_tier(requested_, graph, requested_.codec);
     machine_->scale_untimed_steps(requested->step().costs.share);
     const Choices choices = choices_for(requested_, explicit_settings_, tier, graph);
-    choice.options =
-        options_worth_trying(std::move(requested), choices, *machine_, facts_, limits_);
+    SearchLimits limits = limits_;
+    if (tier != allow_) {  // for its floor alone
+      limits.shortlist_tried = limits.floor_shortlist_tried;
+      limits.between_nodes = 0;
+    }
+    choice.options = options_worth_trying(std::move(requested), choices, *machine_, facts_, limits);
     std::vector<Option*> all;
     for (const auto& option : choice.options) all.push_back(option.get());
     choice.selector =

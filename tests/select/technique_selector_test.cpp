@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "base/attempt.h"
 #include "plan/make_plan.h"
@@ -250,6 +252,46 @@ TEST(Fit, WhatRefusalNamesTheLeastOfEveryTier) {
   ASSERT_FALSE(fault.unlock.empty());
   EXPECT_NE(fault.unlock[0].find("--allow approximate"), std::string::npos) << fault.unlock[0];
   EXPECT_FALSE(fault.least.why.empty());
+}
+
+// A selector that counts how often its searches look up, which is the same on every machine.
+struct CountedSelector {
+  CountedSelector(const Settings& settings, SearchLimits limits) {
+    limits.watch = &watch;
+    fit.emplace(modelled(settings), settings, Machine::open(modelled(settings)), limits);
+  }
+  int looks = 0;
+  const std::function<void()> watch = [this] { ++looks; };
+  std::optional<TechniqueSelector> fit;
+};
+
+TEST(Fit, AFloorThatTiersShareIsSearchedForOnce) {
+  Settings settings = with_tier(small_nets()[0].explicit_settings, "equivalent");
+  settings["microbatch"] = settings.at("batch");
+  settings["fold"] = false;
+  CountedSelector counted(settings, {});
+  const Bytes least = counted.fit->smallest(NumericsTier::equivalent).arena;
+  const int looks = counted.looks;
+  EXPECT_GT(looks, 0);
+  EXPECT_EQ(counted.fit->smallest(NumericsTier::exact).arena, least);
+  EXPECT_EQ(counted.looks, looks);
+}
+
+TEST(Fit, ManyCombinationsShareTheWorkOfAFew) {
+  const Settings settings = with_tier(small_nets()[0].explicit_settings, "approximate");
+  const auto work_of = [&](size_t planners) {
+    CountedSelector counted(settings, {.planners = planners});
+    const auto& options = counted.fit->options(NumericsTier::approximate);
+    const Bytes most = counted.fit->requested().without_recompute().arena;
+    const auto recomputes = [](const auto& option) { return option->candidate().recomputes; };
+    EXPECT_GT(std::ranges::count_if(options, recomputes), 12);
+    counted.looks = 0;
+    for (const auto& option : options) {
+      if (recomputes(option)) option->fastest_within(Bytes(most.count / 2));
+    }
+    return counted.looks;
+  };
+  EXPECT_LT(work_of(0), work_of(1000));
 }
 
 // Batches of about as many tokens, whatever the length of their records.

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "plan/search/beam_eviction.h"
-#include "plan/search/evict_cheap_values.h"
 #include "plan/search/step_memory_model.h"
 
 namespace thimble {
@@ -142,17 +141,20 @@ std::vector<EvictionPoint> walked(const StepMemoryModel& memory, const SearchLim
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
                                              Bytes below, const SearchLimits& limits) {
   const StepMemoryModel memory(pass, costs);
-  auto points = walked(memory, limits, below, [](auto walk) { return walk.run(); });
-  if (limits.cheap_copies) add_cheap_evictions(memory, limits, points);
-  return points;
+  return walked(memory, limits, below, [](auto walk) { return walk.run(); });
 }
 
 std::vector<EvictionPoint> leanest_evictions(const ForwardPass& pass, const Costs& costs,
                                              Bytes below, const SearchLimits& limits) {
+  SearchLimits few = limits;
+  for (EvictionEffort& effort : few.eviction_efforts) {
+    effort.work = std::min(effort.work, limits.floor_work);
+    effort.beam = std::min(effort.beam, limits.floor_beam);
+    effort.widest = std::min(effort.widest, limits.floor_widest);
+    effort.covers = std::min(effort.covers, limits.floor_covers);
+  }
   const StepMemoryModel memory(pass, costs);
-  auto points = walked(memory, limits, below, [](auto walk) { return walk.lean(); });
-  if (limits.cheap_copies) add_cheap_evictions(memory, limits, points);
-  return points;
+  return walked(memory, few, below, [](auto walk) { return walk.lean(); });
 }
 
 }  // namespace thimble

@@ -59,22 +59,18 @@ class FloorSearch {
     }
   }
 
-  // The least budgets for which there is an answer, by what it takes for dear.
+  // The least budgets with an answer, under two cost models. The second search begins below what the
+  // first one found.
   void add_evictions() {
     if (!worth_evicting(pass_, blocks_, limits_)) return;
-    const Bytes below = pool_.cost(pool_.leanest(1).front()).live_peak;
     const auto add = [&](const Costs& costs) {
+      const Bytes below = pool_.cost(pool_.leanest(1).front()).live_peak;
       for (const EvictionPoint& point : leanest_evictions(pass_, costs, below, limits_)) {
         pool_.add(schedule_dropping(pass_, point.drops));
       }
     };
-    if (limits_.evictions_by_work) {
-      SearchLimits other = limits_;
-      other.work_per_byte = limits_.other_work_per_byte;
-      add(costs_);
-      add(costs_by_work(request_, limits_.work_per_flop, other));
-    }
     if (limits_.evictions_by_bytes) add(costs_by_work(request_, 0, limits_));
+    if (limits_.evictions_by_work) add(costs_);
   }
 
   // From what was searched for and from `named`, which is of another kind: a search may end where another goes on.

@@ -22,7 +22,6 @@ void for_each_limit(Limits& l, const Visit& visit) {
   visit("evictions", l.evictions);
   visit("evictions_by_work", l.evictions_by_work);
   visit("evictions_by_bytes", l.evictions_by_bytes);
-  visit("cheap_copies", l.cheap_copies);
   visit("slack", l.slack);
   visit("slack_left", l.slack_left);
   visit("reduce_peak", l.reduce_peak);
@@ -66,9 +65,6 @@ void for_each_limit(Limits& l, const Visit& visit) {
   visit("repairs", l.repairs);
   visit("work_per_flop", l.work_per_flop);
   visit("work_per_byte", l.work_per_byte);
-  visit("other_work_per_byte", l.other_work_per_byte);
-  visit("next_to_nothing", l.next_to_nothing);
-  visit("lean_copies", l.lean_copies);
   visit("dear", l.dear);
   visit("little", l.little);
   visit("plentiful_price", l.plentiful_price);
@@ -78,6 +74,10 @@ void for_each_limit(Limits& l, const Visit& visit) {
   visit("floor_points", l.floor_points);
   visit("floor_budgets", l.floor_budgets);
   visit("floor_bisections", l.floor_bisections);
+  visit("floor_work", l.floor_work);
+  visit("floor_beam", l.floor_beam);
+  visit("floor_widest", l.floor_widest);
+  visit("floor_covers", l.floor_covers);
   visit("peak_starts", l.peak_starts);
   visit("peak_slowest", l.peak_slowest);
   visit("peak_worth", l.peak_worth);
@@ -89,12 +89,15 @@ void for_each_limit(Limits& l, const Visit& visit) {
   visit("peak_moves", l.peak_moves);
   visit("all_combinations", l.all_combinations);
   visit("shortlist_budgets", l.shortlist_budgets);
+  visit("shortlist_tried", l.shortlist_tried);
+  visit("floor_shortlist_tried", l.floor_shortlist_tried);
   visit("smallest_combinations", l.smallest_combinations);
   visit("working_calls", l.working_calls);
   visit("built_nodes", l.built_nodes);
   visit("between_nodes", l.between_nodes);
   visit("planned_nodes", l.planned_nodes);
   visit("small_nodes", l.small_nodes);
+  visit("planners", l.planners);
   visit("encoded_nodes", l.encoded_nodes);
   visit("least_encodings", l.least_encodings);
   visit("most_encodings", l.most_encodings);
@@ -112,6 +115,14 @@ double number_of(std::string_view value) {
 
 }  // namespace
 
+void scale_searches(SearchLimits& limits, double part) {
+  const auto scale = [&](int64_t& limit) {
+    limit = static_cast<int64_t>(static_cast<double>(limit) * part);
+  };
+  scale(limits.pool_nodes);
+  for (EvictionEffort& effort : limits.eviction_efforts) scale(effort.work);
+}
+
 SearchLimits limits_within(double seconds) {
   SearchLimits limits;
   const double part = seconds / kUsualSearchSeconds;
@@ -119,8 +130,8 @@ SearchLimits limits_within(double seconds) {
     limit =
         static_cast<std::remove_reference_t<decltype(limit)>>(static_cast<double>(limit) * part);
   };
-  scale(limits.pool_nodes);
-  for (EvictionEffort& effort : limits.eviction_efforts) scale(effort.work);
+  scale_searches(limits, part);
+  scale(limits.floor_work);
   scale(limits.peak_tries);
   scale(limits.peak_work);
   scale(limits.built_nodes);

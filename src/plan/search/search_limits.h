@@ -36,10 +36,9 @@ struct SearchLimits {
   bool evictions = true;           // eviction by beam search, by the request's times
   bool evictions_by_work = true;   // the same by FLOPs and bytes: another floor
   bool evictions_by_bytes = true;  // the same by bytes alone
-  bool cheap_copies = true;  // eviction's leanest points, without values that take almost no time
-  bool slack = true;         // schedules also with their slack filled
-  bool slack_left = true;    // also with 1 % of the peak left free, for layouts that fail
-  bool reduce_peak = true;   // from the leanest plans down, move by move
+  bool slack = true;               // schedules also with their slack filled
+  bool slack_left = true;          // also with 1 % of the peak left free, for layouts that fail
+  bool reduce_peak = true;         // from the leanest plans down, move by move
 
   // ---- How many schedules (2026-11-15) -----------------------------------------------------------
   // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000
@@ -80,9 +79,6 @@ struct SearchLimits {
   int bisections = 5;        // failures on the way down
   int repairs = 4;           // of a budget: after a dead end, with a value pinned
   double work_per_flop = 1e-11, work_per_byte = 5e-10;  // seconds: times of no machine
-  double other_work_per_byte = 1e-10;  // where floors differ: WRN-10-1 by 2 % (2026-11-19)
-  double next_to_nothing = 0.002;      // share of the forward pass's time: cheap copies
-  size_t lean_copies = 4;              // points of least memory that get cheap evictions
 
   // ---- Values that are never worth recomputing (2026-11-15) --------------------------------------
   double dear = 32;      // a byte takes this many times the average to recompute
@@ -96,8 +92,11 @@ struct SearchLimits {
   // ---- The floor (2026-11-19): the smallest plan, by bytes alone -----------------------------------
   int floor_rooms = 4;      // of the chain search, the least ones
   size_t floor_points = 4;  // of its frontier, the leanest
-  // Budgets that the eviction search is asked for, by equal ratios, and failures on the way down.
+  // Budgets for the eviction search, by equal ratios, and failures on the way down. Its work and width
+  // at most: a narrow beam gets further down for the same work, 1.9 % for WRN-10-1.
   int floor_budgets = 16, floor_bisections = 10;
+  int64_t floor_work = 20'000'000;
+  size_t floor_beam = 12, floor_widest = 48, floor_covers = 6;
 
   // ---- Reducing the peak (2026-11-19) ------------------------------------------------------------
   size_t peak_starts = 2;  // schedules of least memory from searches, and half as many of policies
@@ -111,15 +110,21 @@ struct SearchLimits {
   int64_t peak_moves = 16;          // moves to the goal, at most: smaller values are not moved
 
   // ---- Which combinations of techniques are built (2026-11-16) -----------------------------------
-  size_t all_combinations = 40;   // up to this number, all are built; else the promising ones
-  int shortlist_budgets = 24;     // from most to least memory: the fastest of each is built
+  size_t all_combinations = 40;  // up to this number, all are built; else the promising ones
+  // Budgets for which the fastest is built, and how many of them are tried, from the least. A tier of
+  // which only the floor is asked tries fewer.
+  int shortlist_budgets = 24, shortlist_tried = 24, floor_shortlist_tried = 6;
   int smallest_combinations = 3;  // built since they look smallest
   double working_calls = 1.5;     // a step's memory over its largest call's, by experience
   size_t built_nodes = 60'000;    // of all steps together: a command may build no more
   size_t between_nodes = 20'000;  // of steps of rows in between
   size_t planned_nodes = 12'000;  // of a step that may recompute
   size_t small_nodes = 4'000;     // of a step that may recompute with each technique alone
-  size_t encoded_nodes = 3'000;   // of all encodings of a step together,
+  // Combinations that may recompute, each with searches of its own. More of them share the work of so
+  // many, so that no budget takes much longer than another. The step as typed counts apart.
+  // (2026-11-19)
+  size_t planners = 12;
+  size_t encoded_nodes = 3'000;  // of all encodings of a step together,
   size_t least_encodings = 6, most_encodings = 16;
 
   // ---- Progress ----------------------------------------------------------------------------------
@@ -132,6 +137,8 @@ struct SearchLimits {
 // clock. 0: the least.
 inline constexpr double kUsualSearchSeconds = 10;
 SearchLimits limits_within(double seconds);
+// Searches for fast plans with that part of the work. Floors do not change.
+void scale_searches(SearchLimits& limits, double part);
 
 inline void look_up(const SearchLimits& limits) {
   if (limits.watch != nullptr) (*limits.watch)();

@@ -2,7 +2,8 @@
 // keeping everything takes down to the least, evenly in their logarithm, and its floor and times are printed. Run by
 // bench/ablate.py.
 //
-// usage: bench_limits [--limits NAME=VALUE,...] [--budgets N] NET [BATCH] ...     bench_limits --list
+// usage: bench_limits [--limits NAME=VALUE,...] [--budgets N | --share S] NET [BATCH] ...     bench_limits --list
+// `--share 0.25`: within a quarter of what keeping everything takes, beside a time that no plan is below.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "backend/backend.h"
 #include "base/failure.h"
 #include "execute/costs.h"
+#include "least_seconds.h"
 #include "pipeline/training_graph.h"
 #include "plan/bytes/least_bytes.h"
 #include "plan/search/optimal_planner.h"
@@ -45,9 +47,24 @@ void print_frontier(const ModelOptions& options, const SearchLimits& limits, int
              least.arena.count, processor_seconds() - began, times);
 }
 
+void print_share(const ModelOptions& options, const SearchLimits& limits, double share) {
+  const Graph graph = make_training_graph(options, parse_optimizer("nesterov")).model.graph;
+  const Costs costs = gather_costs(graph, *make_backend("null", 1));
+  const PlanRequest request = {.graph = graph, .costs = costs};
+  OptimalPlanner planner(request, limits);
+  const SchedulePool::Pick most = planner.choose({});
+  const Bytes budget(static_cast<int64_t>(static_cast<double>(most.arena.count) * share));
+  const SchedulePool::Pick pick = planner.choose(budget);
+  const double bound = least_seconds(graph, costs, {budget}).front();
+  fmt::print("{} {}: {} of {} bytes, {:.4f} of the time, no plan below {:.4f}\n", options.name,
+             options.batch, pick.arena.count, most.arena.count, pick.seconds / most.seconds,
+             bound / most.seconds);
+}
+
 int run(std::span<char* const> words) {
   SearchLimits limits;
   int budgets = 16;
+  double share = 0;  // 0: budgets
   std::vector<ModelOptions> nets;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = words[i];
@@ -68,13 +85,17 @@ int run(std::span<char* const> words) {
       }
     } else if (word == "--budgets") {
       budgets = std::stoi(next());
+    } else if (word == "--share") {
+      share = std::stod(next());
     } else if (!nets.empty() && word.find_first_not_of("0123456789") == std::string::npos) {
       nets.back().batch = std::stoll(word);
     } else {
       nets.push_back({.name = word});
     }
   }
-  for (const ModelOptions& net : nets) print_frontier(net, limits, budgets);
+  for (const ModelOptions& net : nets) {
+    share > 0 ? print_share(net, limits, share) : print_frontier(net, limits, budgets);
+  }
   return 0;
 }
 

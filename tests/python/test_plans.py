@@ -73,7 +73,7 @@ class Plans(Case):
     def test_a_budget_that_is_too_small_says_what_would_do(self):
         with self.assertRaises(thimble.DoesNotFit) as raised:
             thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory="10KiB")
-        self.assertIn("needs", str(raised.exception))
+        self.assertIn("smallest found", str(raised.exception))
         needed = raised.exception.needed
         fits = thimble.plan("wrn-10-1", batch=8, image=[8, 8, 1], memory=needed)
         self.assertLessEqual(fits.bytes, needed)

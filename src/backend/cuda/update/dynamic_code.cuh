@@ -10,32 +10,32 @@ static __device__ const std::array<float, 128> kDeviceSignedLevels = SignedCode:
 static __device__ const std::array<float, 256> kDeviceUnsignedLevels =
     UnsignedCode::Levels::kLevels;
 
-// DynamicLevels<kCells>::round().
+// DynamicLevels<kCells>::round(), to the bit. A number is a decade's width times a cell, and widths
+// are 0.9 over a power of two: they are known, and where the host divides in three places, one
+// division serves here. In between two levels it divides by one.
 template <int kCells>
 __device__ int round_to_level(float a, float threshold) {
   constexpr float kUpTo[] = {1, 1e-1f, 1e-2f, 1e-3f, 1e-4f, 1e-5f, 1e-6f};
   constexpr float kPower[] = {1, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f};
   constexpr int kDecades = std::countr_zero(static_cast<unsigned>(kCells));
-  float x = a;
+  float x = a, width = 0.9f / kCells;
   int cells = kCells;
 #pragma unroll
   for (int d = 1; d < kDecades; ++d) {
-    x = a <= kUpTo[d] ? product(a, kPower[d]) : x;
-    cells = a <= kUpTo[d] ? kCells >> d : cells;
+    const bool lower = a <= kUpTo[d];
+    x = lower ? product(a, kPower[d]) : x;
+    cells = lower ? kCells >> d : cells;
+    width = lower ? 0.9f / static_cast<float>(kCells >> d) : width;
   }
-  const float width = ratio(0.9f, static_cast<float>(cells));
   const float at = difference(ratio(difference(x, 0.1f), width), 0.5f);
-  int below = static_cast<int>(sum(at, 1)) - 1;
-  float share = difference(at, static_cast<float>(below));
-  const float from_lower = ratio(sum(at, 0.6f), 0.6f);
-  const float from_zero = ratio(x, sum(0.1f, product(0.5f, width)));
-  const float to_upper =
-      ratio(difference(at, static_cast<float>(cells - 1)), cells == kCells ? 0.5f : 3.0f);
-  share = at >= 0 ? share : cells == 2 ? from_zero : from_lower;
-  below = at >= 0 ? below : -1;
-  share = below >= cells - 1 ? to_upper : share;
-  below = below >= cells - 1 ? cells - 1 : below;
-  return cells - 1 + below + (share > threshold ? 1 : 0);
+  const int below = at >= 0 ? min(static_cast<int>(sum(at, 1)) - 1, cells - 1) : -1;
+  float part = difference(at, static_cast<float>(below)), whole = 1;
+  if (below == cells - 1) whole = cells == kCells ? 0.5f : 3.0f;
+  if (below < 0) {
+    part = cells == 2 ? x : sum(at, 0.6f);
+    whole = cells == 2 ? sum(0.1f, product(0.5f, width)) : 0.6f;
+  }
+  return cells - 1 + below + (ratio(part, whole) > threshold ? 1 : 0);
 }
 
 struct DeviceSignedCode {

@@ -93,7 +93,7 @@ struct SearchLimits {
   int floor_rooms = 4;      // of the chain search, the least ones
   size_t floor_points = 4;  // of its frontier, the leanest
   // Budgets for the eviction search, by equal ratios, and failures on the way down. Its work and width
-  // at most: a narrow beam gets further down for the same work, 1.9 % for WRN-10-1.
+  // at most: a narrow beam gets further down for the same work.
   int floor_budgets = 16, floor_bisections = 10;
   int64_t floor_work = 20'000'000;
   size_t floor_beam = 12, floor_widest = 48, floor_covers = 6;

@@ -221,7 +221,7 @@ TEST(Progress, NamesBudgetArenaMicrobatchAndTier) {
   const TemporaryFolder folder;
   const Outcome run = train_digits(folder / "run", {"--microbatch", "16", "--memory", "2MiB"});
   ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_NE(run.err.find(" of 2.00 MiB, microbatch 16, equivalent"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find(" of 2.00 MiB  microbatch 16  equivalent"), std::string::npos) << run.err;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace thimble {
 namespace {
 
 // One row of logits a record; invalid: the model has none.
-ValueId logits_of(const Model& model) {
+ValueId logits_of_rows(const Model& model) {
   const auto found = std::ranges::find(model.outputs, "logits", &Output::name);
   if (found == model.outputs.end()) return {};
   const Shape& shape = model.graph[found->value].type.shape;
@@ -41,7 +41,7 @@ std::vector<double> probabilities_of(std::span<const float> logits) {
 Classifier::Classifier(TrainedModel& trained)
     : trained_(trained), variants_(plan_evaluation(trained.planned())) {
   const Model& model = variants_.front()->model;
-  logits_ = logits_of(model);
+  logits_ = logits_of_rows(model);
   user_check(logits_.valid(), "{} gives no class to a record; choose a run of a classifier",
              model.options.name);
   bound_ = std::make_unique<BoundStep>(trained_.bind(*variants_.front()));

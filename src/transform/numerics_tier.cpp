@@ -17,9 +17,11 @@ bool mixes_rows(const Graph& graph) {
                      [](const Node& node) { return node.op->mixes_rows; });
 }
 
+// State does not count: --state-bits is judged by itself.
 bool stores_sixteen_bits(const Graph& graph) {
   return std::any_of(graph.values.begin(), graph.values.end(), [](const Value& value) {
-    return value.type.dtype == DType::f16 || value.type.dtype == DType::bf16;
+    return value.role != Role::optimizer_state &&
+           (value.type.dtype == DType::f16 || value.type.dtype == DType::bf16);
   });
 }
 

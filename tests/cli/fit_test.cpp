@@ -173,7 +173,9 @@ TEST(FitCommand, SaysWhatEveryTierNeedsWhereNothingFits) {
 TEST(FitCommand, RefusesWhatContradictsItself) {
   const Words plan = {"plan", "mlp", "--memory", "1MiB"};
   expect_sentence(plan + Words{"--allow", "exact", "--precision", "fp16"}, 2, "--allow is exact");
-  expect_sentence(plan + Words{"--allow", "equivalent", "--state-bits", "8"}, 2, "--state-bits");
+  for (const char* bits : {"8", "16"}) {
+    expect_sentence(plan + Words{"--allow", "equivalent", "--state-bits", bits}, 2, "--state-bits");
+  }
   expect_sentence(plan + Words{"--fit", "on", "--codec", "auto"}, 2, "--fit off");
   expect_sentence({"plan", "mlp", "--fit", "on"}, 2, "without --memory");
   expect_sentence({"plan", "mlp", "--memory", "auto", "--device", "null"}, 2, "no memory to go by");

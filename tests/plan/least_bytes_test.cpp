@@ -82,6 +82,21 @@ TEST(Floor, DoesNotDependOnTimes) {
   }
 }
 
+// Combinations of techniques share the work of a few (scale_searches), and tiers share their floors.
+TEST(Floor, DoesNotDependOnTheWorkForFastPlans) {
+  for (const ModelOptions& options :
+       {ModelOptions{.name = "unet", .batch = 4},
+        ModelOptions{.name = "mlp:layers=12,hidden=64", .batch = 16}}) {
+    SCOPED_TRACE(options.name);
+    const Graph graph = graph_of(options);
+    const Costs costs = gather_costs(graph, *make_backend("null", 1));
+    const PlanRequest request = {.graph = graph, .costs = costs};
+    SearchLimits little;
+    scale_searches(little, 0);
+    EXPECT_EQ(smallest_plans(request, little).back().arena, smallest_plans(request).back().arena);
+  }
+}
+
 // Plans of the floor search are plans, each smaller than the one before.
 TEST(Floor, PlansGetSmaller) {
   const Graph graph = graph_of({.name = "unet", .batch = 4});

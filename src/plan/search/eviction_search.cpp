@@ -148,7 +148,7 @@ std::vector<EvictionPoint> leanest_evictions(const ForwardPass& pass, const Cost
                                              Bytes below, const SearchLimits& limits) {
   SearchLimits few = limits;
   for (EvictionEffort& effort : few.eviction_efforts) {
-    effort.work = std::min(effort.work, limits.floor_work);
+    effort.work = limits.floor_work;
     effort.beam = std::min(effort.beam, limits.floor_beam);
     effort.widest = std::min(effort.widest, limits.floor_widest);
     effort.covers = std::min(effort.covers, limits.floor_covers);

@@ -27,7 +27,9 @@ class FloorSearch {
     pool_.add(schedule_without_recompute(request_));
     for (Schedule& schedule : schedules_of_policies(request_)) pool_.add(std::move(schedule));
     add_segments();
-    for (Schedule& schedule : halvings(pass_, blocks_, limits_)) {
+    SearchLimits own = limits_;
+    own.pool_nodes = limits_.floor_nodes;
+    for (Schedule& schedule : halvings(pass_, blocks_, own)) {
       pool_.add(std::move(schedule));
     }
     const std::vector<size_t> named = pool_.leanest(std::max<size_t>(1, limits_.peak_starts / 2));

@@ -74,6 +74,7 @@ void for_each_limit(Limits& l, const Visit& visit) {
   visit("floor_points", l.floor_points);
   visit("floor_budgets", l.floor_budgets);
   visit("floor_bisections", l.floor_bisections);
+  visit("floor_nodes", l.floor_nodes);
   visit("floor_work", l.floor_work);
   visit("floor_beam", l.floor_beam);
   visit("floor_widest", l.floor_widest);
@@ -131,6 +132,7 @@ SearchLimits limits_within(double seconds) {
         static_cast<std::remove_reference_t<decltype(limit)>>(static_cast<double>(limit) * part);
   };
   scale_searches(limits, part);
+  scale(limits.floor_nodes);
   scale(limits.floor_work);
   scale(limits.peak_tries);
   scale(limits.peak_work);

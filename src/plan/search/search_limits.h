@@ -90,10 +90,11 @@ struct SearchLimits {
   size_t slack_long = 4000;       // calls; longer schedules get one round
 
   // ---- The floor (2026-11-19): the smallest plan, by bytes alone -----------------------------------
-  int floor_rooms = 4;      // of the chain search, the least ones
-  size_t floor_points = 4;  // of its frontier, the leanest
-  // Budgets for the eviction search, by equal ratios, and failures on the way down. Its work and width
-  // at most: a narrow beam gets further down for the same work.
+  int floor_rooms = 4;           // of the chain search, the least ones
+  size_t floor_points = 4;       // of its frontier, the leanest
+  int64_t floor_nodes = 12'000;  // in place of pool_nodes
+  // Budgets for the eviction search, by equal ratios, and failures on the way down. Its work, and its
+  // width at most: a narrow beam gets further down for the same work.
   int floor_budgets = 16, floor_bisections = 10;
   int64_t floor_work = 20'000'000;
   size_t floor_beam = 12, floor_widest = 48, floor_covers = 6;

@@ -1,4 +1,4 @@
-"""A PyTorch module with a loss of one's own, trained in half the memory that everything kept takes."""
+"""A PyTorch module with a loss of one's own, and the bytes of its step."""
 import torch
 
 import thimble.torch

@@ -162,15 +162,18 @@ class _Shape:
         self.dtype, self.shape = tensor.dtype, tensor.shape
 
 
+_SIZE = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:([kKMGT])(i?)B|([KMGT])|B|bytes)?\s*")
+
+
 def _bytes(memory) -> int | None:
-    """Of a budget; 0: the least that would do. None: nobody says a number."""
-    if memory is None or memory == "auto":
-        return None
-    said = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", str(memory))
-    if said is None:
+    """Of a budget; 0: the least that would do. None: nobody says a number, or it is none, which a plan says."""
+    if memory == "least":
         return 0
-    number, prefix, binary = said.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
+    said = _SIZE.fullmatch(str(memory))
+    if said is None:
+        return None
+    number, prefix, binary, letter = said.groups()
+    return int(float(number) * (1024 if binary or letter else 1000) ** " KMGT".index((prefix or letter or " ").upper()))
 
 
 def train(

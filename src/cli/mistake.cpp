@@ -74,7 +74,7 @@ bool is_model(std::string_view name) {
 // "100MiB" and "8G", not a number alone.
 bool is_size(const std::string& word) {
   try {
-    return std::isalpha(static_cast<unsigned char>(word.back())) != 0 &&
+    return !word.empty() && std::isalpha(static_cast<unsigned char>(word.back())) != 0 &&
            parse_bytes(word).count > 0;
   } catch (const UserError&) {
     return false;
@@ -155,7 +155,8 @@ std::string Typed::early_flag() const {
   const std::vector<std::string> known = names();
   const auto command = std::ranges::find_first_of(words_, known);
   if (command == words_.end()) {
-    const std::string_view name = std::string_view(first).substr(first.find_first_not_of('-'));
+    const size_t dashes = std::min(first.find_first_not_of('-'), first.size());  // "--": all of it
+    const std::string_view name = std::string_view(first).substr(dashes);
     const std::string likely = likely_name(name.substr(0, name.find('=')), known);
     return likely.empty() ? fmt::format(
                                 "there is no {}; a command comes first, as in `thimble "

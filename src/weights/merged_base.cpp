@@ -212,7 +212,10 @@ class Merging {
 
 }  // namespace
 
-int64_t merge_adapters(const AdaptedBase& from, const std::string& folder) {
+int64_t merge_adapters(const AdaptedBase& from, const std::string& named) {
+  std::string folder = named;
+  while (folder.size() > 1 && folder.ends_with('/'))
+    folder.pop_back();  // what is partial is beside it
   user_check(!exists(folder), "'{}' is there already; name a folder that is not", folder);
   const Merging merging(from);
   const std::string partial = folder + ".partial";

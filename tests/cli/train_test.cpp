@@ -174,7 +174,7 @@ TEST_F(TrainCommand, GoesOnWithTheBaseThatItBeganWith) {
   EXPECT_EQ(train(rest)["weights_sha256"], whole["weights_sha256"]);
 
   // And what was trained is merged into it, under its names.
-  ASSERT_EQ(thimble_says({"export", out("part"), out("merged"), "--merged"}).code, 0);
+  ASSERT_EQ(thimble_says({"export", out("part"), out("merged") + "/", "--merged"}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(out("merged") + "/base.safetensors"));
   expect_mistake(thimble_says({"export", out("part"), out("merged"), "--merged"}), "there already");
 }

@@ -12,16 +12,20 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import train as common  # first: it finds the package
 import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import thimble
 from thimble._process import FilePages, resident
+from thimble.exporter import eager
 from thimble.exporter.apart import apart
+from thimble.exporter.spill import Spill
 from thimble.exporter.values import CannotExport
 
 MIB = 1 << 20
@@ -201,6 +205,103 @@ class Shared(common.Case):
         weights = sum(4 * p.numel() for p in model.parameters())
         self.assertEqual(planned.process["arena_bytes"], planned.bytes)
         self.assertEqual(planned.process["handed_over_bytes"], weights)
+
+
+class Asked(unittest.TestCase):
+    """Of a small net with batch norm, which has no variance of one row."""
+
+    def trained(self, memory, loss=F.cross_entropy):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3)).train()
+        records = [(torch.randn(6, 8), torch.randint(0, 3, (6,))) for _ in range(2)]
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        run = thimble.torch.train(model, loss, records, optimizer=optimizer, memory=memory, threads=1)
+        return run.steps
+
+    def test_statistics_of_a_module_with_two_names_come_back(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(8)
+                self.layers = nn.Sequential(nn.Linear(8, 8), self.norm, nn.ReLU(), nn.Linear(8, 3))
+
+            def forward(self, x):
+                return self.layers(x)
+
+        torch.manual_seed(1)
+        ours = Net().train()
+        theirs = copy.deepcopy(ours)
+        records = [(torch.randn(6, 8) + 1, torch.randint(0, 3, (6,))) for _ in range(2)]
+        thimble.torch.train(ours, F.cross_entropy, records, optimizer=common.momentum(ours), threads=1)
+        common.trained(theirs, F.cross_entropy, records, common.momentum(theirs))
+        for name, tensor in theirs.state_dict().items():
+            self.assertLessEqual((tensor - ours.state_dict()[name]).abs().max().item(), common.MOST, name)
+
+    def test_least_is_a_budget(self):
+        self.assertEqual(self.trained("least"), 2)
+
+    def test_what_is_no_size_is_refused_by_the_plan(self):
+        for memory in ("1..5GiB", "lots"):
+            with self.assertRaisesRegex(thimble.UserError, f"'{memory}' is not a size"):
+                self.trained(memory)
+
+    def test_sizes_are_those_of_plans(self):
+        for said, size in (("64MiB", 64 << 20), ("6.5MB", 6500000), ("2G", 2 << 30), ("9 bytes", 9), (7, 7),
+                           ("3 kB", 3000), ("least", 0), ("auto", None), (None, None), ("2 gb", None)):  # fmt: skip
+            self.assertEqual(thimble.torch._bytes(said), size, said)
+
+    def test_a_loss_that_changes_its_own_buffer_is_refused(self):
+        class Centred(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(3, affine=False)
+
+            def forward(self, output, target):
+                return F.cross_entropy(self.norm(output), target)
+
+        for memory in (None, "64MiB"):
+            with self.assertRaisesRegex(CannotExport, "the loss changes a buffer of its own, 'loss.norm"):
+                self.trained(memory, Centred())
+
+
+class GivenBack(common.Case):
+    def test_a_module_that_is_refused_has_its_own_storage(self):
+        model = nn.Linear(64, 1).train()
+        held = model.state_dict()
+        batch = (torch.randn(4, 64), torch.randn(4, 1))
+        refused = unittest.mock.patch("thimble.exporter.eager.run", side_effect=CannotExport("no gradient"))
+        with refused, self.assertRaisesRegex(CannotExport, "no gradient"):
+            thimble.torch.train(model, F.mse_loss, [batch], optimizer="sgd", lr=0.1, memory="least", threads=1)
+        for name, tensor in held.items():
+            self.assertEqual(tensor.data_ptr(), model.get_parameter(name).data_ptr(), name)
+
+    def test_gradients_that_come_twice_are_added(self):
+        class Twice(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(64, 64)
+
+            def forward(self, x):
+                for _ in range(2):
+                    x = checkpoint(self.layer, x, use_reentrant=True)
+                return x.sum()
+
+        class Whole(nn.Module):
+            def __init__(self, model):
+                super().__init__()
+                self.model = model
+
+            def forward(self, x):
+                return self.model(x), None
+
+        torch.manual_seed(1)
+        model = Twice()
+        x = torch.randn(4, 64, requires_grad=True)
+        parameters = dict(model.named_parameters())
+        plain = eager.run(Whole(model), [x], parameters).gradients
+        spilt = eager.run(Whole(model), [x], parameters, spill=Spill()).gradients
+        for name, gradient in plain.items():
+            self.assertTrue(torch.equal(gradient, spilt[name]), name)
 
 
 class Apart(unittest.TestCase):

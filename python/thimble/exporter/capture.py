@@ -137,8 +137,6 @@ def capture_apart(model: nn.Module, loss, example) -> Graph:
 
     def made():
         graph = capture(model, loss, example)
-        for name in graph.tensors:
-            _own(model, name)  # of the loss's own: not to be had from here
         graph.tensors = list(graph.tensors)
         graph.constants = {name: tensor.cpu().numpy() for name, tensor in graph.constants.items()}
         return graph

@@ -4,6 +4,7 @@ gradient and the running statistics, and their sums over micro-batches (gradient
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
@@ -57,8 +58,8 @@ class Check:
                 check_documents(self.model, self.whole)
             attributes = Attributes(self.model)
             count = min(ROWS, len(next(iter(self.whole.values()))))
-            while self.room is not None and count > 1 and _working(self.graph, count) > self.room:
-                count -= 1
+            while self.room is not None and count > 2 and _working(self.graph, count) > self.room:
+                count -= 1  # not to one, of which batch norm has no variance
             self.rows = _Rows(self, torch.arange(count))
             self.rows.see_no_memory(attributes)
             self._refuse(False)
@@ -175,14 +176,15 @@ class _Rows:
         count = len(next(iter(self.batch.values())))
         sizes = [_size(gradient) for gradient in self.eager.gradients.values()]
         faults = []
-        for what, name, ours in _Ours(self.check, self.batch, count if apart else 1).numbers():
-            if what == "statistics" and apart:
-                continue  # every microbatch moves them
-            theirs = _of(self.eager, what, name)
-            distance, size = _apart(ours, theirs), _size(theirs)
-            most = CLOSE * size + REST * (max(sizes, default=0.0) if what == "gradient" else 1.0)
-            if distance > most and not self._is_rounding(what, name, ours, theirs, most):
-                faults.append((what, name, distance, size))
+        with contextlib.closing(_Ours(self.check, self.batch, count if apart else 1)) as step:
+            for what, name, ours in step.numbers():
+                if what == "statistics" and apart:
+                    continue  # every microbatch moves them
+                theirs = _of(self.eager, what, name)
+                distance, size = _apart(ours, theirs), _size(theirs)
+                most = CLOSE * size + REST * (max(sizes, default=0.0) if what == "gradient" else 1.0)
+                if distance > most and not self._is_rounding(what, name, ours, theirs, most):
+                    faults.append((what, name, distance, size))
         return faults
 
     def _is_rounding(self, what, name, ours, theirs, most) -> bool:
@@ -201,7 +203,7 @@ class _Rows:
             made = eager.run(check.wrapped, *self._read(self.batch), spill)
             check.let_go()
         except CannotExport:
-            _Ours(check, self.batch, 1)  # labels that are out of range are said better here
+            _Ours(check, self.batch, 1).close()  # labels that are out of range are said better here
             raise
         self._see_parameters_as_written()
         return made
@@ -285,7 +287,7 @@ class _Ours:
         made = plan(self.file, {**settings, "planner": "keep_all"}, with_data=False)
         if self.check.room is None or made.bytes <= self.check.room:
             return made
-        for memory, planner in ((self.check.room, "sqrt_segments"), ("least", None)):
+        for memory, planner in ((self.check.room or "least", "sqrt_segments"), ("least", None)):
             within = {"memory": memory, "planner": planner, "allow": "equivalent" if settings["microbatch"] else "exact"}
             try:
                 return plan(self.file, {**settings, **within}, with_data=False)
@@ -329,7 +331,6 @@ class _Ours:
             yield "gradient", name, None
         for name in self.check.graph.buffers:
             yield "statistics", name, torch.from_numpy(self.run.weight(name))
-        self.close()
 
 
 def _no_hooks_behind_sums(parameters):

@@ -23,8 +23,8 @@ class Handover:
     constants. Whatever is written to a run's tensors, the file has them as they were."""
 
     def __init__(self, model, names, stored: str):
-        named = dict(model.named_parameters())
-        named.update(model.named_buffers())
+        named = dict(model.named_parameters(remove_duplicate=False))  # an export names any of them
+        named.update(model.named_buffers(remove_duplicate=False))
         self._tensors = {name: named[name] for name in names if name in named}
         self._stored = read_safetensors(stored)
         self._files = FilePages()

@@ -163,6 +163,8 @@ class Reader:
     def buffer(self, item) -> Value:
         """A buffer that the net changes as it runs: running statistics."""
         name, tensor = item.name, item.tensor
+        if not any(tensor is own for own in self.model.buffers()):
+            raise CannotExport(f"the loss changes a buffer of its own, '{name}'; make it part of the module")
         self.graph.buffers[name] = {"name": name, "shape": list(tensor.shape)}
         self.graph.tensors[name] = tensor.detach()
         return Value(name, list(tensor.shape), "f32")

@@ -81,7 +81,9 @@ class Gradients(abc.Mapping):
     def taking(self, name):
         def take(parameter):
             gradient, parameter.grad = parameter.grad, None
-            self._places[name] = self._spill.put(gradient.to_dense() if gradient.is_sparse else gradient)
+            gradient = gradient.to_dense() if gradient.is_sparse else gradient
+            before = self[name]  # of a backward pass inside this one, as checkpoints with use_reentrant=True make
+            self._places[name] = self._spill.put(gradient if before is None else gradient + before)
 
         return take
 

@@ -13,6 +13,7 @@ gives its loss itself, as those of transformers do when a batch has labels. See 
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import os
 import re
@@ -22,6 +23,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from ._errors import UserError
 from ._process import Process, trim
 from .exporter import CannotExport, capture
 from .exporter.capture import capture_apart, fields_of
@@ -80,7 +82,13 @@ def _export(model, loss, example, path, optimizer, schedule, check, threads=None
     weights = now or weights_of(path)
     write_safetensors(weights, {**graph.tensors, **graph.constants})
     frozen = {name: graph.tensors[name] for name, of in graph.parameters.items() if not of["trained"]}
-    if now is not None and differing(weights_of(path), {**frozen, **graph.constants}):
+    changed = [] if now is None else differing(weights_of(path), {**frozen, **graph.constants})
+    if changed and frozen:
+        raise UserError(
+            f"'{changed[0]}' is not what '{weights_of(path)}' holds, whose run goes on with the frozen weights in there; "
+            "give the module these, or another out"
+        )
+    if changed:
         write_safetensors(weights_of(path), {**graph.tensors, **graph.constants})
     del frozen
     graph.tensors, graph.constants = {}, {name: _Shape(t) for name, t in graph.constants.items()}
@@ -226,7 +234,13 @@ def train(
         if out is not None:
             os.makedirs(out, exist_ok=True)
         path = os.path.join(folder if out is None else out, "net.json")
-        now = os.path.join(folder, "now.safetensors") if resume and os.path.exists(weights_of(path)) else None
+        held = out is not None and bool(glob.glob(os.path.join(glob.escape(os.fspath(out)), "step-*", "state.json")))
+        if held and not resume and not overwrite:  # before the files there are written anew
+            raise UserError(
+                f"'{os.fspath(out)}' already holds a checkpoint; give resume=True to continue it, overwrite=True to start "
+                "again, or another out"
+            )
+        now = os.path.join(folder, "now.safetensors") if resume and held and os.path.exists(weights_of(path)) else None
         planned, graph = _planned(
             model,
             loss,

@@ -237,6 +237,25 @@ class Asked(unittest.TestCase):
         for name, tensor in theirs.state_dict().items():
             self.assertLessEqual((tensor - ours.state_dict()[name]).abs().max().item(), common.MOST, name)
 
+    def test_a_refused_call_leaves_a_run_that_goes_on(self):
+        def made(seed):
+            torch.manual_seed(seed)
+            model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).train()
+            model[0].requires_grad_(False)
+            return model
+
+        records = [(torch.randn(6, 8), torch.randint(0, 3, (6,))) for _ in range(4)]
+        with tempfile.TemporaryDirectory() as out:
+            settings = {"optimizer": "sgd", "lr": 0.1, "schedule": "constant", "steps": 4, "threads": 1, "out": out}
+            model = made(1)
+            with self.assertRaises(thimble.Stopped):
+                thimble.torch.train(model, F.cross_entropy, records, progress=lambda p: p.step >= 2, **settings)
+            for more in ({}, {"resume": True}):
+                with self.assertRaisesRegex(thimble.UserError, "resume=True|give the module these"):
+                    thimble.torch.train(made(2), F.cross_entropy, records, **settings, **more)
+            run = thimble.torch.train(model, F.cross_entropy, records, resume=True, **settings)
+            self.assertEqual(run.steps, 4)
+
     def test_least_is_a_budget(self):
         self.assertEqual(self.trained("least"), 2)
 

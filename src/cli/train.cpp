@@ -105,9 +105,9 @@ void print_result(const PlannedTraining& planned, const TrainResult& result,
     row("process beside the arena", process_beside(planned.plan().arena), "peak");
   }
   print("\ncheckpoint {}\nweights sha256 {}\n", result.checkpoint, result.weights_sha256);
-  if (best) {
+  if (best && best->step() > 0) {
     print("best test loss {:.4f} at step {}{}: {}\n", best->loss(), best->step(),
-          best->over() ? fmt::format("; ended early, at step {}", result.steps) : "",
+          result.stopped ? fmt::format("; ended early, at step {}", result.steps) : "",
           best->weights());
   }
 }

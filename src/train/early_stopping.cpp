@@ -1,5 +1,6 @@
 #include "train/early_stopping.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -33,7 +34,7 @@ EarlyStopping::EarlyStopping(std::string out, int64_t patience, bool resumed)
 bool EarlyStopping::is_best(const Progress& tested) {
   if (tested.step <= last_) return false;  // it was counted before a crash
   last_ = tested.step;
-  const bool better = step_ == 0 || tested.test.loss < loss_;
+  const bool better = std::isfinite(tested.test.loss) && (step_ == 0 || tested.test.loss < loss_);
   since_ = better ? 0 : since_ + 1;
   if (better) {
     step_ = tested.step;

@@ -15,8 +15,8 @@ class EarlyStopping {
   // on from what the folder has of the steps before; one that had ended so has as many tests again.
   EarlyStopping(std::string out, int64_t patience, bool resumed);
 
-  // After a test. True: it is the best so far, and its weights are to be kept at weights(). Of several
-  // ranks all ask, and hear the same.
+  // After a test. True: it is the best so far, and its weights are to be kept at weights(). A loss that
+  // is no number never is. Of several ranks all ask, and hear the same.
   bool is_best(const Progress& tested);
   // Writes what is known, behind the weights. Of several ranks the first calls it.
   void save() const;

@@ -74,6 +74,11 @@ class FilePages:
     def has(self, address: int) -> bool:
         return any(begin <= address < end for begin, end in self._ranges)
 
+    def let_go_of(self, tensor) -> None:
+        """Nothing of a tensor of another device, whose addresses are none of this process's files."""
+        if tensor.device.type == "cpu":
+            self.let_go(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+
     def let_go(self, address: int, size: int) -> None:
         """Its whole pages leave memory, but for those that were written to, which are the process's own."""
         first, end = -(-address // mmap.PAGESIZE), (address + size) // mmap.PAGESIZE
@@ -83,6 +88,8 @@ class FilePages:
             advise = ctypes.CDLL(None).madvise
             pagemap.seek(8 * first)
             pages = need_numpy().fromfile(pagemap, "<u8", end - first)
+            if len(pages) != end - first:
+                return  # of a page that is not known, nobody knows whether it was written to
             own = (pages & _SWAPPED != 0) | ((pages & _PRESENT != 0) & (pages & _OF_FILE == 0))
             edges = [first, *(first + own.nonzero()[0]).tolist(), end]
             for begin, until in zip(edges, edges[1:]):

@@ -286,8 +286,10 @@ def train(
         finally:
             done = run.steps - before
             process.look()
-            run.rest()
-            handover.take_back(run if run.steps > 0 else None, changes)
+            try:
+                run.rest()
+            finally:
+                handover.take_back(run if run.steps > 0 else None, changes)
             if run.steps > 0:
                 for name in counters:
                     model.get_buffer(name).add_(done)

@@ -10,9 +10,9 @@ from torch import nn
 tools = parity.thimble_torch()
 
 
-def said(module, loss, batch):
+def said(module, loss, batch, training=True):
     try:
-        tools.capture(module.train(), loss, batch)
+        tools.capture(module.train(training), loss, batch)
     except tools.CannotExport as error:
         return str(error)
     return ""
@@ -48,6 +48,17 @@ class Grows(nn.Module):
     def forward(self, x):
         x = self.layer(x)
         return x[x[:, 0] > 0]
+
+
+class Twice(nn.Module):
+    """One batch norm behind two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.norm = nn.Linear(4, 4), nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(self.second(self.norm(self.first(x))))
 
 
 class Counts(nn.Module):
@@ -239,6 +250,9 @@ check(
     or said(nn.Linear(4, 4).double(), F.mse_loss, batch) != "",
     "parameters of another type",
 )
+text = said(Twice(), F.mse_loss, batch)
+check("a layer of its own" in text and text.count("errors.py:") == 1, "statistics that move twice in a pass")
+check(said(Twice().eval(), F.mse_loss, batch, training=False) == "", "statistics that stay, read twice")
 check("track_running_stats=False" in said(Statistics(), F.mse_loss, batch), "instance norm with statistics")
 for what, (function, sentence) in REFUSED.items():
     text = said(Around(function), lambda output, target: output.mean(), batch)

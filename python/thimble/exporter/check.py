@@ -70,7 +70,7 @@ class Check:
             return
         mapped = FilePages()
         for parameter in self.parameters.values():
-            mapped.let_go(parameter.data_ptr(), parameter.numel() * parameter.element_size())
+            mapped.let_go_of(parameter)
         trim()
 
     def run_apart(self) -> None:

@@ -43,7 +43,7 @@ def write_safetensors(path: str, tensors: dict) -> None:
         for _, tensor in ordered:
             if tensor.numel():
                 file.write(_bytes_of(tensor))
-                mapped.let_go(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+                mapped.let_go_of(tensor)
     os.replace(temporary, path)
 
 

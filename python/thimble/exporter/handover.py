@@ -54,7 +54,7 @@ class Handover:
         if own is None:
             return
         size = own.numel() * own.element_size()
-        self._files.let_go(own.data_ptr(), size)
+        self._files.let_go_of(own)
         if _is_alone(own) and not self._files.has(own.data_ptr()):
             self._gone.add(name)
             self._freed += size
@@ -91,7 +91,7 @@ class Handover:
                 kept = torch.empty(own.shape, dtype=own.dtype)
             if numbers is not None:
                 kept.copy_(numbers)
-                self._files.let_go(numbers.data_ptr(), numbers.numel() * numbers.element_size())
+                self._files.let_go_of(numbers)
             own.data = kept
         self._gone.clear()
         self._kept.clear()

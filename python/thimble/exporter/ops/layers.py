@@ -186,6 +186,8 @@ def _batch_norm(r, a):
         raise Unsupported(
             "without running statistics or with momentum=None; build it with track_running_stats=True and a momentum"
         )
+    if a.training and a.running_mean.name in r.graph.buffers:
+        raise Unsupported("twice in one forward pass, which moves its statistics twice; give each call a layer of its own")
     running = [r.buffer(item) for item in (a.running_mean, a.running_var)]
     scales = [None if item is None else r.value(item) for item in (a.weight, a.bias)]
     return r.emit(

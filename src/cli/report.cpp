@@ -48,7 +48,7 @@ int run(const ReportFlags& flags) {
   }
   if (!flags.pictures.empty()) {
     ensure_directory(flags.pictures);
-    for (const Picture& picture : report.pictures) {
+    for (const DrawnPicture& picture : report.pictures) {
       const std::string path = fmt::format("{}/{}.svg", flags.pictures, picture.name);
       write_file(path, picture.svg);
       print("{}\n", path);

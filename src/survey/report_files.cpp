@@ -148,9 +148,9 @@ std::vector<Headline> headlines_of(const ReportData& data, const Recipe& recipe)
   return all;
 }
 
-std::vector<Picture> pictures_of(const ReportData& data) {
-  std::vector<Picture> pictures = {{"memory", memory_svg(data.graph, data.plan, data.budget)},
-                                   {"addresses", plan_svg(data.graph, data.plan)}};
+std::vector<DrawnPicture> pictures_of(const ReportData& data) {
+  std::vector<DrawnPicture> pictures = {{"memory", memory_svg(data.graph, data.plan, data.budget)},
+                                        {"addresses", plan_svg(data.graph, data.plan)}};
   if (!data.frontier.empty()) {
     pictures.push_back(
         {"frontier", frontier_svg(fmt::format("{}: memory against predicted time ({})",

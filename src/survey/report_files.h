@@ -10,15 +10,15 @@
 
 namespace thimble {
 
-struct Picture {
+struct DrawnPicture {
   std::string name;  // "memory"
   std::string svg;
 };
 
 struct ReportFiles {
-  std::string page;                // HTML
-  std::vector<Picture> pictures;   // for papers
-  std::vector<std::string> notes;  // what is missing, and why
+  std::string page;                    // HTML
+  std::vector<DrawnPicture> pictures;  // for papers
+  std::vector<std::string> notes;      // what is missing, and why
 };
 
 struct ReportRequest {

@@ -121,7 +121,7 @@ TEST(Pictures, HaveTicksAndTheFrontierAsALine) {
   const PlanFile file = plan_of("mlp", "sqrt_segments");
   const ReportFiles report = make_report({.plan = file});
   ASSERT_EQ(report.pictures.size(), 3u);
-  for (const Picture& picture : report.pictures) {
+  for (const DrawnPicture& picture : report.pictures) {
     EXPECT_EQ(picture.svg.find("<svg "), 0u) << picture.name;
     EXPECT_NE(picture.svg.find("iB</text>"), std::string::npos) << picture.name;
     EXPECT_EQ(picture.svg.find("nan"), std::string::npos) << picture.name;

@@ -85,7 +85,7 @@ def _export(model, loss, example, path, optimizer, schedule, check, threads=None
     changed = [] if now is None else differing(weights_of(path), {**frozen, **graph.constants})
     if changed and frozen:
         raise UserError(
-            f"'{changed[0]}' is not what '{weights_of(path)}' holds, whose run goes on with the frozen weights in there; "
+            f"'{changed[0]}' differs from '{weights_of(path)}', with whose frozen weights the run goes on; "
             "give the module these, or another out"
         )
     if changed:

@@ -79,8 +79,7 @@ using DataSettings = std::map<std::string, OwnSettings, std::less<>>;
 // The facts that a data set is opened with.
 struct DataRequest {
   std::string folder = {};  // of its files
-  // What the model would read, left to itself: sets that are made on the spot suit themselves to
-  // it.
+  // Fields that the model reads by itself: sets that are made on the spot have these.
   std::vector<RecordField> wanted = {};
   std::optional<int64_t> train_count = {};  // likewise, of sets made on the spot
   std::optional<int64_t> test_count = {};

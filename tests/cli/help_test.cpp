@@ -124,7 +124,7 @@ TEST(Help, AQuietRunSaysItsResultAlone) {
   EXPECT_NE(loud.err, "");
 }
 
-// What a terminal of so many columns shows, as `script` keeps it.
+// The output of a terminal of so many columns, as `script` records it.
 std::string on_terminal(int columns, const std::string& words) {
   const TemporaryFolder folder;
   const std::string command = fmt::format(

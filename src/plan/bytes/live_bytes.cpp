@@ -27,12 +27,12 @@ Bytes most_live(std::span<const BufferUse> buffers) {
   return most;
 }
 
-LiveBytes::LiveBytes(const std::vector<Bytes>& by_step) {
-  while (leaves_ < static_cast<int>(by_step.size())) leaves_ *= 2;
+LiveBytes::LiveBytes(const std::vector<Bytes>& by_call) {
+  while (leaves_ < static_cast<int>(by_call.size())) leaves_ *= 2;
   const size_t leaves = static_cast<size_t>(leaves_);
   most_.assign(2 * leaves, 0);
   added_.assign(2 * leaves, 0);
-  for (size_t s = 0; s < by_step.size(); ++s) most_[leaves + s] = by_step[s].count;
+  for (size_t s = 0; s < by_call.size(); ++s) most_[leaves + s] = by_call[s].count;
   for (size_t i = leaves - 1; i > 0; --i) most_[i] = std::max(most_[2 * i], most_[2 * i + 1]);
 }
 

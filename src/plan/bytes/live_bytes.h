@@ -18,7 +18,7 @@ Bytes most_live(std::span<const BufferUse> buffers);
 // logarithmic time.
 class LiveBytes {
  public:
-  explicit LiveBytes(const std::vector<Bytes>& by_step);
+  explicit LiveBytes(const std::vector<Bytes>& by_call);
 
   void add(int first, int last, Bytes bytes);
   Bytes most(int first, int last) const;

@@ -80,7 +80,7 @@ std::vector<ValueResidency> residencies_of(const Graph& graph, const Plan& plan)
   return residencies;
 }
 
-std::vector<int> readers_again(const Graph& graph, const Plan& plan) {
+std::vector<int> recomputed_readers(const Graph& graph, const Plan& plan) {
   std::vector<bool> again(graph.nodes.size(), false);
   for (const PlannedCall& call : plan.calls) {
     if (call.recompute) again[call.node.at()] = true;

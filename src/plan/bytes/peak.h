@@ -29,6 +29,6 @@ enum class ValueResidency : uint8_t {
 // By value.
 std::vector<ValueResidency> residencies_of(const Graph& graph, const Plan& plan);
 // By value: how many recomputed nodes read it.
-std::vector<int> readers_again(const Graph& graph, const Plan& plan);
+std::vector<int> recomputed_readers(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "plan/layout/first_fit_in_call_order.h"
+#include "plan/layout/best_fit_in_call_order.h"
 #include "plan/layout/layout_limits.h"
 #include "plan/layout/place_in_order.h"
 #include "plan/packer.h"
@@ -180,7 +180,7 @@ std::vector<int64_t> greedy_start(const Part& part, int64_t target) {
     if (other < end) best = std::move(offsets), end = other;
     return end <= target;
   };
-  offer(first_fit_in_call_order(part, false)) || offer(first_fit_in_call_order(part, true)) ||
+  offer(best_fit_in_call_order(part, false)) || offer(best_fit_in_call_order(part, true)) ||
       offer(place_in_order(part, order_by_lifetime(part)).offsets) ||
       offer(place_in_order(part, order_by_size(part)).offsets);
   return best;

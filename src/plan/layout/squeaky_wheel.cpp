@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "plan/layout/first_fit_in_call_order.h"
+#include "plan/layout/best_fit_in_call_order.h"
 #include "plan/layout/layout_limits.h"
 #include "plan/layout/place_in_order.h"
 #include "plan/packer.h"
@@ -66,8 +66,8 @@ std::vector<int64_t> pack_part(const Part& part, int64_t target, int64_t& probes
   };
   // The first two between them suit most parts, so every part gets them.
   if (attempt(order_by_lifetime(part)) ||
-      attempt(order_by_offset(first_fit_in_call_order(part, false))) || probes_left <= 0 ||
-      attempt(order_by_offset(first_fit_in_call_order(part, true))) ||
+      attempt(order_by_offset(best_fit_in_call_order(part, false))) || probes_left <= 0 ||
+      attempt(order_by_offset(best_fit_in_call_order(part, true))) ||
       attempt(order_by_size(part)) || attempt(order_by_area(part))) {
     return best.placed.offsets;
   }

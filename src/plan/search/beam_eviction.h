@@ -31,11 +31,11 @@ class BeamEviction {
       if (!memory.never_stays[u]) continue;
       for (size_t s = memory.forward - 1; s < dead_.size(); ++s) dead_[s].add(static_cast<int>(u));
     }
-    used_behind_.resize(memory.stages.size());
+    used_after_.resize(memory.stages.size());
     for (size_t u = 0; u < memory.evictables.size(); ++u) {
       const int last = memory.uses[u].empty() ? -1 : memory.uses[u].back();
       for (int s = memory.maker[u]; s < last; ++s) {
-        used_behind_[static_cast<size_t>(s)].add(static_cast<int>(u));
+        used_after_[static_cast<size_t>(s)].add(static_cast<int>(u));
       }
     }
     ran_.resize(memory.forward, -1);
@@ -204,7 +204,7 @@ class BeamEviction {
     needed_ = {};
     ++mark_;
     double seconds = 0;
-    Set missing = used_behind_[static_cast<size_t>(stage)];
+    Set missing = used_after_[static_cast<size_t>(stage)];
     missing.remove(present);
     // From the last one down: inputs of a value were made before it.
     for (int u = missing.last(); u >= 0; u = missing.last()) {
@@ -271,7 +271,7 @@ class BeamEviction {
       for (const int u : now.reads) locked.add(u);
       for (const auto& overwrite : now.overwrites) {
         if (wanted.has(overwrite.evictable)) continue;
-        if (useless_behind(overwrite.evictable, stage)) {
+        if (useless_after(overwrite.evictable, stage)) {
           in_use -= overwrite.bytes.count;
         } else {
           locked.remove(overwrite.evictable);
@@ -295,7 +295,7 @@ class BeamEviction {
     return true;
   }
 
-  bool useless_behind(int evictable, int stage) const {
+  bool useless_after(int evictable, int stage) const {
     return memory_.last_use[static_cast<size_t>(evictable)] <= stage;
   }
 
@@ -304,10 +304,10 @@ class BeamEviction {
     work_ += 8;
     partial.peak = std::max(partial.peak, in_use);
     for (const int u : now.makes) {
-      if (wanted.has(u) || !useless_behind(u, stage)) take(partial.present, u);
+      if (wanted.has(u) || !useless_after(u, stage)) take(partial.present, u);
     }
     for (const int u : now.reads) {
-      if (!wanted.has(u) && useless_behind(u, stage)) drop(partial.present, u);
+      if (!wanted.has(u) && useless_after(u, stage)) drop(partial.present, u);
     }
     ++partial.at;
   }
@@ -355,7 +355,7 @@ class BeamEviction {
     std::vector<Candidate> candidates;
     present.for_each([&](int u) {
       if (locked.has(u) || bytes(u) == 0 || pinned_[static_cast<size_t>(stage)].has(u)) return;
-      const bool wanted = used_behind_[static_cast<size_t>(stage)].has(u) || needed_.has(u);
+      const bool wanted = used_after_[static_cast<size_t>(stage)].has(u) || needed_.has(u);
       const double price = wanted ? seconds_to_make(u, present) : 0.0;
       candidates.push_back({u, price, price / static_cast<double>(bytes(u))});
     });
@@ -497,7 +497,7 @@ class BeamEviction {
   int64_t budget_ = 0;
   int64_t work_ = 0;
   std::vector<Trail> trail_;
-  std::vector<Set> used_behind_;  // by stage: made by then, and of use later
+  std::vector<Set> used_after_;  // by stage: made by then, and of use later
   // Scratch of bound() and of seconds_to_make().
   Set needed_;
   std::vector<int> missing_;

@@ -124,8 +124,8 @@ void OptimalPlanner::add_anchors() {
 void OptimalPlanner::look_between(size_t anchor) {
   Anchor& more = anchors_[anchor];
   const Anchor& less = anchors_[anchor + 1];
-  if (more.looked_behind || !limits_.between) return;
-  more.looked_behind = true;
+  if (more.looked_between || !limits_.between) return;
+  more.looked_between = true;
   const double fastest = pool_.fuller_seconds(more.index);
   const size_t count = std::min(
       affordable(request_.graph.nodes.size(), limits_.least_between, limits_.most_between, limits_),

@@ -37,7 +37,7 @@ class OptimalPlanner {
     size_t point = 0;
     size_t index = 0;  // in the pool
     ScheduleCost cost;
-    bool looked_behind = false;  // points between this one and the next are in the pool, too
+    bool looked_between = false;  // points between this one and the next are in the pool, too
   };
   struct Small {
     Schedule schedule;

@@ -80,7 +80,7 @@ void add_frontier(const PlannedTraining& training, Explanation& why) {
 
 // The price of a MiB beside that of a tensor, `own`, in words.
 std::string reason(const PlannedTraining& training, const ForwardPass& pass, ValueId value,
-                   bool recomputed, int readers_again, double own, double next) {
+                   bool recomputed, int recomputed_readers, double own, double next) {
   const Node& maker = training.graph()[pass.maker(value)];
   if (maker.mark == Mark::keep) return "--keep says so";
   if (maker.mark == Mark::recompute) return "--recompute says so";
@@ -89,10 +89,10 @@ std::string reason(const PlannedTraining& training, const ForwardPass& pass, Val
   }
   const std::string price = fmt::format("its op alone takes {:.3g} ms per MiB", own);
   if (recomputed) return price + ", and its bytes serve others meanwhile";
-  if (readers_again > 0) {
-    return fmt::format("{} recomputed from it", readers_again == 1
-                                                    ? "another is"
-                                                    : fmt::format("{} others are", readers_again));
+  if (recomputed_readers > 0) {
+    return fmt::format(
+        "{} recomputed from it",
+        recomputed_readers == 1 ? "another is" : fmt::format("{} others are", recomputed_readers));
   }
   if (next <= 0) return price + " again, and there is room for it";
   return fmt::format("{} again, what it reads apart; the next MiB of the arena costs {:.3g}", price,
@@ -103,7 +103,7 @@ void add_tensors(const PlannedTraining& training, Explanation& why) {
   const Graph& graph = training.graph();
   const ForwardPass pass(graph);
   const std::vector<ValueResidency> fates = residencies_of(graph, training.plan());
-  const std::vector<int> readers = readers_again(graph, training.plan());
+  const std::vector<int> readers = recomputed_readers(graph, training.plan());
   const auto again_ms = [&](ValueId value) {
     const NodeId maker = graph[value].producer;
     return training.full().costs.nodes[maker.at()].seconds * training.plan().microbatches * 1e3;

@@ -22,7 +22,7 @@ class Explainer {
         graph_(request.graph),
         plan_(request.plan),
         residencies_(residencies_of(graph_, plan_)),
-        readers_again_(readers_again(graph_, plan_)),
+        readers_again_(recomputed_readers(graph_, plan_)),
         again_(graph_.nodes.size(), 0),
         at_peak_(graph_.values.size(), false) {
     for (const PlannedCall& call : plan_.calls) {

@@ -1,4 +1,4 @@
-#include "plan/layout/first_fit_in_call_order.h"
+#include "plan/layout/best_fit_in_call_order.h"
 
 #include <algorithm>
 #include <map>
@@ -60,7 +60,7 @@ class FreeList {
 
 }  // namespace
 
-std::vector<int64_t> first_fit_in_call_order(const Part& part, bool backward) {
+std::vector<int64_t> best_fit_in_call_order(const Part& part, bool backward) {
   std::vector<std::vector<int>> born(part.slots), dies(part.slots);
   for (int i = 0; i < int(part.items.size()); ++i) {
     born[part.items[i].first].push_back(i);

@@ -196,7 +196,7 @@ int train(const TrainFlags& flags, World* world) {
   if (world != nullptr) check_run_identity(*world, request, fingerprint);
   const Feeder feeder(*data, feed_options(request.recipe));
   const auto machine = open_machine(request.recipe, request.explicit_settings,
-                                    world == nullptr ? Profiles::always : Profiles::never);
+                                    world == nullptr ? ProfileWhen::always : ProfileWhen::never);
   auto planned = plan_asked(request, machine, json, world, flags.quiet);
   if (!planned) return kInfeasible;
   if (world != nullptr) planned->backend().join(world->ranks());

@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-double each_seconds(const Step& step) {
+double microbatch_seconds(const Step& step) {
   double seconds = 0;
   for (size_t n = 0; n < step.model.graph.nodes.size(); ++n) {
     if (step.model.graph.nodes[n].phase == Phase::per_microbatch)

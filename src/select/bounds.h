@@ -36,6 +36,6 @@ struct Bounds {
 Bounds bounds_of(const Step& step, double last_saves);
 
 // The time of one micro-batch without recomputation.
-double each_seconds(const Step& step);
+double microbatch_seconds(const Step& step);
 
 }  // namespace thimble

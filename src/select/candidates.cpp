@@ -262,7 +262,7 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
   return choices;
 }
 
-std::optional<Candidate> changed(const Recipe& requested, std::vector<Change> changes) {
+std::optional<Candidate> with_changes(const Recipe& requested, std::vector<Change> changes) {
   const auto order = [](const Change& change) { return std::pair(change.tier, change.risk); };
   std::ranges::stable_sort(changes, {}, order);
   const bool eight_bits = std::ranges::any_of(

@@ -50,7 +50,7 @@ Settings all_changes(const Candidate& candidate);
 
 // The recipe with the changes, checked. REQUIRES: they are of different techniques. None: they cannot
 // be combined.
-std::optional<Candidate> changed(const Recipe& requested, std::vector<Change> changes);
+std::optional<Candidate> with_changes(const Recipe& requested, std::vector<Change> changes);
 
 // Rows of a micro-batch to try, most first: divisors of the batch, and halves where gaps between
 // divisors are wide. The whole batch is not among them.

@@ -54,9 +54,10 @@ Result keeping_its_kernels(Result planned) {
 }  // namespace
 
 std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& explicit_settings,
-                                      Profiles profiles) {
+                                      ProfileWhen profiles) {
   const bool chooses = selects_techniques(recipe, explicit_settings);
-  const bool may = profiles == Profiles::always || (profiles == Profiles::by_budgets && chooses);
+  const bool may =
+      profiles == ProfileWhen::always || (profiles == ProfileWhen::by_budgets && chooses);
   return Machine::open(recipe, may ? usual_profiling(recipe) : Profiling());
 }
 

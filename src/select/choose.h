@@ -9,10 +9,10 @@ namespace thimble {
 
 // Whether kernels without a measured time are profiled. Never with several ranks, since their times
 // would differ.
-enum class Profiles : uint8_t { by_budgets, always, never };
+enum class ProfileWhen : uint8_t { by_budgets, always, never };
 // The recipe's machine. `explicit_settings`: the fields that the user set.
 std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& explicit_settings,
-                                      Profiles profiles = Profiles::by_budgets);
+                                      ProfileWhen profiles = ProfileWhen::by_budgets);
 
 // Chooses and plans. `explicit_settings`: the fields that the user set. Kernels without a time are
 // profiled first, where the machine may. UserError where a smaller last micro-batch does not fit.

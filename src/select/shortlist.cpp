@@ -87,7 +87,7 @@ class Shortlist {
     if (!fresh) return at->second;
     const auto known = candidates_.extract(combination);
     return at->second = build(known ? std::move(known.mapped())
-                                    : changed(requested_, changes_of(combination)));
+                                    : with_changes(requested_, changes_of(combination)));
   }
   StepOption* build(std::optional<Candidate> candidate) {
     if (!candidate) return nullptr;
@@ -200,7 +200,7 @@ class Shortlist {
 
   bool is_valid(Entry& entry) {
     if (!entry.valid) {
-      auto candidate = changed(requested_, changes_of(entry.combination));
+      auto candidate = with_changes(requested_, changes_of(entry.combination));
       entry.valid = candidate.has_value();
       candidates_[entry.combination] = std::move(candidate);
     }
@@ -362,7 +362,7 @@ class Shortlist {
       if (nodes_between_ + plain_nodes_ > limits_.between_nodes) return;
       std::vector<Change> changes = changes_of(others);
       changes.push_back(rows);
-      const StepOption* const step = build(changed(requested_, std::move(changes)));
+      const StepOption* const step = build(with_changes(requested_, std::move(changes)));
       if (step != nullptr) nodes_between_ += step->nodes();
     }
   }

@@ -112,7 +112,7 @@ double StepOption::find_last_saves() {
   const Recipe& recipe = candidate_.recipe;
   const StepShape shape = last_shape(recipe);
   if (one_shape_ || shape.rows == 0) return 0;
-  return each_seconds(step()) - each_seconds(build_step(recipe, shape, machine_));
+  return microbatch_seconds(step()) - microbatch_seconds(build_step(recipe, shape, machine_));
 }
 
 double StepOption::with_last(double seconds, const Schedule& schedule, Bytes arena) {

@@ -27,7 +27,7 @@ std::vector<TechniqueGain> TechniqueSelector::gains_of(StepOption& chosen, const
       break;
     }
     const auto so_far = changes.begin() + static_cast<ptrdiff_t>(i) + 1;
-    const auto candidate = changed(requested_, {changes.begin(), so_far});
+    const auto candidate = with_changes(requested_, {changes.begin(), so_far});
     const auto after =
         candidate
             ? if_allowed([&] { return StepOption(*candidate, *machine_).without_recompute(); })

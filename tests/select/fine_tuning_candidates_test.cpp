@@ -42,7 +42,7 @@ TEST(FrozenCandidates, GoFromFaithfulToSmall) {
     EXPECT_EQ(changes[i].tier, NumericsTier::approximate);
     EXPECT_GT(changes[i].risk, milder);
     milder = changes[i].risk;
-    const Candidate candidate = changed(recipe_of(adapted_gpt()), {changes[i]}).value();
+    const Candidate candidate = with_changes(recipe_of(adapted_gpt()), {changes[i]}).value();
     const auto machine = Machine::open(candidate.recipe);
     StepOption option(candidate, *machine);
     Bytes frozen;
@@ -61,7 +61,7 @@ TEST(FrozenCandidates, FewerLogitsAtATimeTakeLess) {
   large["length"] = 256;
   const std::vector<Change> changes = changes_of("loss rows", large, NumericsTier::equivalent);
   ASSERT_EQ(changes.size(), 1u);
-  const Candidate candidate = changed(recipe_of(large), changes).value();
+  const Candidate candidate = with_changes(recipe_of(large), changes).value();
   const auto machine = Machine::open(candidate.recipe);
   StepOption option(candidate, *machine);
   const std::vector<Node>& nodes = option.step().model.graph.nodes;

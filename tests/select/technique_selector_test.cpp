@@ -48,7 +48,7 @@ class Rivals {
     for (const auto& changes :
          choices_for(requested, explicit_settings, tier, fit.requested().step().model.graph)) {
       for (const Change& change : changes) {
-        const auto candidate = changed(requested, {change});
+        const auto candidate = with_changes(requested, {change});
         if (!candidate) continue;
         auto step = if_allowed([&] { return std::make_unique<StepOption>(*candidate, *machine_); });
         if (step) singles_.push_back(*std::move(step));
@@ -166,7 +166,7 @@ TEST(StepOption, NoPlanIsBelowItsBounds) {
     for (const auto& changes : choices_for(requested, explicit_settings, NumericsTier::approximate,
                                            fit.requested().step().model.graph)) {
       try {
-        StepOption step(changed(requested, {changes.back()}).value(), *machine);
+        StepOption step(with_changes(requested, {changes.back()}).value(), *machine);
         const Bytes least = step.smallest().arena;
         EXPECT_GE(least, step.least_arena());
         for (const Bytes budget : budgets_between(step.without_recompute().arena, least, 8)) {
@@ -477,7 +477,7 @@ TEST(Candidates, HarmComesInTheStatedOrder) {
     }
   }
   EXPECT_EQ(worst.size(), 5u);
-  const Candidate all = changed(requested, worst).value();
+  const Candidate all = with_changes(requested, worst).value();
   EXPECT_EQ(all.tier, NumericsTier::approximate);
   EXPECT_GT(all.risk, worst_of_milder);  // nonzeros cannot move beside 8-bit state
 }

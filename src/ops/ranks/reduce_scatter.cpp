@@ -21,7 +21,7 @@ void reference(const KernelArgs& args) {
   RanksOf ranks(args, g.ranks);
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     sum_own_part(*ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(), args.adds_into(0),
-                 Padding::zeros, args.workspace, sum_in_order<T>);
+                 PartPadding::zeros, args.workspace, sum_in_order<T>);
   });
 }
 

@@ -54,12 +54,12 @@ struct OrderedSum {
 };
 
 // Whether what is behind the tensor's end, in the last parts, belongs to the result.
-enum class Padding : uint8_t { none, zeros };
+enum class PartPadding : uint8_t { none, zeros };
 
 // The sum over the ranks of this rank's part of x, to `own`: `sum` runs an OrderedSum.
 template <class T, class Sum>
 void sum_own_part(Communicator& ranks, const ShardRanges& g, const T* x, T* own, bool add,
-                  Padding padding, std::byte* workspace, const Sum& sum) {
+                  PartPadding padding, std::byte* workspace, const Sum& sum) {
   constexpr int64_t kSize = sizeof(T);
   const int rank = ranks.rank();
   for (int64_t at = 0; at < g.part; at += g.chunk) {
@@ -69,7 +69,8 @@ void sum_own_part(Communicator& ranks, const ShardRanges& g, const T* x, T* own,
     ranks.exchange({from, g.part * kSize, count * kSize, (g.elements - at) * kSize},
                    {workspace, g.chunk * kSize, held * kSize});
     sum(OrderedSum<T>{own + at, x + g.begin(rank) + at, reinterpret_cast<const T*>(workspace),
-                      g.chunk, held, padding == Padding::zeros ? count : held, rank, g.ranks, add});
+                      g.chunk, held, padding == PartPadding::zeros ? count : held, rank, g.ranks,
+                      add});
   }
 }
 
@@ -87,7 +88,7 @@ void sum_all(Communicator& ranks, const ShardRanges& g, const T* x, T* y, bool a
              std::byte* workspace, const Sum& sum) {
   // A part that is cut off to nothing lies nowhere.
   T* const own = g.held(ranks.rank(), 0, 1) > 0 ? y + g.begin(ranks.rank()) : y;
-  sum_own_part(ranks, g, x, own, add, Padding::none, workspace, sum);
+  sum_own_part(ranks, g, x, own, add, PartPadding::none, workspace, sum);
   gather_shards(ranks, g, y);
 }
 

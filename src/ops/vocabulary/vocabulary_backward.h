@@ -15,7 +15,7 @@ struct VocabularyBackward {
 
   static std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
     check_inputs(kName, inputs, 5);
-    const Vocabulary v = check_vocabulary(kName, inputs, attrs, !kWeighs);
+    const VocabularyGeometry v = check_vocabulary(kName, inputs, attrs, !kWeighs);
     const DType statistics = statistics_dtype(inputs[0].dtype);
     check_type(kName, "upstream", inputs[4], {{1}, statistics});
     std::vector<TensorType> result(inputs.begin(), inputs.begin() + kLoss.gradients);
@@ -40,7 +40,7 @@ struct VocabularyBackward {
   template <class T, class W>
   static void run(const KernelArgs& args) {
     using Real = Accumulator<T>;
-    const Vocabulary v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+    const VocabularyGeometry v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
     const CrossEntropy settings(v.classes, *args.attrs);
     const int32_t* const targets = args.inputs[2].as<int32_t>();
     const bool takes_over = args.outputs.size() > kLoss.gradients;
@@ -71,7 +71,8 @@ struct VocabularyBackward {
   }
 
   static Work work(const Signature& s) {
-    return {(kWeighs ? 3 : 2) * Vocabulary(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(),
+    return {(kWeighs ? 3 : 2) *
+                VocabularyGeometry(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(),
             0};
   }
 

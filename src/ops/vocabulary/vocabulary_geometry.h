@@ -9,13 +9,13 @@
 
 namespace thimble {
 
-struct Vocabulary {
+struct VocabularyGeometry {
   int64_t rows, width, classes;
   int64_t at_once;  // rows whose logits exist at a time; the last may be fewer
 
   // h [R,C], weight [V,C]. By default logits take a quarter of the bytes that the weight does.
   // Chunks of rows are as equal as may be.
-  Vocabulary(const Shape& h, const Shape& weight, const Attrs& attrs)
+  VocabularyGeometry(const Shape& h, const Shape& weight, const Attrs& attrs)
       : rows(h[0]), width(h[1]), classes(weight[0]) {
     const int64_t asked = attrs.integer("rows_at_once", 0);
     const int64_t usual = std::max<int64_t>(64, width / 4);

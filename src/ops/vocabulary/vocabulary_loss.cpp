@@ -18,7 +18,7 @@ namespace {
 
 std::vector<TensorType> infer(std::span<const TensorType> inputs, const Attrs& attrs) {
   check_inputs("vocabulary_loss", inputs, 4);
-  const Vocabulary v = check_vocabulary("vocabulary_loss", inputs, attrs, true);
+  const VocabularyGeometry v = check_vocabulary("vocabulary_loss", inputs, attrs, true);
   return v.results(statistics_dtype(inputs[0].dtype));
 }
 
@@ -41,7 +41,7 @@ Bytes reference_workspace(const Signature& s) {
 }
 
 void reference(const KernelArgs& args) {
-  const Vocabulary v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
+  const VocabularyGeometry v(args.inputs[0].type.shape, args.inputs[1].type.shape, *args.attrs);
   const CrossEntropy settings(v.classes, *args.attrs);
   with_float_type(args.inputs[0].type.dtype, [&]<class T>(TypeTag<T>) {
     using Real = Accumulator<T>;
@@ -59,7 +59,7 @@ void reference(const KernelArgs& args) {
 }
 
 Work work(const Signature& s) {
-  return {Vocabulary(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(), 0};
+  return {VocabularyGeometry(s.inputs[0].shape, s.inputs[1].shape, s.attrs).flops(), 0};
 }
 
 // The loss alone: what else there is has no gradient.

@@ -12,8 +12,8 @@ namespace thimble {
 
 // Checks (h [R,C], weight [V,C], targets i32 [R], normalizer [1]), with which both ops begin.
 // `keeps_weight_narrow`: the weight may have 16 bits though h has more.
-inline Vocabulary check_vocabulary(std::string_view op, std::span<const TensorType> inputs,
-                                   const Attrs& attrs, bool keeps_weight_narrow = false) {
+inline VocabularyGeometry check_vocabulary(std::string_view op, std::span<const TensorType> inputs,
+                                           const Attrs& attrs, bool keeps_weight_narrow = false) {
   check_floating_rank(op, "h [R,C]", inputs[0], 2);
   check_floating_rank(op, "weight [V,C]", inputs[1], 2);
   const DType dtype = inputs[0].dtype;
@@ -41,7 +41,7 @@ struct VocabularySums {
 // The plain kernels' part of one row: its logits, in `logits` [V], and what it adds to the sums.
 // Returns the row's log-sum-exp.
 template <class T, class W>
-double vocabulary_row(const Vocabulary& v, const CrossEntropy& settings, const T* h,
+double vocabulary_row(const VocabularyGeometry& v, const CrossEntropy& settings, const T* h,
                       const W* weight, int32_t target, Accumulator<T>* logits,
                       VocabularySums& sums) {
   using Real = Accumulator<T>;
@@ -83,8 +83,8 @@ void store_sums(const VocabularySums& sums, const KernelArgs& args,
 
 // The plain kernels' part of a row of dh, of gradients of its logits.
 template <class T, class W>
-void vocabulary_row_gradient(const Vocabulary& v, const Accumulator<T>* d, const W* weight, T* dh,
-                             int64_t row, bool add) {
+void vocabulary_row_gradient(const VocabularyGeometry& v, const Accumulator<T>* d, const W* weight,
+                             T* dh, int64_t row, bool add) {
   using Real = Accumulator<T>;
   for (int64_t k = 0; k < v.width; ++k) {
     Real sum = 0;

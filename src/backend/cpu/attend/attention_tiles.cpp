@@ -29,7 +29,7 @@ bool has_wide_registers() {
 
 // kRows rows of kVectors * sixteen columns: their sums stay in registers.
 template <int kRows, int kVectors>
-THIMBLE_INLINE void add_lanes(int64_t depth, const Factor& a, const float* b, int64_t b_row,
+THIMBLE_INLINE void add_lanes(int64_t depth, const StridedMatrix& a, const float* b, int64_t b_row,
                               float* c, int64_t c_row) {
   Lanes sum[kRows][kVectors];
 #pragma GCC unroll 6
@@ -58,16 +58,16 @@ THIMBLE_INLINE void add_lanes(int64_t depth, const Factor& a, const float* b, in
 }
 
 template <int kVectors>
-THIMBLE_INLINE void add_columns(int64_t m, int64_t depth, const Factor& a, const float* b,
+THIMBLE_INLINE void add_columns(int64_t m, int64_t depth, const StridedMatrix& a, const float* b,
                                 int64_t b_row, float* c, int64_t c_row) {
   int64_t r = 0;
-  const auto rest = [&] { return Factor{a.at + r * a.row, a.row, a.column}; };
+  const auto rest = [&] { return StridedMatrix{a.at + r * a.row, a.row, a.column}; };
   for (; r + 6 <= m; r += 6) add_lanes<6, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
   for (; r + 2 <= m; r += 2) add_lanes<2, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
   for (; r < m; ++r) add_lanes<1, kVectors>(depth, rest(), b, b_row, c + r * c_row, c_row);
 }
 
-THIMBLE_INLINE void add_column(int64_t m, int64_t depth, const Factor& a, const float* b,
+THIMBLE_INLINE void add_column(int64_t m, int64_t depth, const StridedMatrix& a, const float* b,
                                int64_t b_row, float* c, int64_t c_row) {
   for (int64_t r = 0; r < m; ++r) {
     float sum = c[r * c_row];
@@ -78,8 +78,8 @@ THIMBLE_INLINE void add_column(int64_t m, int64_t depth, const Factor& a, const 
 
 }  // namespace
 
-THIMBLE_FOR_EACH_ISA void add_product(int64_t m, int64_t n, int64_t depth, Factor a, const float* b,
-                                      int64_t b_row, float* c, int64_t c_row) {
+THIMBLE_FOR_EACH_ISA void add_product(int64_t m, int64_t n, int64_t depth, StridedMatrix a,
+                                      const float* b, int64_t b_row, float* c, int64_t c_row) {
   int64_t column = 0;
   if (has_wide_registers()) {
     for (; column + 64 <= n; column += 64) {
@@ -92,8 +92,8 @@ THIMBLE_FOR_EACH_ISA void add_product(int64_t m, int64_t n, int64_t depth, Facto
   for (; column < n; ++column) add_column(m, depth, a, b + column, b_row, c + column, c_row);
 }
 
-THIMBLE_FOR_EACH_ISA void row_products(int64_t rows, int64_t columns, Factor a, Factor b,
-                                       float* to) {
+THIMBLE_FOR_EACH_ISA void row_products(int64_t rows, int64_t columns, StridedMatrix a,
+                                       StridedMatrix b, float* to) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *left = a.at + r * a.row, *right = b.at + r * b.row;
     Lanes sums = {};

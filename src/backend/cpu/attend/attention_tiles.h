@@ -12,17 +12,17 @@ namespace thimble {
 constexpr int64_t kTile = 64;
 
 // A matrix of floats: element (r, c) is at[r * row + c * column].
-struct Factor {
+struct StridedMatrix {
   const float* at;
   int64_t row, column;
 };
 
 // c [m,n] += a [m,depth] b [depth,n]; the columns of b and c are neighbours.
-void add_product(int64_t m, int64_t n, int64_t depth, Factor a, const float* b, int64_t b_row,
-                 float* c, int64_t c_row);
+void add_product(int64_t m, int64_t n, int64_t depth, StridedMatrix a, const float* b,
+                 int64_t b_row, float* c, int64_t c_row);
 
 // to[r] = the sum of a's row r times b's, of sixteen sums side by side.
-void row_products(int64_t rows, int64_t columns, Factor a, Factor b, float* to);
+void row_products(int64_t rows, int64_t columns, StridedMatrix a, StridedMatrix b, float* to);
 
 // to += from
 void add_to(float* to, const float* from, int64_t count);

@@ -12,9 +12,9 @@
 namespace thimble {
 
 template <bool kWeighs>
-class VocabularyLossBackward final : public Kernel {
+class CpuVocabularyLossBackward final : public Kernel {
  public:
-  explicit VocabularyLossBackward(const Signature& s)
+  explicit CpuVocabularyLossBackward(const Signature& s)
       : v_(vocabulary_on_cpu(s)),
         dtype_(s.inputs[0].dtype),
         narrow_(dtype_ != DType::f32),
@@ -38,7 +38,7 @@ class VocabularyLossBackward final : public Kernel {
     if (keeps_all_) {
       all_to_h_ = Product(to_h(v_.rows));
     } else {
-      to_h_ = ChunkProduct(v_, to_h);
+      to_h_ = CpuChunkProduct(v_, to_h);
     }
     if (kWeighs) prepare_weight((s.accumulate & 2u) != 0);
     scratch_at_ = rooms_.take(
@@ -60,7 +60,7 @@ class VocabularyLossBackward final : public Kernel {
     if (adds_up() && args.adds_into(1)) widen_all(args.outputs[1], weights, d_weight);
     const bool takes_over = args.outputs.size() > kLoss.gradients;
     const void* first_gradients = nullptr;
-    VocabularyChunks::Sums sums;
+    CpuVocabularyChunks::Sums sums;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const auto chunk = chunks_.run(args, i, scratch, sums);
       if (takes_over) {
@@ -85,7 +85,7 @@ class VocabularyLossBackward final : public Kernel {
       all_to_h_.run(first_gradients, args.inputs[1].data, args.outputs[0].data, scratch);
     }
     if (adds_up()) narrow_all(d_weight, weights, args.outputs[1]);
-    if (takes_over) VocabularyChunks::store(sums, args, kLoss.sums());
+    if (takes_over) CpuVocabularyChunks::store(sums, args, kLoss.sums());
   }
 
  private:
@@ -105,7 +105,7 @@ class VocabularyLossBackward final : public Kernel {
     first_to_weight_ = Product(to_weight(keeps_all_ ? v_.rows : v_.at_once, adds));
     if (keeps_all_) return;
     if (chunks_.count() > 1) {
-      to_weight_ = ChunkProduct(v_, [&](int64_t rows) { return to_weight(rows, true); });
+      to_weight_ = CpuChunkProduct(v_, [&](int64_t rows) { return to_weight(rows, true); });
     }
     if (narrow_) {
       d_weight_at_ = rooms_.take(static_cast<size_t>(v_.classes * v_.width) * sizeof(float));
@@ -117,7 +117,7 @@ class VocabularyLossBackward final : public Kernel {
   // Of the gradients of logits, as factors.
   DType gradient_type() const { return rounds_ ? dtype_ : DType::f32; }
 
-  const void* rounded(const KernelArgs& args, const VocabularyChunks::Chunk& chunk) const {
+  const void* rounded(const KernelArgs& args, const CpuVocabularyChunks::Chunk& chunk) const {
     auto* const to = reinterpret_cast<uint16_t*>(args.workspace + rounded_at_) +
                      (keeps_all_ ? chunk.first * v_.classes : 0);
     Parts(chunk.rows * v_.classes, 4).run([&](int, int64_t begin, int64_t end) {
@@ -135,13 +135,13 @@ class VocabularyLossBackward final : public Kernel {
         [&](int, int64_t begin, int64_t end) { narrow(from + begin, to, begin, end - begin); });
   }
 
-  const Vocabulary v_;
+  const VocabularyGeometry v_;
   const DType dtype_;
   const bool narrow_, rounds_, keeps_all_;
   WorkspaceParts rooms_;
-  VocabularyChunks chunks_;
+  CpuVocabularyChunks chunks_;
   Product first_to_weight_, all_to_h_;
-  ChunkProduct to_h_, to_weight_;
+  CpuChunkProduct to_h_, to_weight_;
   int64_t rounded_at_ = 0, d_weight_at_ = 0, scratch_at_ = 0;
 };
 

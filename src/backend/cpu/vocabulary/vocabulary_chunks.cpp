@@ -26,15 +26,16 @@ THIMBLE_FOR_EACH_ISA void gradient_row(float* x, int64_t count, float lse, float
 
 }  // namespace
 
-Vocabulary vocabulary_on_cpu(const Signature& s) {
+VocabularyGeometry vocabulary_on_cpu(const Signature& s) {
   constexpr int64_t kCached = 8 << 20, kRows = 256;
-  const Vocabulary usual(s.inputs[0].shape, s.inputs[1].shape, s.attrs);
+  const VocabularyGeometry usual(s.inputs[0].shape, s.inputs[1].shape, s.attrs);
   const bool asked = s.attrs.integer("rows_at_once", 0) > 0;
   if (asked || usual.at_once >= kRows || s.inputs[1].bytes().count <= kCached) return usual;
   return {s.inputs[0].shape, s.inputs[1].shape, {{"rows_at_once", kRows}}};
 }
 
-VocabularyChunks::VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bool keeps_logits)
+CpuVocabularyChunks::CpuVocabularyChunks(const Signature& s, WorkspaceParts& rooms,
+                                         bool keeps_logits)
     : v_(vocabulary_on_cpu(s)),
       ignored_(s.attrs.integer("ignore_index", -1)),
       smoothing_(s.attrs.real("label_smoothing", 0)),
@@ -52,8 +53,8 @@ VocabularyChunks::VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bo
       sums_at_(rooms.take(static_cast<size_t>(v_.at_once) * sizeof(RowSums))),
       lse_at_(take(rooms, v_.at_once)) {}
 
-VocabularyChunks::Chunk VocabularyChunks::run(const KernelArgs& args, int64_t i, std::byte* scratch,
-                                              Sums& sums) {
+CpuVocabularyChunks::Chunk CpuVocabularyChunks::run(const KernelArgs& args, int64_t i,
+                                                    std::byte* scratch, Sums& sums) {
   const auto room = [&](int64_t at) { return reinterpret_cast<float*>(args.workspace + at); };
   const int64_t first = i * v_.at_once, rows = std::min(v_.at_once, v_.rows - first);
   const Chunk chunk = {
@@ -91,7 +92,7 @@ VocabularyChunks::Chunk VocabularyChunks::run(const KernelArgs& args, int64_t i,
   return chunk;
 }
 
-void VocabularyChunks::to_gradients(const Chunk& chunk, float scale) const {
+void CpuVocabularyChunks::to_gradients(const Chunk& chunk, float scale) const {
   const auto everywhere = static_cast<float>(smoothing_ / static_cast<double>(v_.classes));
   Parts(chunk.rows, v_.classes * 8).run([&](int, int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -104,8 +105,8 @@ void VocabularyChunks::to_gradients(const Chunk& chunk, float scale) const {
   });
 }
 
-void VocabularyChunks::store(const Sums& sums, const KernelArgs& args,
-                             const std::array<size_t, 3>& outputs) {
+void CpuVocabularyChunks::store(const Sums& sums, const KernelArgs& args,
+                                const std::array<size_t, 3>& outputs) {
   const auto normalizer = static_cast<double>(*args.inputs[3].as<const float>());
   const std::array<double, 3> values = {normalizer * sums.loss, static_cast<double>(sums.correct),
                                         sums.nll};

@@ -13,15 +13,15 @@
 namespace thimble {
 
 // A product for chunks of all rows that there is room for, and one for a shorter last one.
-class ChunkProduct {
+class CpuChunkProduct {
  public:
   // shape(rows) says what it is for a chunk of so many.
   template <class ShapeOf>
-  ChunkProduct(const Vocabulary& v, const ShapeOf& shape) : full_(shape(v.at_once)) {
+  CpuChunkProduct(const VocabularyGeometry& v, const ShapeOf& shape) : full_(shape(v.at_once)) {
     if (v.rest() != v.at_once) rest_ = Product(shape(v.rest()));
     rows_ = v.at_once;
   }
-  ChunkProduct() = default;
+  CpuChunkProduct() = default;
 
   size_t scratch_bytes() const { return std::max(full_.scratch_bytes(), rest_.scratch_bytes()); }
   const std::string& name() const { return full_.name(); }
@@ -36,9 +36,9 @@ class ChunkProduct {
 
 // The geometry with as many rows at once as are worth reading the weight for: one that no cache
 // holds comes from memory for every chunk. An attribute that names them is heeded.
-Vocabulary vocabulary_on_cpu(const Signature& s);
+VocabularyGeometry vocabulary_on_cpu(const Signature& s);
 
-class VocabularyChunks {
+class CpuVocabularyChunks {
  public:
   struct Chunk {
     int64_t first, rows;
@@ -53,7 +53,7 @@ class VocabularyChunks {
   };
 
   // Takes its rooms from the workspace; `keeps_logits`: those of all chunks at the same time.
-  VocabularyChunks(const Signature& s, WorkspaceParts& rooms, bool keeps_logits = false);
+  CpuVocabularyChunks(const Signature& s, WorkspaceParts& rooms, bool keeps_logits = false);
 
   int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
   size_t scratch_bytes() const { return to_logits_.scratch_bytes(); }
@@ -72,11 +72,11 @@ class VocabularyChunks {
     int64_t correct;
   };
 
-  const Vocabulary v_;
+  const VocabularyGeometry v_;
   const int64_t ignored_;
   const double smoothing_;
   const bool keeps_logits_;
-  ChunkProduct to_logits_;
+  CpuChunkProduct to_logits_;
   int64_t logits_at_, sums_at_, lse_at_;
 };
 

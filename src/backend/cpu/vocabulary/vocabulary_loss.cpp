@@ -13,17 +13,17 @@ class VocabularyLoss final : public Kernel {
   }
 
   void run(const KernelArgs& args) override {
-    VocabularyChunks::Sums sums;
+    CpuVocabularyChunks::Sums sums;
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const auto chunk = chunks_.run(args, i, args.workspace + scratch_at_, sums);
       std::copy_n(chunk.lse, chunk.rows, args.outputs[kOfLoss.lse()].as<float>() + chunk.first);
     }
-    VocabularyChunks::store(sums, args, kOfLoss.sums());
+    CpuVocabularyChunks::store(sums, args, kOfLoss.sums());
   }
 
  private:
   WorkspaceParts rooms_;
-  VocabularyChunks chunks_;
+  CpuVocabularyChunks chunks_;
   int64_t scratch_at_ = 0;
 };
 

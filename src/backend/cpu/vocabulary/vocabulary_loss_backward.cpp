@@ -4,6 +4,6 @@ namespace thimble {
 
 extern const CpuKernel cpu_vocabulary_loss_backward{
     "vocabulary_loss_backward",
-    make_if_supported_where<VocabularyLossBackward<true>, stageable_input>};
+    make_if_supported_where<CpuVocabularyLossBackward<true>, stageable_input>};
 
 }  // namespace thimble

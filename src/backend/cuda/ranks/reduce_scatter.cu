@@ -11,7 +11,7 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
                         with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
                           using T = typename decltype(tag)::type;
                           sum_own_part(ranks, g, args.inputs[0].as<T>(), args.outputs[0].as<T>(),
-                                       args.adds_into(0), Padding::zeros, args.workspace,
+                                       args.adds_into(0), PartPadding::zeros, args.workspace,
                                        summing_on<T>(device));
                         });
                       });

@@ -50,7 +50,7 @@ class VocabularyLossBackward final : public Kernel {
 
   // The part of the classes that a chunk's products leave over. It is added to dh.
   void multiply_left_over(const KernelArgs& args, int64_t chunk) const {
-    const Vocabulary& v = chunks_.vocabulary();
+    const VocabularyGeometry& v = chunks_.vocabulary();
     const int64_t rows = chunks_.rows(chunk), pitch = chunks_.gradient_pitch();
     with_device_type(args.inputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -71,7 +71,7 @@ class VocabularyLossBackward final : public Kernel {
   }
 
   ProductShape h_shape(int64_t rows) const {
-    const Vocabulary& v = chunks_.vocabulary();
+    const VocabularyGeometry& v = chunks_.vocabulary();
     ProductShape shape = {.m = rows, .n = v.width, .k = chunks_.even_classes()};
     shape.alignment = chunks_.row_alignment();
     shape.pitch_a = chunks_.gradient_pitch();
@@ -79,7 +79,7 @@ class VocabularyLossBackward final : public Kernel {
   }
   std::unique_ptr<ChunkProduct> weight_product(const Signature& s, bool add) {
     const auto shape_of = [&](int64_t rows) {
-      const Vocabulary& v = chunks_.vocabulary();
+      const VocabularyGeometry& v = chunks_.vocabulary();
       ProductShape shape = {
           .m = chunks_.even_classes(), .n = v.width, .k = rows, .transpose_a = true};
       shape.alignment = chunks_.row_alignment();

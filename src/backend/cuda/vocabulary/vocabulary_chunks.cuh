@@ -32,7 +32,7 @@ class ChunkProduct {
  public:
   // shape(rows) says what it is for a chunk of so many.
   template <class ShapeOf>
-  ChunkProduct(CudaDevice& device, const Vocabulary& v, const ShapeOf& shape, DType factors,
+  ChunkProduct(CudaDevice& device, const VocabularyGeometry& v, const ShapeOf& shape, DType factors,
                DType result, bool add)
       : rows_(v.at_once) {
     full_ = make(device, shape(v.at_once), factors, result, add);
@@ -82,7 +82,7 @@ class VocabularyChunks {
              static_cast<float>(1 - smoothing)};
   }
 
-  const Vocabulary& vocabulary() const { return v_; }
+  const VocabularyGeometry& vocabulary() const { return v_; }
   // The classes that products cover. The others are left over.
   int64_t even_classes() const { return even_part(v_.classes); }
   bool has_left_over() const { return even_classes() < v_.classes; }
@@ -147,7 +147,7 @@ class VocabularyChunks {
   // Rows of logits begin where products like them to.
   static constexpr int64_t kPitchUnit = 16;
 
-  static Vocabulary in_even_chunks(Vocabulary v) {
+  static VocabularyGeometry in_even_chunks(VocabularyGeometry v) {
     v.at_once = std::min((v.at_once + kEvenUnit - 1) / kEvenUnit * kEvenUnit, v.rows);
     return v;
   }
@@ -164,7 +164,7 @@ class VocabularyChunks {
 
   CudaDevice& device_;
   const DType dtype_;
-  const Vocabulary v_;
+  const VocabularyGeometry v_;
   const int64_t pitch_;  // from one row of logits to the next
   const ChunkProduct to_logits_;
   VocabularyRows rows_{};

@@ -4,7 +4,7 @@
 // tensor, more bytes are touched than a cache holds. So every run of a kernel gets other bytes,
 // taken in turn from two rings that together are larger than the caches:
 //
-//   read   ┌──────────┬───────────┬─────────────┬──────────────┐   never written: numbers stay sane
+//   read   ┌──────────┬───────────┬─────────────┬──────────────┐   never written: numbers stay finite
 //   write  └─ run 1 ──┴── run 2 ──┴──── ... ────┴──────────────┘   results, scratch, updated values
 //
 // Kernels run in turns, round after round, as they do in a step. So if the machine is busy with

@@ -41,9 +41,9 @@ std::string_view task_of_key(std::string_view key);
 
 // Throws UserError when the file cannot be read, or is anything but a sound file of costs.
 CostFile read_costs(const std::string& path);
-// Replaces the file whole, or leaves it as it was. Its folder is made where it is missing.
+// Replaces the whole file, or leaves it as it was. Its folder is made where it is missing.
 void write_costs(const std::string& path, const CostFile& file);
-// Adds to the file's entries, which stay (other machines, other kernels), except those in
+// Adds entries to the file. Entries of other machines and kernels stay, except keys in
 // `forgotten`.
 void add_costs(const std::string& path, const std::string& machine, const CostTable& table,
                const std::vector<std::string>& forgotten = {});

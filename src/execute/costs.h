@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// Tables also hold the times of whole steps, under keys of an op "step" that does not exist,
+// Tables also hold the times of whole steps, under keys of a fictitious op "step",
 inline constexpr std::string_view kWholeStep = "step";
 // and of the link between ranks: latency of a message, and seconds a byte.
 inline constexpr std::string_view kLinkLatency = "link_latency", kLinkByte = "link_byte";

@@ -12,7 +12,7 @@ namespace thimble {
 struct LaunchGroup {
   Kernel* kernel = nullptr;
   std::vector<const KernelArgs*> calls;  // more than one: the kernel is a BatchableKernel
-  CallUse use;                           // of all of them
+  CallUse use;                           // reads and writes of all of them
 
   void run() const;
 };

@@ -35,12 +35,12 @@ class HostMapping {
   }
   HostMapping& operator=(HostMapping&&) = delete;
 
-  // Ends it now. REQUIRES: its bytes are not used any more.
+  // Ends the mapping now. REQUIRES: its bytes are not used any more.
   void give_back() {
     if (!copy_.empty() && use_ != Use::read) backend_.copy_in(at_, bytes_);
     drop();
   }
-  // Ends it. A copy is not written back.
+  // Ends the mapping. A copy is not written back.
   void drop() { copy_.clear(); }
 
   std::span<std::byte> bytes() const { return bytes_; }

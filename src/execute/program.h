@@ -44,8 +44,8 @@ class Program {
   void read(ValueId value, int64_t offset, std::span<std::byte> out);
   void write(ValueId value, int64_t offset, std::span<const std::byte> in);
   Bytes address_of(ValueId value) const;
-  // The bytes of the arena that hold nothing between steps: how many, and `size` of them to write
-  // to.
+  // The bytes of the arena that hold no persistent value between steps: how many there are, and
+  // `size` of them to write to.
   Bytes free_between_steps() const;
   HostMapping map_free_between_steps(Bytes size);
   template <class T>
@@ -56,9 +56,9 @@ class Program {
 
   // Calls of the plan up to and including the one that first makes `value`.
   size_t calls_until(ValueId value) const;
-  // Runs only the first `count` calls of the plan, with `after(call)` behind each: for debugging.
+  // Runs only the first `count` calls of the plan, and `after(call)` after each: for debugging.
   void run_until(size_t count, const std::function<void(size_t call)>& after);
-  // An output of the call that ran last.
+  // An output of a call. REQUIRES: no later call ran.
   HostMapping output_of(size_t call, size_t output);
   // `check` is called within run(), right after the call that first makes `value`. If it throws,
   // nothing later (updates) has happened. On a device with memory of its own, finish() calls it.

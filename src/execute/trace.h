@@ -10,7 +10,7 @@ namespace thimble {
 struct Trace {
   std::vector<double> call_seconds;  // by call of the plan, summed over microbatches
   double seconds = 0;
-  Bytes touched;  // highest byte handed to a kernel
+  Bytes touched;  // end of the highest byte handed to a kernel
 };
 
 }  // namespace thimble

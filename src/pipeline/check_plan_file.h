@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// The first fault of the file's plans, each alone and beside the first (verify_shared_arena).
-// Nothing: they are sound.
+// The first fault of the file's plans: of each by itself, and of each together with the first
+// (verify_shared_arena). None: they are sound.
 std::optional<std::string> find_fault(const PlanFile& file);
 
 // The same where the plan's device may be missing: the sizes of its kernels' scratch are then not

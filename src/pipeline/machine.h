@@ -1,5 +1,5 @@
-// The machine that a command plans for: its backend, and the measured times of its kernels. Opened
-// once a command. The file of times is read once, and profiling adds to it.
+// The machine that a command plans for: its backend, and the measured times of its kernels. A
+// command opens one. The file of times is read once, and profiling adds to it.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,9 @@ namespace thimble {
 
 struct Step;
 
-// A limit on profiling: timing kernels that the file has no times of.
+// A limit on profiling, which times the kernels that the file has no times of.
 struct Profiling {
-  // Times kernels, in order, for `seconds`, in at most `room` bytes of memory a kernel.
+  // Times kernels, in order, for `seconds`, each in at most `room` bytes of memory.
   using Timer =
       std::function<CostTable(const std::vector<KernelUse>&, Backend&, double seconds, Bytes room)>;
   std::string file;  // of measured times
@@ -60,7 +60,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
     return room_for(use, backend_->kernel(use.signature)) <= room_;
   }
   bool may_profile() const { return seconds_left_ > 0; }
-  // Times kernels, in order, in that part of the seconds left. Returns whether times changed.
+  // Times kernels, in order. `part`: of the seconds left. Returns whether times changed.
   bool profile(std::vector<KernelUse> kernels, double part);
   int profiled_kernels() const { return profiled_kernels_; }
   double profiling_seconds() const { return profiling_seconds_; }

@@ -25,22 +25,22 @@ struct PlannedTraining {
   std::optional<SelectionReport> report = {};  // none: the recipe was planned as typed
 
   Backend& backend() const { return machine->backend(); }
-  // The step of full micro-batches, the longest: its arena is the run's, its predicted cost that of
-  // a step.
+  // The step of full micro-batches of the longest records. Its arena is the run's, and its predicted
+  // cost is that of a step.
   const PlannedStep& full() const { return *steps.front(); }
   const Graph& graph() const { return full().model.graph; }
   const Plan& plan() const { return full().plan; }
-  // The step of a smaller last micro-batch, of records as long. Null: it is as large as the others.
+  // The step of a smaller last micro-batch, of equally long records. Null: all are of one size.
   const PlannedStep* rest_of(const PlannedStep& step) const;
   const PlannedStep* rest() const { return rest_of(full()); }
 };
 
-// The error if another shape of the step does not fit the arena of the first with any policy.
+// The error when no policy fits another shape of the step into the arena of the first.
 struct Misfit {
   std::string why;
 };
 
-// The step that is planned first, by that schedule or else by its recipe's policy.
+// The step that is planned first: with that schedule, or else by its recipe's policy.
 struct Selection {
   Step step;
   std::optional<Schedule> schedule = {};
@@ -55,7 +55,7 @@ std::variant<PlannedTraining, Infeasible, Misfit> plan_training(const Recipe& re
                                                                 const Select& select);
 
 // The plan, with time and FLOPs of the whole step. For batches by tokens these are of the length
-// with most tokens, whichever takes most memory, so that plans of different recipes can be
+// with most tokens, even if another takes more memory, so that plans of different recipes can be
 // compared.
 Plan priced_as_a_whole(const PlannedTraining& training);
 

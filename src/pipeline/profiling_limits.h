@@ -7,14 +7,14 @@
 namespace thimble {
 
 struct ProfilingLimits {
-  double seconds = 4;          // of timing in a command: a kernel that has begun goes on to its end
-  double least_seconds = 0.1;  // less is not worth beginning with
+  double seconds = 4;          // of timing in a command; a kernel that has begun is completed
+  double least_seconds = 0.1;  // with less time left, no kernel is timed
 
   // The part of the seconds for the step as requested: times of other candidates are scaled by
   // what is measured of it. Of the seconds left, each round of candidates takes a half.
   double requested_part = 0.4, round_part = 0.5;
-  // A part of a step's time that, once measured, is enough to scale the rest by: one odd kernel
-  // that another net has too is not.
+  // A part of a step's time that, once measured, is enough to scale the rest by. A single kernel
+  // that another net shares is not enough.
   double enough_known = 0.1;
   // A step is measured when nearly all of its time is.
   double measured = 0.95;

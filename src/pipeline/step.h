@@ -7,7 +7,7 @@
 //   between    │ the same       │ its own                                              │
 //              0                                                                  arena
 //
-// The first is planned by itself and takes most memory. The others are planned into its arena.
+// The first takes most memory and is planned by itself. The others are planned into its arena.
 // Values that persist between steps, and sums over micro-batches (gradient accumulation), have the
 // same addresses in all of them, by name.
 #pragma once
@@ -29,10 +29,10 @@ struct Step {
   Machine* machine = nullptr;  // that priced it; null: times do not matter
   int priced_at = 0;           // Machine::generation()
 
-  // The planner's request for this step. REQUIRES: the step was priced by the machine's present
+  // The planner's request for this step. REQUIRES: the step was priced by the machine's current
   // times, outlives the request, and is not moved.
   PlanRequest request(std::optional<Bytes> budget = {}) const;
-  // Prices it again by the machine's present times.
+  // Prices it again by the machine's current times.
   void price();
 };
 

@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Gradient accumulation: over several micro-batches (of one rank), of the model's rows each,
-// gradients and results are sums to which each micro-batch adds.
+// Gradient accumulation: with several micro-batches (of one rank, each of the model's rows),
+// gradients and results are sums to which each micro-batch adds (transform/accumulate.h).
 struct TrainingGraph {
   Model model;  // its graph is the whole step
   OptimizerInputs scalars;

@@ -25,7 +25,7 @@ struct NodeCost {
 struct Costs {
   std::vector<NodeCost> nodes;  // by NodeId
   std::string source;           // "cpu, modelled"
-  double share = 1;  // the time of nodes in a step over their time alone; included in `nodes`
+  double share = 1;  // time inside a step over time alone (overlap, caches); included in `nodes`
 };
 
 // When values are computed: nodes in execution order, phase by phase (`prologue`, `per_microbatch`,

@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-// A whole number that a policy takes, spelt behind its name: "log_recursive:3".
+// A whole number that a policy takes, spelt after its name: "log_recursive:3".
 struct PolicyNumber {
   std::string_view meaning;  // empty: the policy takes none
   int least = 0;
@@ -33,7 +33,7 @@ struct Policy {
   Schedule (*schedule)(const PlanRequest& request) = nullptr;
   Sharing sharing = Sharing::sharing;  // how far values share bytes
   PolicyNumber number = {};            // reaches the policy as PlanRequest::number
-  // All schedules it chooses from, where that is more than one; they do not depend on the budget.
+  // All schedules that it chooses from, whatever the budget. Null: it makes one schedule alone.
   std::vector<Schedule> (*candidates)(const PlanRequest& request) = nullptr;
   PolicyTraits traits = {};
 };

@@ -13,8 +13,8 @@ namespace thimble {
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Bounds {
-  // A forward node whose results the backward pass reads: the cost of recomputing it, and of
-  // keeping them.
+  // A forward node whose results the backward pass reads: the time to recompute it, and the bytes
+  // of its results.
   struct Kept {
     double seconds = 0;
     Bytes bytes;
@@ -22,17 +22,17 @@ struct Bounds {
 
   ScheduleCost without_recompute;  // everything kept: its time and its live peak
   Bytes persistent;
-  Bytes carried;       // sums over micro-batches (gradient accumulation) and the like, beside those
-  Bytes largest_call;  // persistent + carried + inputs, results and scratch of one call
-  Bytes least;         // no plan is smaller
-  Bytes kept_always;   // read by the backward pass, and not recomputable
-  std::vector<Kept> kept;  // cheapest byte first
+  Bytes carried;           // other bytes kept between micro-batches: sums (gradient accumulation)
+  Bytes largest_call;      // persistent + carried + inputs, results and scratch of one call
+  Bytes least;             // no plan is smaller
+  Bytes kept_always;       // read by the backward pass, and not recomputable
+  std::vector<Kept> kept;  // cheapest to recompute first, by byte
 
   // A lower bound on the time of plans that may recompute.
   double least_seconds(Bytes budget) const;
 };
 
-// `last_saves`: seconds that a smaller last micro-batch saves.
+// `last_saves`: seconds that a smaller last micro-batch saves over a full one.
 Bounds bounds_of(const Step& step, double last_saves);
 
 // The time of one micro-batch without recomputation.

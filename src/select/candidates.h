@@ -28,9 +28,9 @@ std::string flags_of(const Settings& settings);
 // - mixed precision (with fp32 master weights, or rounded stochastically)
 // - 8-bit optimizer state
 // - activation compression (fp16 and int8, int4, int2)
-// - statistics of micro-batches (an eighth of the batch at least, fewer rows)
-// - sparse weights (density 0.5, 0.3, 0.1, and where nonzeros do not move): more than all others
-//   together
+// - batch statistics of micro-batches: of an eighth of the batch or more, then of fewer rows
+// - sparse weights (density 0.5, 0.3, 0.1, then with nonzeros that do not move): more than all
+//   others together
 struct Candidate {
   std::vector<Change> changes;  // lower risk first
   Recipe recipe;
@@ -48,8 +48,8 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
 
 Settings all_changes(const Candidate& candidate);
 
-// The recipe with the changes, checked. REQUIRES: they are of different techniques. None: they cannot
-// be combined.
+// The recipe with the changes, checked. REQUIRES: they are of different techniques. None: they
+// cannot be combined.
 std::optional<Candidate> with_changes(const Recipe& requested, std::vector<Change> changes);
 
 // Rows of a micro-batch to try, most first: divisors of the batch, and halves where gaps between

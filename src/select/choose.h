@@ -7,8 +7,8 @@
 
 namespace thimble {
 
-// Whether kernels without a measured time are profiled. Never with several ranks, since their times
-// would differ.
+// When kernels without a measured time are profiled: if there is a budget, always or never. Several
+// ranks never profile, since their times would differ.
 enum class ProfileWhen : uint8_t { by_budgets, always, never };
 // The recipe's machine. `explicit_settings`: the fields that the user set.
 std::shared_ptr<Machine> open_machine(const Recipe& recipe, const Settings& explicit_settings,

@@ -10,12 +10,12 @@
 
 namespace thimble {
 
-// The options, each with the risk of transform/codec_ladder.h, for the shape of `plain` alone.
-// `plain` is the step with nothing encoded.
+// The options, each with the risk of transform/codec_ladder.h. `plain` is the step with nothing
+// encoded, and options have room for its shape alone.
 std::vector<std::unique_ptr<StepOption>> encoded_options(const Step& plain,
                                                          const SearchLimits& limits = {});
 
-// The step with the encoding that the selector takes for its recipe's budget.
+// The step with the encoding that the selector picks for its recipe's budget.
 Selection select_encoding(const Step& plain, const SearchLimits& limits = {});
 
 }  // namespace thimble

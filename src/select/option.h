@@ -1,5 +1,5 @@
-// An option of the selector: a step with its plans, each of a time and an arena. A budget gets the
-// fastest that fits.
+// An option of the selector: a step and its possible plans, each with a time and an arena. For a
+// budget it offers the fastest that fits.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ class Option {
   // Bounds: no plan is smaller, and none within the budget is faster.
   virtual Bytes least_arena() const = 0;
   virtual double least_seconds(Bytes budget) const = 0;
-  // The plan without recomputation, if it fits the budget.
+  // The plan without recomputation. None: it does not fit the budget.
   virtual std::optional<PlanPoint> without_recompute(Bytes budget) = 0;
   // The fastest plan that fits. None: no plan does.
   virtual std::optional<PlanPoint> fastest_within(Bytes budget) = 0;

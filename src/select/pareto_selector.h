@@ -43,7 +43,7 @@ class ParetoSelector {
 
  private:
   struct Known {
-    double below = 0;  // of plans that take less time, only `pick` is not dominated
+    double below = 0;  // seconds; of all faster plans, only `pick` is not dominated
     std::optional<Pick> pick = {};
   };
 
@@ -60,7 +60,7 @@ class ParetoSelector {
   std::optional<Pick> dominator(size_t option, const PlanPoint& plan);
 
   const std::vector<Option*> options_;
-  std::vector<int> level_;    // by option: any plan of a lower level can dominate
+  std::vector<int> level_;    // by option: plans of lower levels may dominate its plans
   std::vector<size_t> left_;  // options not dropped
   std::map<std::pair<int, int64_t>, Known> known_;
   std::map<size_t, bool> stands_;  // by option: its plan without recomputation is not dominated

@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Times the kernels of the requested step, in that part of the seconds left, unless a tenth of its
-// time is measured already. Kernels that take more memory than the budget stay modelled. For a
+// Times the kernels of the requested step, unless a tenth of its time is measured already. `part`:
+// of the seconds left. Kernels that take more memory than the budget stay modelled. For a
 // tight budget, the kernels of smaller micro-batches are timed.
 void profile_requested(Step& requested, std::optional<Bytes> budget, double part);
 

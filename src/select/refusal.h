@@ -13,7 +13,7 @@ namespace thimble {
 struct TierFloor {
   NumericsTier tier = NumericsTier::exact;
   Bytes least;
-  std::string flags;  // the flags for it, beside --memory
+  std::string flags;  // the flags that give it, without --memory
 };
 
 struct Refusal {

@@ -19,7 +19,7 @@ struct SelectionLimits {
   // ---- Rows of a micro-batch ---------------------------------------------------------------------
   // Batch statistics of fewer rows are hardly those of a batch. (2026-11-16)
   int64_t least_statistics = 4;
-  // Below this part of a batch, its statistics are a step worse. (2026-11-16)
+  // With fewer than one row in so many of the batch, the risk is a step higher. (2026-11-16)
   int64_t few_statistics = 8;
   // Ratios of neighbours: a divisor nearer than the first changes little, and a gap wider than the
   // second gets a row in its middle, divisor or not. (2026-11-16)
@@ -32,7 +32,7 @@ struct SelectionLimits {
   int64_t few_logits = 64;
 
   // ---- The largest batch, length, depth or width (2026-11-16) ------------------------------------
-  int64_t largest = 1 << 24;  // nobody would look for more
+  int64_t largest = 1 << 24;  // a larger value is never tried
   // A model that has no such value (a width that its heads do not divide) has one among so many
   // below.
   int64_t near_values = 64;

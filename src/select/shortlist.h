@@ -1,4 +1,4 @@
-// The combinations of techniques that are worth building. The step of each technique alone is
+// A shortlist: the combinations of techniques that are worth building. The step of each technique alone is
 // built, and the cost of a combination is estimated from those. The combinations that look fastest
 // at any of a fixed row of budgets are built.
 #pragma once

@@ -90,8 +90,8 @@ class StepOption final : public Option {
   bool fits_without_recompute(Bytes budget) const {
     return budget >= std::max(bounds().without_recompute.live_peak, floor_);
   }
-  // The same for the largest shape alone: in its arena, records of other lengths may need
-  // recomputation.
+  // The same for the largest shape alone, without room for other lengths: in that arena, records of
+  // other lengths may need recomputation.
   const PlanPoint& first_without_recompute();
   void find_facts();
   double find_last_saves();

@@ -46,8 +46,8 @@ class TechniqueSelector {
   const Options& options(NumericsTier tier) { return choice(tier).options; }
   ParetoSelector& selector(NumericsTier tier) { return *choice(tier).selector; }
   StepOption& option(const Pick& pick, NumericsTier tier) { return *options(tier)[pick.option]; }
-  // Hands over the step as typed, so that it is not built again. REQUIRES: comes before any
-  // question.
+  // Hands over the step as typed, so that it is not built again. REQUIRES: called before any other
+  // function.
   void use(Step requested) { step_ = std::move(requested); }
   // From now on, choices go by the machine's present times.
   void price_again();

@@ -13,8 +13,8 @@
 
 namespace thimble {
 
-// A sum over micro-batches: `value` is added to `start`, a value of its type made or present before
-// them.
+// A sum over micro-batches: each adds `value` to `start`, a value of the same type that exists
+// before the first of them.
 struct Growth {
   ValueId start;
   ValueId value;

@@ -14,7 +14,7 @@ struct BlockState {
   ValueId scales;
 };
 
-// Whether the state of w is kept in 8 bits: weights smaller than a block would gain nothing.
+// Whether the state of w is kept in 8 bits. Weights smaller than a block would gain nothing.
 bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec);
 
 // Records the full tensor (Value::unsharded) of a state like `own`, which is w or this rank's shard

@@ -17,7 +17,7 @@ ValueId add_clip_factor(Builder& b, std::span<const ValueId> gradients, double m
                         ValueId unscaling = {}, const RanksSpec& in_parts = {});
 
 // The gradient of the loss for a second backward pass: `loss_scale` times the factor that brings
-// the gradients down to `max_norm`. Its node stands right behind the gradients, none of which is
+// the gradients down to `max_norm`. Its node stands right after the gradients, none of which is
 // needed after it. NaN if they overflowed, so that the gradients of the second pass overflow, too.
 ValueId add_early_clip_factor(Graph& graph, std::vector<ValueId> gradients, double max_norm,
                               ValueId loss_scale, const LossScaling& scaling);

@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// REQUIRES: forward nodes alone. Tables of embeddings and heads that
-// make logits stay in 16 bits (bf16) where the format has fewer, as bitsandbytes leaves them.
+// REQUIRES: a graph of forward nodes alone. If the format has fewer than 16 bits, embedding tables
+// and heads that make logits are kept in bf16, as bitsandbytes leaves them.
 void code_frozen(Graph& graph, CodedFormat format);
 
 // UserError where the format applies to no frozen matrix of the graph.

@@ -24,7 +24,7 @@ struct CodecDef {
   std::string_view name;  // = file name
   std::string_view summary;
 
-  double bits = 0;  // of a number, without the numbers that groups share
+  double bits = 0;  // of a number, without the scales that groups of numbers share
   // The largest error of a number, as a share of the largest number near it; 0: lossless.
   double error = 0;
   bool stochastic = false;   // rounds stochastically: each number is right on average
@@ -53,9 +53,9 @@ std::string codec_names();
 std::vector<Codec> codecs_by_error();
 // The codec that keeps only signs.
 Codec sign_codec();
-// The codec instead of `wanted` where results are not linear in the value. There, rounding that is
-// right on average still leaves an error of about its square. It has the fewest bits among codecs
-// with a small squared error.
+// The codec instead of `wanted` where gradients are not linear in the value. There, rounding that
+// is right on average still leaves an error of about its square. It has the fewest bits among
+// codecs with a small squared error.
 Codec gentle_codec(Codec wanted);
 
 inline bool is_lossy(Codec codec) { return codec != nullptr && codec->error > 0; }

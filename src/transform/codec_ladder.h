@@ -17,14 +17,14 @@ struct Encoding {
 
 // About `most` encodings (a few at least), lower risk first. The first encodes nothing. `graph` is
 // the step with nothing encoded, and `encodable` the result of find_encodable(). `groups` holds
-// every value of that once, in groups that are encoded together, in order of priority. Codecs go up
+// each of these values once, in groups that are encoded together, in order of priority. Codecs go up
 // to the strongest of `spec`, or only masks where the tier does not allow more.
 std::vector<Encoding> encodings_to_try(const Graph& graph, const CodecSpec& spec,
                                        NumericsTier allowed, std::span<const Encodable> encodable,
                                        const std::vector<std::vector<ValueId>>& groups,
                                        size_t most);
 
-// The codecs that an automatic `spec` may choose, weakest first. Else the codec of `spec` alone.
+// The codecs that an automatic `spec` may choose, weakest first. Otherwise the codec of `spec`.
 std::vector<Codec> rungs_of(const CodecSpec& spec);
 
 }  // namespace thimble

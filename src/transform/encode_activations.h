@@ -1,5 +1,5 @@
 // Activation compression: large activations are kept encoded between the forward and the backward
-// pass. An encoder stands right behind the node that makes one, a decoder right in front of each
+// pass. An encoder stands right after the node that makes one, a decoder right before each
 // backward node that reads it. The code in between is a value of the forward pass like any other:
 // planners may drop and recompute it, to the same bits.
 //
@@ -28,7 +28,7 @@ struct Encodable {
   bool signs = false;   // the backward pass reads only its signs: a mask suffices
   bool curved = false;  // some gradient is not linear in it
 };
-// In order of values, without those that the patterns leave out. REQUIRES: nothing is encoded yet.
+// In order of values, without values that the patterns leave out. REQUIRES: nothing is encoded yet.
 std::vector<Encodable> find_encodable(const Graph& graph, const CodecSpec& spec);
 // The codec used for the value. Null: it stays uncompressed.
 Codec kept_as(const Encodable& value, DType dtype, Codec wanted);

@@ -29,7 +29,7 @@ std::string to_string(const AdapterSpec& spec);
 
 struct FineTuning {
   AdapterSpec adapters;
-  std::optional<CodedFormat> frozen;  // of frozen matrices; none: as activations are stored
+  std::optional<CodedFormat> frozen;  // of frozen matrices; none: the type of activations
 
   bool operator==(const FineTuning&) const = default;
 };

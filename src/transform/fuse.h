@@ -32,7 +32,7 @@ std::span<const PatternDef* const> all_patterns();
 
 struct Fused {
   std::map<std::string_view, int> counts;  // by pattern: how often
-  std::vector<ValueId> now;  // by old value id: its new id, or invalid; empty: nothing changed
+  std::vector<ValueId> now;  // by old value id: the new id, or invalid; empty: nothing changed
 };
 
 // REQUIRES: a forward graph. `read`: values that must survive besides results and sources. Every

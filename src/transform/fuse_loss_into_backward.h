@@ -10,7 +10,7 @@
 namespace thimble {
 
 // Drops every such forward node whose results reach no backward node. Its gradient then makes these
-// results. Nodes behind it (sums of losses) become nodes of the backward pass, each right behind
+// results. Nodes after it (sums of losses) become nodes of the backward pass, each right after
 // the last of its inputs. Value ids do not change.
 void fuse_loss_into_backward(Graph& graph);
 

@@ -57,9 +57,9 @@ class Fusing {
   bool is_alive(NodeId node) const { return alive_[node.at()]; }
   // The node that made a value; null: none.
   const Node* maker(ValueId value) const;
-  // Null too where another op made it.
+  // Also null where another op made it.
   const Node* maker(ValueId value, std::string_view op) const;
-  // The value behind views, or behind views and casts between floating types.
+  // The base of a view, through further views; or also through casts between floating types.
   ValueId behind_views(ValueId value) const;
   ValueId behind_casts(ValueId value) const;
   // Whether a weight's gradient passes through the value.

@@ -1,4 +1,4 @@
-// How a graph is read where its linear layers are changed: products with a matrix, and logits.
+// Linear layers of a graph, for passes that change them: products with a matrix, and logits.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace thimble {
 // None: the node is no product with a matrix.
 std::optional<ProductForm> product_of(const Node& node);
 
-// Whether a loss takes the softmax of the value, behind views, casts, parts and what is added.
+// Whether a loss takes the softmax of the value, also through views, casts, parts and additions.
 bool makes_logits(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
                   ValueId value);
 

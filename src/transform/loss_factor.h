@@ -1,5 +1,5 @@
-// Normalisation of a loss over a whole step (ignored labels, masks): the weight is known only after
-// all micro-batches and ranks. Their sums of loss and gradients are divided by it at the end.
+// Normalisation of a loss over a whole step (ignored labels, masks): the factor is known only after
+// all micro-batches and ranks. Their sums of loss and gradients are multiplied by it at the end.
 #pragma once
 
 #include "graph/builder.h"

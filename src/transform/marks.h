@@ -1,4 +1,4 @@
-// The user's marks for every planner: results to keep, results to recompute.
+// The user's marks, which every planner obeys: results to keep, results to recompute.
 #pragma once
 
 #include <string>

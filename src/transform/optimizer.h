@@ -70,7 +70,7 @@ std::string usual_values(std::optional<double> (*usual)(const UpdateRule& rule))
 // The optimizer's default learning rate.
 double usual_rate(const OptimizerSpec& spec);
 
-// The rule whose name the spec has. REQUIRES: there is one.
+// The rule that the spec names. REQUIRES: there is one.
 const UpdateRule& rule_of(const OptimizerSpec& spec);
 
 // The name, in the graph, of state that the weight's update keeps from step to step ("momentum").
@@ -91,7 +91,7 @@ struct OptimizerInputs {
   ValueId rng;            // i64 [3] = seed, step, microbatch; invalid when nothing is random
   ValueId rounding_key;   // i64 [2] = seed, step; invalid unless something is rounded at random
   ValueId loss_scale;     // f32 [1]; invalid unless it is dynamic
-  ValueId overflow;       // a result, f32 [1]: above 0, the step was skipped; invalid likewise
+  ValueId overflow;       // a result, f32 [1]: above 0 if the step was skipped; invalid likewise
 };
 
 // By weight, the value to differentiate by: the weight itself, or the 16-bit copy that all nodes

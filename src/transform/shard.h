@@ -3,8 +3,8 @@
 //
 //              weights    gradients                          state     an update
 //   none       all        all, summed over the ranks         all       of all
-//   state      all        all, of this rank; then a part     a part    of a part, which all then get
-//   gradients  all        a part, summed at once             a part    of a part, which all then get
+//   state      all        all, of this rank; then a part     a part    of a part, then all-gathered
+//   gradients  all        a part, summed at once             a part    of a part, then all-gathered
 //   weights    a part,    a part, summed at once             a part    of a part
 //              gathered
 //              for use
@@ -49,7 +49,7 @@ void shard_weights(Graph& graph, const RanksSpec& ranks, int64_t unit);
 // The sum of a gradient over the ranks: the whole (all-reduce), or this rank's part
 // (reduce-scatter).
 ValueId reduced(Builder& b, ValueId gradient, const RanksSpec& ranks, int64_t unit);
-// The same for the valid gradients of all unsharded weights, right behind the nodes that make them.
+// The same for the valid gradients of all unsharded weights, right after the nodes that make them.
 std::vector<ValueId> reduce_gradients(Graph& graph, std::span<const ValueId> weights,
                                       std::vector<ValueId> gradients, const RanksSpec& ranks,
                                       int64_t unit);
@@ -64,7 +64,7 @@ Traffic traffic_of(const Graph& graph, NodeId node);
 
 // The sum of a value over the ranks (all-reduce).
 ValueId add_sum_over_ranks(Builder& b, ValueId value, const RanksSpec& ranks);
-// Makes every result (loss, metrics) its sum over the ranks, right behind its node. Returns the
+// Makes every result (loss, metrics) its sum over the ranks, right after its node. Returns the
 // sums.
 std::vector<ValueId> reduce_results(Graph& graph, const RanksSpec& ranks);
 

@@ -36,7 +36,7 @@ inline constexpr const char* kSparseThreshold = "sparse.threshold";
 
 SparseWeights find_sparse_weights(const Graph& graph);
 
-// Of all sparse weights: how many numbers are kept, of how many.
+// Of all sparse weights: how many elements are kept, of how many.
 struct Sparsity {
   int64_t nonzeros = 0;
   int64_t elements = 0;

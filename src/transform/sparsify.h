@@ -1,6 +1,6 @@
 // Sparse training: chosen weights are stored as packed nonzeros and a bitmap, so that values,
-// gradients and optimizer state exist for nonzeros only. The dense tensor is made by `expand` in
-// front of its readers and dropped behind them; its gradient goes to the nonzeros by `gather` at
+// gradients and optimizer state exist for nonzeros only. The dense tensor is made by `expand`
+// before its readers and dropped after them. Its gradient goes to the nonzeros by `gather` at
 // once.
 #pragma once
 
@@ -43,7 +43,7 @@ void check_sparsity(const SparsitySpec& spec);
 // weight. Graphs of a net for different rows are rewritten alike.
 void sparsify(Graph& graph, const SparsitySpec& spec);
 
-// REQUIRES: autodiff is done. Moves every `gather` right behind the node that completes its
+// REQUIRES: autodiff is done. Moves every `gather` right after the node that completes its
 // gradient, so that the dense gradient is freed at once.
 void gather_early(Graph& graph);
 

@@ -22,7 +22,7 @@ struct Occupant {
 };
 
 struct Allocation {
-  Bytes at;
+  Bytes at;    // its address: the offset in the arena
   Bytes size;  // with padding for alignment
   int first = 0;
   int last = 0;  // inclusive

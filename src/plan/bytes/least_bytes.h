@@ -5,7 +5,7 @@
 //   + values that cannot be recomputed, from maker to last reader: gradients above all
 //   + inputs, results and scratch of the stage itself
 //
-// Also, while the last-made input of a node is computed, its other inputs are live.
+// Also, all other inputs of a node are live while the last of them is computed.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ namespace thimble {
 
 struct LeastBytes {
   Bytes persistent;
-  Bytes carried;       // sums over micro-batches (gradient accumulation) and the like, beside those
+  Bytes carried;       // other bytes kept between micro-batches: sums (gradient accumulation)
   Bytes largest_call;  // persistent + carried + the inputs, results and scratch of one call
   Bytes all;           // the bound
-  NodeId at;           // where it is reached
+  NodeId at;           // the node that needs so much
 };
 
 LeastBytes least_bytes(const Graph& graph, const Costs& costs);

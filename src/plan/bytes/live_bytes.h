@@ -33,8 +33,8 @@ class LiveBytes {
   int64_t most(size_t at, Range here, Range range) const;
 
   int leaves_ = 1;
-  std::vector<int64_t> most_;   // by tree node: in its range, `added_` of the nodes above apart
-  std::vector<int64_t> added_;  // by tree node: to all of its range
+  std::vector<int64_t> most_;   // by tree node: its maximum, without `added_` of the nodes above
+  std::vector<int64_t> added_;  // by tree node: added to every call of its range
 };
 
 }  // namespace thimble

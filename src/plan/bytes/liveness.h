@@ -3,7 +3,7 @@
 //
 //   call:      0      1      2      3      4
 //   x          w------r------r
-//   relu(x)                  w======r             in place: takes over x's buffer at call 2
+//   relu(x)                  w======r             in place: overwrites x's buffer at call 2
 //   scratch           ws                          one call only
 #pragma once
 
@@ -31,7 +31,7 @@ struct Buffers {
 // REQUIRES: the schedule computes every value before it is read.
 Buffers assign_buffers(const Graph& graph, const Schedule& schedule, const Costs& costs,
                        Sharing sharing, int microbatches);
-// Their sizes and live ranges alone, in less time.
+// Only the sizes and live ranges of these buffers, in less time.
 std::vector<BufferUse> live_ranges(const Graph& graph, const Schedule& schedule, const Costs& costs,
                                    Sharing sharing, int microbatches);
 

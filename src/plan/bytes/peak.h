@@ -17,7 +17,7 @@ struct LiveValue {
   double seconds_per_byte = -1;
 };
 
-// Values live at the plan's peak, largest first. Values in the same bytes are named once.
+// Values live at the plan's peak, largest first. Of values that share bytes, one is listed.
 std::vector<LiveValue> live_at_peak(const Graph& graph, const Costs& costs, const Plan& plan);
 
 // How a forward value, or its code, reaches the backward pass.

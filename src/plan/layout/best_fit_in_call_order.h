@@ -1,4 +1,4 @@
-// Online best fit, as an allocator does that knows sizes but not the future.
+// Online best fit: places buffers as an allocator would, without knowledge of later calls.
 #pragma once
 
 #include <cstdint>

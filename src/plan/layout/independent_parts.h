@@ -1,8 +1,8 @@
 // Divides a packing problem (offset assignment) into parts that can be packed independently without
 // loss.
 //
-// A buffer that lives as long as everything around it is a full-width slab: it can sink to the
-// bottom of the arena without disturbing anyone. Without slabs, stretches of time that share no
+// A buffer that lives as long as everything around it is a full-width slab: it can lie at the
+// bottom of the arena and costs no other buffer space. Without slabs, stretches of time that share no
 // buffer are independent. Both cuts repeat inside each stretch:
 //
 //   bytes |      +--+   +----+          |      +--+ | +----+

@@ -8,7 +8,7 @@
 namespace thimble {
 
 struct LayoutLimits {
-  // A gap above the live peak of less than this part of it is not worth a search.
+  // A gap above the live peak of less than one part in so many is not worth a search.
   int64_t negligible_gap = 1000;
 
   // Deeply nested lifetimes (a plain chain) peel off one slab per round. Past this many visits per
@@ -19,7 +19,7 @@ struct LayoutLimits {
   // per buffer; only thousands of fragments live at once meet the limit.
   int64_t probes = 4'000'000, fewest_probes = 100;
 
-  // The squeaky wheel: ranges of taken bytes looked at, over all parts and rounds (some 0.2 s), and
+  // The packer squeaky_wheel: ranges of taken bytes looked at, over all parts and rounds (some 0.2 s), and
   // rounds without a better layout after which it returns to the best order so far.
   int64_t wheel_probes = 4'000'000;
   int wheel_rounds = 500, wheel_patience = 12;

@@ -1,5 +1,5 @@
 // The forward pass as a chain of blocks. A cut is a place in the forward order that few bytes
-// cross. Everything behind it can be computed from the values that cross it.
+// cross. Everything after it can be computed from the values that cross it.
 //
 //   x ─▶ [ block 0 ] ─▶ cut 0 ─▶ [ block 1 ] ─▶ cut 1 ─▶ ... ─▶ [ block n-1 ]
 //
@@ -17,8 +17,8 @@ struct Block {
   int begin = 0;  // positions [begin, end) of the forward pass
   int end = 0;
   std::vector<ValueId> enters;  // values crossing the cut before it (not sources)
-  Bytes entering;               // of those
-  Bytes made;                   // all results of its nodes, views apart
+  Bytes entering;               // the bytes of `enters`
+  Bytes made;                   // all results of its nodes, without views
   double seconds = 0;           // of its nodes
   double flops = 0;
   size_t kind = 0;  // equal for blocks of the same ops, shapes and marks
@@ -26,7 +26,7 @@ struct Block {
 
 std::vector<Block> cut_into_blocks(const ForwardPass& pass, const Costs& costs);
 
-// By position: the bytes of the values that cross the cut behind it.
+// By position: the bytes of the values that cross the cut after it.
 std::vector<Bytes> crossing_bytes(const ForwardPass& pass);
 
 }  // namespace thimble

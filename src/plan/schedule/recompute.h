@@ -18,7 +18,7 @@ struct ForwardPass {
   std::vector<NodeId> nodes;             // by position
   std::vector<int> position;             // by node: position, or -1
   std::vector<NodeId> backward;          // all other nodes except updates, in order
-  std::vector<bool> read_backward;       // by value: read behind the forward pass, itself or a view
+  std::vector<bool> read_backward;       // by value: read after the forward pass, itself or a view
   std::vector<bool> is_forward;          // by value: made by a forward node
   std::vector<int> last_forward_reader;  // by value: position of its last forward reader, or -1
   // By value: the forward value that owns its bytes (itself, unless it is a view).
@@ -51,7 +51,7 @@ class Retention {
   virtual void replayed(const std::vector<int>& replayed, NodeId reader) {
     (void)replayed, (void)reader;
   }
-  // Whether a recomputed value stays behind `reader`. By default it does, until its last reader.
+  // Whether a recomputed value stays after `reader`. By default it does, until its last reader.
   virtual bool stays_after_replay(ValueId value) {
     (void)value;
     return true;
@@ -66,8 +66,8 @@ Schedule schedule_with(const ForwardPass& pass, Retention& retention);
 Schedule schedule_keeping(const ForwardPass& pass, const std::vector<bool>& kept);
 
 // Stages: every node of the `per_microbatch` phase except updates, forward nodes first. Missing
-// inputs of a stage are recomputed in front of it. So a schedule is a choice of the values to drop
-// behind each stage.
+// inputs of a stage are recomputed just before it. So a schedule is a choice of the values to drop
+// after each stage.
 std::vector<NodeId> stages_of(const ForwardPass& pass);
 using Drops = std::vector<std::vector<ValueId>>;  // by stage: values that can_recompute()
 

@@ -9,11 +9,11 @@
 namespace thimble {
 
 // Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Inside a run only the
-// input of its middle is kept, then of the middle of its second half, and so on. On the way back
+// input of its middle is kept, then of the middle of its second half, and so on. In the backward pass
 // the first half is recomputed in the same way. One segment: O(log n) memory, O(n log n) forward
 // work.
 //
-// A fan-out of k makes k cuts in place of the middle one, and so k + 1 parts:
+// A fan-out of k makes k cuts instead of one in the middle, and so k + 1 parts:
 //
 //   k = 1   [ . . . . . . . . | . . . . | . . | . . ]     g(n) = 1 + g(n / 2)
 //   k = 3   [ . . . . | . . . . | . . . . | . | . | . | . ]     g(n) = k + g(n / (k + 1))
@@ -37,7 +37,7 @@ class RecursiveSegments final : public Retention {
   const size_t fanout_;
   std::vector<size_t> block_of_;  // by position
   std::vector<int> made_in_;      // by value: block, or -1
-  std::vector<int> stamp_;        // by value: the run in which it crossed a chosen cut
+  std::vector<int> stamp_;        // by value: `now_` when it last crossed a chosen cut
   std::vector<bool> starts_;      // by value: enters a segment
   int now_ = 0;
   int leaf_ = 0;

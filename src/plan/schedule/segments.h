@@ -8,11 +8,11 @@
 
 namespace thimble {
 
-// The first block of each of `segments` runs of about equal bytes, block 0 left out.
+// The chain cut into `segments` runs of about equal bytes: the first block of each but the first.
 std::vector<size_t> equal_starts(const std::vector<Block>& blocks, size_t segments);
 
 // Keeps the inputs of the blocks in `starts` and recomputes everything else, segment by segment.
-// The last segment's values are still there when its backward pass begins.
+// The last segment is not recomputed: its values are live when its backward pass begins.
 Schedule schedule_segments(const ForwardPass& pass, const std::vector<Block>& blocks,
                            const std::vector<size_t>& starts);
 

@@ -1,4 +1,4 @@
-// The eviction search (eviction_search.h) for one budget, with a beam of partial plans wide.
+// The eviction search (eviction_search.h) for one budget: a beam search over partial plans.
 #pragma once
 
 #include <algorithm>
@@ -88,9 +88,9 @@ class BeamEviction {
     int64_t bytes = 0;
   };
   struct Label {
-    Holding present;     // behind the stage
+    Holding present;     // after the stage
     double seconds = 0;  // of replays so far
-    double bound = 0;    // no less than this much more
+    double bound = 0;    // lower bound on the seconds of replays to come
     int64_t peak = 0;
     int trail = -1;
     double total() const { return seconds + bound; }
@@ -197,7 +197,7 @@ class BeamEviction {
     });
   }
 
-  // Lower bound on the time of replays behind `stage`: each value that is read later and not in
+  // Lower bound on the time of replays after `stage`: each value that is read later and not in
   // memory, and its missing inputs, recomputed once.
   double bound(const Set& present, int stage) {
     work_ += static_cast<int64_t>(memory_.evictables.size());
@@ -227,7 +227,7 @@ class BeamEviction {
     Holding present;
     size_t at = 0;  // next call of the run
     int64_t peak = 0;
-    size_t covers = 1;  // ways to go on when memory runs out
+    size_t covers = 1;  // ways to evict that are tried when memory runs out
   };
 
   void expand(const Label& label, size_t stage, std::vector<Label>& next) {
@@ -265,8 +265,8 @@ class BeamEviction {
       for (const int u : now.makes) {
         if (!partial.present.evictables.has(u)) in_use += bytes(u);
       }
-      // Overwriting an evictable value that is of no more use costs nothing; another one would have
-      // to be dropped.
+      // Overwriting an evictable value that no later call reads costs nothing. Another one would
+      // have to be dropped.
       Set locked = wanted;
       for (const int u : now.reads) locked.add(u);
       for (const auto& overwrite : now.overwrites) {
@@ -491,13 +491,13 @@ class BeamEviction {
   const StepMemoryModel& memory_;
   const EvictionEffort& effort_;
   const int repairs_;
-  std::vector<Set> dead_;    // by stage: evictable values of no more use behind it, or not to stay
+  std::vector<Set> dead_;    // by stage: evictable values not used after it, or marked `recompute`
   std::vector<Set> pinned_;  // by stage: not to be dropped there
   std::optional<DeadEnd> dead_end_;
   int64_t budget_ = 0;
   int64_t work_ = 0;
   std::vector<Trail> trail_;
-  std::vector<Set> used_after_;  // by stage: made by then, and of use later
+  std::vector<Set> used_after_;  // by stage: made by then, and read later
   // Scratch of bound() and of seconds_to_make().
   Set needed_;
   std::vector<int> missing_;

@@ -22,7 +22,7 @@ class ChainPlans {
  private:
   const ForwardPass& pass_;
   const std::vector<Block>& blocks_;
-  std::map<std::pair<size_t, size_t>, std::vector<BlockOption>> kinds_;  // by kind, and kind behind
+  std::map<std::pair<size_t, size_t>, std::vector<BlockOption>> kinds_;  // by kind, next kind
   std::vector<const std::vector<BlockOption>*> options_;                 // by block
   std::vector<ChainPoint> frontier_;
 };

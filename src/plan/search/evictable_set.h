@@ -28,7 +28,7 @@ struct EvictableSet {
     }
     return true;
   }
-  // The one of the highest number; -1: it is empty.
+  // The highest number in the set; -1: it is empty.
   int last() const {
     for (size_t w = Words; w-- > 0;) {
       if (words[w] != 0) return static_cast<int>(w * 64) + 63 - std::countl_zero(words[w]);

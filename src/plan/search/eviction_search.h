@@ -23,7 +23,7 @@ struct EvictionPoint {
 std::vector<EvictionPoint> eviction_frontier(const ForwardPass& pass, const Costs& costs,
                                              Bytes below, const SearchLimits& limits = {});
 
-// Points for the least budgets that have an answer.
+// Points for the smallest budgets that the search can meet.
 std::vector<EvictionPoint> leanest_evictions(const ForwardPass& pass, const Costs& costs,
                                              Bytes below, const SearchLimits& limits);
 

@@ -1,9 +1,9 @@
 // Undoes recomputations where memory is free. A schedule's live bytes reach their peak at few
-// calls. At the others, values that it drops and recomputes may stay.
+// calls. During the others, values that it drops and recomputes may stay.
 //
 //   live │      ____ peak
 //        │    _/    \____   . . . . .
-//        │  _/           \_a_________b__    v was dropped behind a and made again at b: it stays
+//        │  _/           \_a_________b__    v was dropped after a and recomputed at b: it stays
 //        └─────────────────────────────▶ call
 #pragma once
 

@@ -16,8 +16,8 @@ std::vector<Schedule> schedules_of_policies(const PlanRequest& request);
 std::vector<Schedule> halvings(const ForwardPass& pass, const std::vector<Block>& blocks,
                                const SearchLimits& limits);
 
-// How many schedules to try of a graph with so many nodes: `most` of a small one, never below
-// `least`.
+// How many schedules to try for a graph with so many nodes: `most` for a small one, fewer for a
+// large one, at least `least`.
 size_t affordable(size_t nodes, size_t least, size_t most, const SearchLimits& limits);
 
 // Whether the eviction search runs: in a small net, and where a chain of blocks describes the net

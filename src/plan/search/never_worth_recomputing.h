@@ -14,11 +14,11 @@ namespace thimble {
 std::vector<bool> values_never_worth_recomputing(const ForwardPass& pass, const Costs& costs,
                                                  const SearchLimits& limits = {});
 
-// Whether the schedule recomputes some of them.
+// Whether the schedule recomputes any of these values.
 bool repeats_any_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                     const Schedule& schedule);
 
-// The schedule, without recomputing them.
+// The same schedule without recomputations of these values.
 Schedule keeping_all_of(const ForwardPass& pass, const std::vector<bool>& kept_values,
                         const Schedule& schedule);
 

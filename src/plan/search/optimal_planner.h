@@ -63,13 +63,13 @@ class OptimalPlanner {
   const std::vector<Block> blocks_;
   const std::vector<bool> never_recomputed_;  // by value
   SchedulePool pool_;
-  ScheduleCost everything_;  // kept
+  ScheduleCost everything_;  // the cost with everything kept
   Bytes least_;              // no plan is smaller
-  Bytes leanest_;            // arena of the leanest that depends on no times
+  Bytes leanest_;            // the smallest arena of schedules that depend on no times
   bool complete_ = false;    // the pool has the schedules that depend on times, too
   std::optional<ChainPlans> chain_;
   std::vector<Anchor> anchors_;
-  std::vector<Small> small_;  // once a budget needs them; the last is the floor
+  std::vector<Small> small_;  // plans of the floor search, once a budget needs them
 };
 
 }  // namespace thimble

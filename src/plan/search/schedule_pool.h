@@ -27,7 +27,7 @@ class SchedulePool {
 
   // Returns its index, or that of an equal schedule.
   size_t add(Schedule schedule);
-  // `floor`: the filled schedule counts only if it takes longer than that.
+  // `floor`: seconds; the filled schedule counts only if it takes longer.
   size_t add(Schedule schedule, const ScheduleCost& known, double floor = 0);
 
   // From now on, slack is filled only in schedules that no other one of those added so far clearly
@@ -65,14 +65,14 @@ class SchedulePool {
   };
   struct Plain : Entry {
     double floor = 0;
-    // By one that takes no more memory and clearly less time: its slack is not filled.
+    // Another takes no more memory and clearly less time: slack is not filled in this one.
     bool beaten = false;
     std::array<std::optional<Entry>, 2> fuller = {};  // the fullest first
   };
 
   // How far slack is filled: all of it, and nearly all.
   size_t fuller_levels() const { return limits_.slack_left ? 2 : 1; }
-  // So large that filling slack takes as long as all else.
+  // So large that filling slack would take as long as everything else.
   bool is_large() const { return std::ssize(request_.graph.nodes) > limits_.large_nodes; }
   using Digest = Sha256::Digest;
   static Digest digest_of(const Schedule& schedule);

@@ -19,10 +19,10 @@ struct EvictionEffort {
   int64_t values = 0;
   int first_budgets = 0;     // from keeping everything to the least, by equal ratios
   int budgets = 0;           // answers, at most
-  size_t beam = 0;           // partial plans kept behind each stage
-  size_t widest = 0;         // and when that led nowhere
-  size_t covers = 0;         // ways out tried when memory runs out
-  bool exact_prices = true;  // of a way out as a whole, not as the sum of its parts
+  size_t beam = 0;           // partial plans kept after each stage
+  size_t widest = 0;         // the same, in a last try after dead ends
+  size_t covers = 0;         // ways to evict tried when memory runs out
+  bool exact_prices = true;  // a way is priced as a whole, not as the sum of its evictions
   int64_t work = 0;          // visits of values, over all budgets
 };
 
@@ -42,7 +42,7 @@ struct SearchLimits {
 
   // ---- How many schedules (2026-11-15) -----------------------------------------------------------
   // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000
-  // nodes is looked at in 12 ways where a small one is in all 32.
+  // nodes gets 12 schedules where a small one gets all 32.
   int64_t pool_nodes = 12'000;
   size_t least_anchors = 7, anchors = 32;  // of the chain's frontier
   size_t least_between = 4, most_between = 16;
@@ -55,11 +55,11 @@ struct SearchLimits {
   int64_t large_nodes = 16'000;
 
   // ---- The chain search (2026-11-15) -------------------------------------------------------------
-  int chain_rooms = 14;        // rooms of a segment, by equal ratios from the least to all
-  int chain_rooms_tried = 14;  // of them, from the least
+  int chain_rooms = 14;        // bytes that a segment may recompute, by equal ratios up to all
+  int chain_rooms_tried = 14;  // the smallest so many of these
   int chain_prices = 16;       // notches of a kept byte's price, over five decades
   int chain_mixtures = 12;     // of neighbours in price: first blocks as one, the rest as the other
-  // How much less room the last segment has than the first: it finds more kept before it.
+  // How much less room the last segment has than the first: more values are kept before it.
   std::array<double, 4> chain_shrinks = {0.0, 0.35, 0.6, 0.8};
   size_t chain_buckets = 128, long_chain_buckets = 64;  // states at a block
   size_t long_chain = 1000;  // blocks; longer chains have short segments and coarser states
@@ -86,12 +86,12 @@ struct SearchLimits {
 
   // ---- Slack (2026-11-15) ------------------------------------------------------------------------
   double plentiful_price = 1e-3;  // price of a byte at calls with room for all values
-  int slack_rounds = 3;           // one round makes room for the next, but hardly ever for much
+  int slack_rounds = 3;           // a round frees bytes for the next, but hardly ever many
   size_t slack_long = 4000;       // calls; longer schedules get one round
 
   // ---- The floor (2026-11-19): the smallest plan, by bytes alone -----------------------------------
-  int floor_rooms = 4;           // of the chain search, the least ones
-  size_t floor_points = 4;       // of its frontier, the leanest
+  int floor_rooms = 4;           // the smallest so many of chain_rooms
+  size_t floor_points = 4;       // points of the chain search with the least memory
   int64_t floor_nodes = 12'000;  // in place of pool_nodes
   // Budgets for the eviction search, by equal ratios, and failures on the way down. Its work, and its
   // width at most: a narrow beam gets further down for the same work.
@@ -107,7 +107,7 @@ struct SearchLimits {
   int64_t peak_work = 400'000'000;  // tries times nodes squared: a try of a large graph takes long
   int64_t peak_part = 50;           // the goal saves one part in so many of the present peak
   size_t peak_followed = 40;        // partial sequences of moves kept in parallel
-  int peak_depth = 12;              // moves of one without progress
+  int peak_depth = 12;              // moves of a sequence without progress
   int64_t peak_moves = 16;          // moves to the goal, at most: smaller values are not moved
 
   // ---- Which combinations of techniques are built (2026-11-16) -----------------------------------
@@ -116,7 +116,7 @@ struct SearchLimits {
   // which only the floor is asked tries fewer.
   int shortlist_budgets = 24, shortlist_tried = 24, floor_shortlist_tried = 6;
   int smallest_combinations = 3;  // built since they look smallest
-  double working_calls = 1.5;     // a step's memory over its largest call's, by experience
+  double working_calls = 1.5;     // a step's memory over its largest call's, as seen on the zoo
   size_t built_nodes = 60'000;    // of all steps together: a command may build no more
   size_t between_nodes = 20'000;  // of steps of rows in between
   size_t planned_nodes = 12'000;  // of a step that may recompute

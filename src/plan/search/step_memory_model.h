@@ -2,9 +2,9 @@
 // estimates it.
 //
 // An *evictable value* is a forward value that may be dropped, with its views. Everything else that
-// is live in a stage is there whatever is dropped: persistent values, forward values that must
+// is live in a stage stays whatever is dropped: persistent values, forward values that must
 // stay, gradients. The estimate is exact but for some in-place chains and for updates that wait for
-// a replay. A search lays out its result in the end, for the true bytes.
+// a replay. So a search lays out its result, which gives the true bytes.
 #pragma once
 
 #include <vector>
@@ -33,7 +33,7 @@ struct StepMemoryModel {
   std::vector<NodeId> stages;
   std::vector<EvictableUse> calls;   // by stage; those of the forward pass come first
   std::vector<Bytes> always;         // by stage: live when its node runs, whatever is dropped
-  std::vector<Bytes> always_before;  // by stage: the same while replays run in front of the node
+  std::vector<Bytes> always_before;  // by stage: the same while replays run before the node
   size_t forward = 0;                // stages of the forward pass
 
   std::vector<ValueId> evictables;  // by evictable value: the value

@@ -14,7 +14,7 @@ namespace thimble {
 // - A call overwrites its inputs only where its op allows.
 // - Every side effect happens exactly once, and values marked `keep` are made once.
 // - Results and the final versions of persistent values are in place at the end.
-// - Scratch is as large as the kernels ask.
+// - Scratch is at least as large as the kernels need.
 // - Its claims are true: its arena, its live peak with call and roles, its FLOPs, and its seconds
 //   if it was made with the same costs.
 std::optional<std::string> find_fault(const Graph& graph, const Costs& costs, const Plan& plan);

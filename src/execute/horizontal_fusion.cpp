@@ -51,9 +51,9 @@ void LaunchGroup::run() const {
   dynamic_cast<BatchableKernel&>(*kernel).run_all(calls);
 }
 
-std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> steps) {
+std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> singles) {
   Grouping grouping;
-  for (LaunchGroup& step : steps) grouping.add(std::move(step));
+  for (LaunchGroup& step : singles) grouping.add(std::move(step));
   return grouping.finish();
 }
 

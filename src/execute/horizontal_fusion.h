@@ -19,6 +19,6 @@ struct LaunchGroup {
 
 // REQUIRES: `steps` have one call each. Running the launches in order gives the same bits as
 // running the steps in order.
-std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> steps);
+std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> singles);
 
 }  // namespace thimble

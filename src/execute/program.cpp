@@ -95,8 +95,8 @@ Program::Program(const Graph& graph, const Plan& plan, Backend& backend, Memory&
       bound.end = std::max(bound.end, align_up(call.workspace_at + call.workspace_size));
     }
     calls_.push_back(bound);
-    if (node.phase == Phase::prologue) each_begin_ = calls_.size();
-    if (node.phase != Phase::epilogue) each_end_ = calls_.size();
+    if (node.phase == Phase::prologue) microbatch_begin_ = calls_.size();
+    if (node.phase != Phase::epilogue) microbatch_end_ = calls_.size();
   }
   for (size_t v = 0; v < graph.values.size(); ++v) {
     if (plan.sources[v].count < 0) continue;
@@ -201,10 +201,10 @@ void Program::run_range_traced(size_t begin, size_t end, Trace& trace) {
 
 void Program::run_phase(Phase phase, Trace* trace) {
   const size_t begin = phase == Phase::prologue         ? 0
-                       : phase == Phase::per_microbatch ? each_begin_
-                                                        : each_end_;
-  const size_t end = phase == Phase::prologue         ? each_begin_
-                     : phase == Phase::per_microbatch ? each_end_
+                       : phase == Phase::per_microbatch ? microbatch_begin_
+                                                        : microbatch_end_;
+  const size_t end = phase == Phase::prologue         ? microbatch_begin_
+                     : phase == Phase::per_microbatch ? microbatch_end_
                                                       : calls_.size();
   if (staging_) staging_->upload(phase);
   if (trace != nullptr) {

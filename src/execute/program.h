@@ -94,8 +94,8 @@ class Program {
   std::vector<TensorRef> tensors_;  // backing store of the spans in calls_
   std::vector<Bound> calls_;
   std::vector<Bytes> homes_;  // by value: its address between steps, or -1
-  size_t each_begin_ = 0;
-  size_t each_end_ = 0;
+  size_t microbatch_begin_ = 0;
+  size_t microbatch_end_ = 0;
   Bytes touched_;
   size_t watched_ = 0;  // calls before the check; 0: none
   std::function<void()> check_;

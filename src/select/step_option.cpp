@@ -67,7 +67,7 @@ StepOption::StepOption(Candidate candidate, Step step, bool one_shape, const Sea
 }
 
 void StepOption::find_facts() {
-  look_up(limits_);
+  call_watch(limits_);
   facts_.shape = step_ ? step_->shape : largest_shape(candidate_.recipe);
   const double saves = find_last_saves();
   facts_.bounds = bounds_of(step(), saves);

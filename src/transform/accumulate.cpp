@@ -37,13 +37,13 @@ bool can_add_in_place(const Graph& graph, const std::vector<ValueId>& partial,
 
 }  // namespace
 
-std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums) {
+std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Accumulation> sums) {
   std::vector<bool> read(graph.values.size(), false);  // as an input, or as another one's sum
   for (const Node& node : graph.nodes) {
     for (const ValueId input : node.inputs) read[input.at()] = true;
   }
   std::vector<bool> wanted(graph.values.size(), false);
-  for (const Growth& sum : sums) {
+  for (const Accumulation& sum : sums) {
     if (wanted[sum.value.at()]) read[sum.value.at()] = true;
     wanted[sum.value.at()] = true;
   }
@@ -81,7 +81,7 @@ ValueId add_zero(Graph& graph, ValueId value, std::string name) {
 }
 
 void accumulate_results(Graph& graph) {
-  std::vector<Growth> sums;
+  std::vector<Accumulation> sums;
   for (size_t r = 0; r < graph.results.size(); ++r) {
     const ValueId result = graph.results[r];
     sums.push_back({add_zero(graph, result, fmt::format("result{}.sum", r)), result});

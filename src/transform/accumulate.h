@@ -15,7 +15,7 @@ namespace thimble {
 
 // A sum over micro-batches: each adds `value` to `start`, a value of the same type that exists
 // before the first of them.
-struct Growth {
+struct Accumulation {
   ValueId start;
   ValueId value;
 };
@@ -23,7 +23,7 @@ struct Growth {
 // Turns the first node of each sum into one that adds into `start`, so that nothing holds the
 // gradient of the micro-batch alone. Where its op cannot, or another node reads that gradient, one
 // more node adds it. Returns the sums, in order. New nodes are of the phase `per_microbatch`.
-std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Growth> sums);
+std::vector<ValueId> accumulate_into(Graph& graph, std::span<const Accumulation> sums);
 
 // A zero of the phase `prologue`, with the type and role of `value`, for accumulate_into. Graphs of
 // the same net with other numbers of rows must use the same name.

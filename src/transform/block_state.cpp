@@ -48,7 +48,7 @@ bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec) {
   return spec.state_bits == 8 && b.type(w).elements() >= kCodeBlock;
 }
 
-void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own) {
+void set_unsharded(Graph& graph, ValueId state, ValueId w, ValueId own) {
   if (graph[w].is_shard()) {
     graph[state].unsharded = graph[w].unsharded;
   } else if (own != w) {
@@ -63,7 +63,7 @@ BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string
       b.state(name, {type.shape, DType::u8}),
       b.state(name + ".scales", {{code_blocks(type.elements())}, DType::f32})};
   Graph& graph = b.graph();
-  set_whole(graph, state.codes, w, own);
+  set_unsharded(graph, state.codes, w, own);
   if (graph[state.codes].is_shard()) {
     graph[state.scales].unsharded = {code_blocks(graph[state.codes].unsharded.elements())};
   }

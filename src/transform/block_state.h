@@ -19,7 +19,7 @@ bool wants_8bit_state(const Builder& b, ValueId w, const OptimizerSpec& spec);
 
 // Records the full tensor (Value::unsharded) of a state like `own`, which is w or this rank's shard
 // of it.
-void set_whole(Graph& graph, ValueId state, ValueId w, ValueId own);
+void set_unsharded(Graph& graph, ValueId state, ValueId w, ValueId own);
 
 // State like `own` that begins at zero. The codes have the name that f32 state would have.
 BlockState add_block_state(Builder& b, ValueId w, ValueId own, const std::string& what);

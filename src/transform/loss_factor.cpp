@@ -41,7 +41,7 @@ ValueId add_loss_factor(Graph& graph, const LossFactor& factor, const RanksSpec&
     for (ValueId& total : totals) total = add_sum_over_ranks(b, total, ranks);
   }
   if (several_microbatches) {
-    std::vector<Growth> growths;
+    std::vector<Accumulation> growths;
     for (size_t i = 0; i < totals.size(); ++i) {
       growths.push_back(
           {add_zero(graph, totals[i], fmt::format("loss_weight{}.sum", i)), totals[i]});

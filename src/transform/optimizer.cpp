@@ -113,7 +113,7 @@ class UpdateNodes {
                           : state.like_gradient  ? b_.type(g).dtype
                                                  : DType::f32;
       inputs.push_back(b_.state(name_of(w, state), {b_.shape(own), dtype}));
-      set_whole(b_.graph(), inputs.back(), w, own);
+      set_unsharded(b_.graph(), inputs.back(), w, own);
     }
     return add_node(coded ? "update_8bit" : "update", rule_, w, std::move(inputs), {}, factor,
                     settings);
@@ -150,7 +150,7 @@ class UpdateNodes {
     if (rounding == Rounding::kahan) {
       const ValueId own = inputs[0];
       inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(own)));
-      set_whole(b_.graph(), inputs.back(), w, own);
+      set_unsharded(b_.graph(), inputs.back(), w, own);
       attrs.set("rounding", std::string("kahan"));
     }
     inputs.push_back(rate_);
@@ -294,7 +294,7 @@ OptimizerInputs add_updates(Graph& graph, std::span<const ValueId> weights,
   }
   std::vector<BlockState> folded(trained.size());  // where the momentum is in 8 bits
   if (spec.fold || several_microbatches) {
-    std::vector<Growth> sums;
+    std::vector<Accumulation> sums;
     std::vector<size_t> grown;  // by sum: the weight
     b.set_phase(Phase::prologue);
     for (size_t i = 0; i < trained.size(); ++i) {

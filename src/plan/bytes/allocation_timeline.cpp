@@ -21,8 +21,8 @@ class Copies {
     const auto phase_of = [&](const PlannedCall& call) { return graph[call.node].phase; };
     const auto each = std::ranges::find(plan.calls, Phase::per_microbatch, phase_of);
     const auto end = std::ranges::find(plan.calls, Phase::epilogue, phase_of);
-    each_begin_ = static_cast<int>(each - plan.calls.begin());
-    each_end_ = static_cast<int>(end - plan.calls.begin());
+    microbatch_begin_ = static_cast<int>(each - plan.calls.begin());
+    microbatch_end_ = static_cast<int>(end - plan.calls.begin());
   }
 
   std::vector<Copy> run() {
@@ -67,16 +67,16 @@ class Copies {
     if (source && is_persistent(role)) copy.end = last_call();
     if (plan_.microbatches == 1) return;
     if (source && role == Role::input) {
-      copy.end = std::max(copy.end, each_begin_);
-    } else if (copy.made < each_begin_ && copy.end >= each_begin_) {
-      copy.end = std::max(copy.end, each_end_ - 1);
+      copy.end = std::max(copy.end, microbatch_begin_);
+    } else if (copy.made < microbatch_begin_ && copy.end >= microbatch_begin_) {
+      copy.end = std::max(copy.end, microbatch_end_ - 1);
     }
   }
 
   const Graph& graph_;
   const Plan& plan_;
-  int each_begin_ = 0;
-  int each_end_ = 0;
+  int microbatch_begin_ = 0;
+  int microbatch_end_ = 0;
   std::vector<Copy> copies_;
   std::vector<int> current_;  // by value: its latest copy
 };

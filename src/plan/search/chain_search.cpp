@@ -70,7 +70,7 @@ class Frontier {
   };
 
   void add_prices(double room, double shrink) {
-    look_up(limits_);
+    call_watch(limits_);
     set_rooms(room, shrink);
     const int dearest = limits_.chain_prices;
     const Choices dear = solve(dearest);

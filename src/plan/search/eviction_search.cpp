@@ -63,7 +63,7 @@ class Walk {
 
   const EvictionPoint* ask(double budget) {
     if (search_.work() > effort_.work) return nullptr;
-    look_up(limits_);
+    call_watch(limits_);
     auto found = search_.solve(static_cast<int64_t>(budget));
     if (!found) return nullptr;
     points_.push_back(std::move(*found));

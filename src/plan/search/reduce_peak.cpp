@@ -159,7 +159,7 @@ class Squeeze {
  private:
   Step look_at(Drops drops) {
     --tries_;
-    look_up(limits_);
+    call_watch(limits_);
     Step step{.drops = std::move(drops)};
     step.schedule = schedule_dropping(pass_, step.drops);
     step.live = live_by_call(live_ranges(request_.graph, step.schedule, request_.costs,

@@ -23,7 +23,7 @@ size_t SchedulePool::add(Schedule schedule, const ScheduleCost& known, double fl
 
 size_t SchedulePool::insert(const Digest& digest, Schedule schedule, const ScheduleCost& known,
                             double floor) {
-  look_up(limits_);
+  call_watch(limits_);
   places_.emplace(digest, plain_.size());
   plain_.push_back({{std::move(schedule), known}, floor});
   plain_.back().beaten = settled_ && is_large();
@@ -57,7 +57,7 @@ SchedulePool::Entry& SchedulePool::fuller(Plain& plain, size_t which) {
   constexpr std::array<int, 2> kPercentLeft = {0, 1};
   std::optional<Entry>& entry = plain.fuller[which];
   if (!entry) {
-    look_up(limits_);
+    call_watch(limits_);
     Schedule schedule =
         drop_redundant_recomputes(request_, plain.schedule, kPercentLeft[which], limits_);
     const double seconds = predicted_seconds(request_, schedule);
@@ -71,7 +71,7 @@ double SchedulePool::fuller_seconds(size_t index) { return fuller(plain_[index],
 Bytes SchedulePool::arena_of(Entry& entry) {
   if (!entry.arena) {
     const auto [known, fresh] = arenas_.try_emplace(digest_of(entry.schedule));
-    look_up(limits_);
+    call_watch(limits_);
     if (fresh) known->second = thimble::arena_of(request_, entry.schedule);
     entry.arena = known->second;
   }

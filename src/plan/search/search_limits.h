@@ -141,7 +141,7 @@ SearchLimits limits_within(double seconds);
 // Searches for fast plans with that part of the work. Floors do not change.
 void scale_searches(SearchLimits& limits, double part);
 
-inline void look_up(const SearchLimits& limits) {
+inline void call_watch(const SearchLimits& limits) {
   if (limits.watch != nullptr) (*limits.watch)();
 }
 

@@ -17,8 +17,8 @@ struct LaunchGroup {
   void run() const;
 };
 
-// REQUIRES: `steps` have one call each. Running the launches in order gives the same bits as
-// running the steps in order.
+// REQUIRES: `singles` have one call each, in the order of the plan. Running the groups in order
+// gives the same bits.
 std::vector<LaunchGroup> group_launches(std::vector<LaunchGroup> singles);
 
 }  // namespace thimble

@@ -54,7 +54,7 @@ class Machine : public std::enable_shared_from_this<Machine> {
   Interconnect interconnect_of(const Recipe& recipe);
 
   // A limit on the memory of a timed kernel. On the host, where the arena is not allocated yet, it
-  // is at most the arena's.
+  // is at most the size of the arena.
   void set_room(Bytes room) { room_ = room; }
   bool has_room(const KernelUse& use) const {
     return room_for(use, backend_->kernel(use.signature)) <= room_;

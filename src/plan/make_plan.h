@@ -5,8 +5,8 @@
 
 namespace thimble {
 
-// Throws UserError for an unknown policy, or a number that it does not take. Infeasible if the
-// budget is below the smallest plan of the policy. The plan is not verified here: see verify_plan.
+// Throws UserError for an unknown policy, or a number that the policy does not take. Infeasible if
+// the budget is below its smallest plan. The plan is not verified here: see verify_plan.
 PlanResult make_plan(const PlanRequest& asked);
 
 // The error for a budget below the smallest plan.
@@ -15,10 +15,10 @@ Infeasible infeasible(const PlanRequest& request, const Plan& smallest);
 // Buffers, layout and cost of a given schedule. Decides the address of every value.
 Plan lay_out(const PlanRequest& request, const Schedule& schedule);
 
-// The arena alone.
+// Only the arena of that plan.
 Bytes arena_of(const PlanRequest& request, const Schedule& schedule);
 
-// The plan, or Infeasible above the request's budget.
+// That plan; Infeasible if its arena is above the request's budget.
 PlanResult lay_out_within(const PlanRequest& request, const Schedule& schedule);
 
 // The part of lay_out() that needs no layout: the live peak and the predicted time. The arena is

@@ -75,7 +75,7 @@ struct Plan {
   int microbatches = 1;        // how often the `per_microbatch` phase runs
   Bytes arena;                 // exact: the end of the highest byte that a call touches
   Bytes peak_live;             // largest sum of live buffers: no layout is smaller
-  int peak_call = 0;           // where that is
+  int peak_call = 0;           // the call that reaches it
   std::array<Bytes, kRoles> peak_by_role{};  // adds up to peak_live
   std::string costs;                         // Costs::source of the following figures
   double predicted_seconds = 0;              // of one step, all microbatches

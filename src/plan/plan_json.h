@@ -1,4 +1,4 @@
-// Plans as JSON, there and back.
+// Plans as JSON, written and read.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

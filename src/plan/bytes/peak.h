@@ -28,7 +28,7 @@ enum class ValueResidency : uint8_t {
 };
 // By value.
 std::vector<ValueResidency> residencies_of(const Graph& graph, const Plan& plan);
-// By value: how many recomputed nodes read it.
+// By value: how many recomputations read it.
 std::vector<int> recomputed_readers(const Graph& graph, const Plan& plan);
 
 }  // namespace thimble

@@ -2,7 +2,7 @@
 //
 // Packers put scratch and short-lived values at the same low bytes again and again:
 //
-//   call       0    1    2    3                 0    1    2    3
+//   call       0    1    2    3      becomes    0    1    2    3     ([s]: scratch)
 //   arena |    .    .    .    .                 .   [s]   .   [s]
 //         |   [s]  [s]  [s]  [s]               [s]   .   [s]   .
 //

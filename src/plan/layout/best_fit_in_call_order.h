@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// At its first slot, each item takes the smallest hole that holds it, the lowest of equal ones. The
-// top is raised only if none does. `backward` walks from the last slot to the first. Returns one
+// At its first slot, each item takes the smallest hole that holds it, the lowest of equal ones. If
+// none does, the arena grows. `backward` walks from the last slot to the first. Returns one
 // offset per item.
 std::vector<int64_t> best_fit_in_call_order(const Part& part, bool backward);
 

@@ -2,8 +2,8 @@
 // loss.
 //
 // A buffer that lives as long as everything around it is a full-width slab: it can lie at the
-// bottom of the arena and costs no other buffer space. Without slabs, stretches of time that share no
-// buffer are independent. Both cuts repeat inside each stretch:
+// bottom of the arena and costs no other buffer space. Without slabs, stretches of time that share
+// no buffer are independent. Both cuts repeat inside each stretch:
 //
 //   bytes |      +--+   +----+          |      +--+ | +----+
 //         |  +---+--+   |    +--+       |  +---+--+ | |    +--+
@@ -52,8 +52,8 @@ using PackPart = std::function<std::vector<int64_t>(const Part& part, int64_t ta
 Layout pack_by_parts(std::span<const BufferUse> buffers, Bytes good_enough,
                      const PackPart& pack_part);
 
-// Packer::pack whose parts share one effort: kPackPart(part, target, left) subtracts its effort
-// from `left`, which begins at kEffort.
+// Packer::pack whose parts share one effort, kEffort: kPackPart(part, target, left) subtracts its
+// own from `left`, the rest of it.
 template <auto kPackPart, int64_t kEffort>
 Layout pack_within(std::span<const BufferUse> buffers, Bytes good_enough) {
   int64_t left = kEffort;

@@ -19,8 +19,8 @@ struct LayoutLimits {
   // per buffer; only thousands of fragments live at once meet the limit.
   int64_t probes = 4'000'000, fewest_probes = 100;
 
-  // The packer squeaky_wheel: ranges of taken bytes looked at, over all parts and rounds (some 0.2 s), and
-  // rounds without a better layout after which it returns to the best order so far.
+  // The packer squeaky_wheel: ranges of taken bytes looked at, over all parts and rounds (some 0.2
+  // s), and rounds without a better layout after which it returns to the best order so far.
   int64_t wheel_probes = 4'000'000;
   int wheel_rounds = 500, wheel_patience = 12;
 

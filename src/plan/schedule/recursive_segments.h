@@ -9,9 +9,9 @@
 namespace thimble {
 
 // Cuts the chain into `segments` equal runs of blocks whose inputs are kept. Inside a run only the
-// input of its middle is kept, then of the middle of its second half, and so on. In the backward pass
-// the first half is recomputed in the same way. One segment: O(log n) memory, O(n log n) forward
-// work.
+// input of its middle is kept, then of the middle of its second half, and so on. In the backward
+// pass the first half is recomputed in the same way. One segment: O(log n) memory, O(n log n)
+// forward work.
 //
 // A fan-out of k makes k cuts instead of one in the middle, and so k + 1 parts:
 //

@@ -13,14 +13,14 @@ namespace thimble {
 struct BlockOption {
   std::vector<int> kept;  // outputs kept, counted from the block's first (see inner_values)
   Bytes kept_bytes;
-  // The block is recomputed for the values that leave it, as part of a longer stretch:
-  double replay_seconds = 0;  // of that
-  Bytes replay_bytes;         // inner values (results of costly ops) that it keeps
-  // Its backward pass recomputes values that are still missing:
+  // First replay: a run of blocks is recomputed for the values that leave each of them.
+  double replay_seconds = 0;  // of this block
+  Bytes replay_bytes;         // inner values (results of costly ops) that stay after it
+  // Second replay: the block's backward pass recomputes inner values that are still missing.
   double after_replay_seconds = 0;
-  double alone_seconds = 0;  // the same, when the block was not recomputed before
-  Bytes after_replay_bytes;  // room for that, and for gradients
-  Bytes alone_bytes;
+  double alone_seconds = 0;  // the same, without a first replay
+  Bytes after_replay_bytes;  // room for these values, and for gradients
+  Bytes alone_bytes;         // the same, without a first replay
 };
 
 // The outputs of a block's nodes, in order: how options name values in every block of a kind.

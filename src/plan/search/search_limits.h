@@ -41,8 +41,8 @@ struct SearchLimits {
   bool reduce_peak = true;         // from the leanest plans down, move by move
 
   // ---- How many schedules (2026-11-15) -----------------------------------------------------------
-  // Nodes of all schedules together, for each of the most that a small graph has: a step of 1,000
-  // nodes gets 12 schedules where a small one gets all 32.
+  // A graph of n nodes gets pool_nodes / n of the schedules that a small one gets, and never less
+  // than the least: 48,000 nodes get 8 anchors of 32.
   int64_t pool_nodes = 12'000;
   size_t least_anchors = 7, anchors = 32;  // of the chain's frontier
   size_t least_between = 4, most_between = 16;
@@ -78,7 +78,7 @@ struct SearchLimits {
   double narrow_gap = 1e-3;  // between budgets, by their logarithm: not searched inside
   int bisections = 5;        // failures on the way down
   int repairs = 4;           // of a budget: after a dead end, with a value pinned
-  double work_per_flop = 1e-11, work_per_byte = 5e-10;  // seconds: times of no machine
+  double work_per_flop = 1e-11, work_per_byte = 5e-10;  // seconds, in place of measured times
 
   // ---- Values that are never worth recomputing (2026-11-15) --------------------------------------
   double dear = 32;      // a byte takes this many times the average to recompute
@@ -138,7 +138,7 @@ struct SearchLimits {
 // clock. 0: the least.
 inline constexpr double kUsualSearchSeconds = 10;
 SearchLimits limits_within(double seconds);
-// Searches for fast plans with that part of the work. Floors do not change.
+// Reduces the work of searches for fast plans to that part. Floors do not change.
 void scale_searches(SearchLimits& limits, double part);
 
 inline void call_watch(const SearchLimits& limits) {

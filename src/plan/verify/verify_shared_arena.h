@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// REQUIRES: both plans are sound, and their graphs run by turns. Empty if each finds its kept values
+// REQUIRES: both plans are sound, and their graphs run in turn. Empty if each finds its kept values
 // where it left them:
 // - Weights, state, statistics and constants that both have lie at the same bytes, by name.
 // - The second writes no kept value that only the first has.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each search and each threshold is worth: nets planned with one of them off, beside all of them on.
+"""The worth of each search and each threshold: nets planned with one of them off, beside all of them on.
 
 usage: ablate.py build/release/bench/bench_limits [--limits NAME=VALUE ...] [--nets WORDS] [--budgets N] [--out FILE.md]
 

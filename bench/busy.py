@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a busy neighbour costs: a training step on all cores, alone and beside a process that never
+"""The cost of a busy neighbour: a training step on all cores, alone and beside a process that never
 rests.
 
 Rounds alternate between four ways, and the median over rounds counts:
@@ -9,8 +9,8 @@ Rounds alternate between four ways, and the median over rounds counts:
   busy              beside one process that spins
   busy, one thread  the same, with --threads 1: what giving a core away would cost
 
-One neighbour on n cores: of n + 1 that want to run, a fair system gives the slowest thread of a team
-half a core, so twice the idle time is what sharing costs by itself. Fails where a neighbour costs more
+With one neighbour on n cores, n + 1 threads want to run. A fair system gives the slowest thread of a
+team half a core, so sharing by itself costs twice the idle time. Fails where a neighbour costs more
 than LIMIT times the idle time, or where the program alone is slower than spinning by more than LOSS.
 --also 1000,10000 adds rows with those counts of turns (GOMP_SPINCOUNT) in place of the program's own way;
 they are not judged.

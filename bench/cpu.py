@@ -49,7 +49,7 @@ ROWS = {
                           *SGD], "lstm"),
     "vit": ("vit.json", 8, ["--data", "noise", *ADAMW], "vit"),
 }
-# What may be of PyTorch's best time, by row and precision.
+# The goal, as a share of PyTorch's best time, by row and precision.
 GOALS = {
     ("wrn", "fp32"): 0.85, ("wrn", "bf16"): 0.90, ("resnet50", "fp32"): 0.88, ("resnet50", "bf16"): 0.90,
     ("gpt2", "fp32"): 0.85, ("gpt2-own", "fp32"): 0.85, ("gpt2", "bf16"): 0.85, ("gpt2-own", "bf16"): 0.85,

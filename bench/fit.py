@@ -6,7 +6,7 @@ usage: fit.py PROGRAM [--nets NAME,...] [--tiers NAME,...] [--budgets N] [--vit 
               [--lines FILE.jsonl] [--out FILE.md] [--minutes M] [--rivals off]
 
 Only plans, with modelled times: nothing runs. Seconds are of processor time, so that a busy machine
-does not count. What was asked is a line of --lines, and is not asked again: tables fill over several
+does not count. A question that was asked is a line of --lines and is not asked again, so tables fill over several
 sittings; remove the file when the program plans otherwise. Exits 1 when a promise is broken.
 """
 import argparse
@@ -190,7 +190,7 @@ time of the whole command. No time falls as budgets do.
 
 
 def write_page(path, parts):
-    """What stands behind the mark is written by people, and stays."""
+    """Writes the parts above the mark. The text below it is written by people, and stays."""
     mark = "<!-- tables above: bench/fit.py -->"
     page = pathlib.Path(path)
     rest = page.read_text().split(mark, 1)[1] if page.exists() and mark in page.read_text() else "\n"

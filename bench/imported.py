@@ -1,8 +1,8 @@
 """Imported nets beside PyTorch on one GPU, in one go: memory and time of a training step at batch 64.
 
-The nets (imported_nets.py) are exported by thimble.torch and trained by Thimble with everything kept, in a
-quarter of what PyTorch took, and in that quarter with the optimizer's state in 8 bits, which rounds (weights stay in fp32);
-by PyTorch eager and compiled, autocast to bf16, channels last. Thimble computes in bf16 with weights in fp32, as autocast
+The nets (imported_nets.py) are exported by thimble.torch. Thimble trains them with everything kept, in a quarter
+of the memory that PyTorch took, and in that quarter with the optimizer's state in 8 bits (weights stay in fp32).
+PyTorch trains them eager and compiled, autocast to bf16, channels last. Thimble computes in bf16 with weights in fp32, as autocast
 does. Memory is Thimble's arena and the peak of PyTorch's allocator.
 
 usage: imported.py --thimble PATH [--nets resnet50,vit_b16] [--steps N] [--graphs FOLDER] [--only-export]
@@ -22,7 +22,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BATCH = 64
-# What may be of eager's time and memory: everything kept, and in a quarter of its memory.
+# Goals, as shares of eager's time and memory: everything kept, and in a quarter of its memory.
 KEPT_TIME, KEPT_MEMORY, QUARTER_TIME = 1.0, 1.0, 1.15
 SMALL_STATE = ["--state-bits", 8]
 
@@ -164,7 +164,7 @@ def calibrated(args, net, settings, *steps):
 
 
 def of_step(settings):
-    """Those that a step's kernels depend on, which are all that `calibrate` takes."""
+    """The settings that a step's kernels depend on: `calibrate` takes no others."""
     kept = ("--optimizer", "--momentum", "--weight-decay")
     return [s for i, s in enumerate(settings) if s in kept or settings[i - 1] in kept]
 

@@ -1,5 +1,5 @@
-// What one threshold of the searches is worth (plan/search/search_limits.h): a net is planned within budgets from what
-// keeping everything takes down to the least, evenly in their logarithm, and its floor and times are printed. Run by
+// The worth of one threshold of the searches (plan/search/search_limits.h). A net is planned within budgets from the
+// arena that keeps everything down to the least, evenly in their logarithm. Its floor and times are printed. Run by
 // bench/ablate.py.
 //
 // usage: bench_limits [--limits NAME=VALUE,...] [--budgets N | --share S] NET [BATCH] ...     bench_limits --list

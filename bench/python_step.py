@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What driving a step from Python costs: the same steps from the command line and from Python, by turns.
+"""The cost of driving a step from Python: the same steps from the command line and from Python, by turns.
 
 usage: python_step.py --thimble PROGRAM --library LIBTHIMBLE [--model mlp] [--steps 400] [--rounds 5]
 

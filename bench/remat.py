@@ -1,9 +1,10 @@
-"""What less memory costs: WRN-28-2, batch 100, on the CPU, predicted against measured.
+"""The cost of less memory: WRN-28-2, batch 100, on the CPU, predicted against measured.
 
 usage: remat.py --thimble build/release/thimble [--model wrn-28-2] [--batch 100] [--rounds 5]
                 [--steps 3] [--seconds 60] [--json FILE]
-Calibrates first, then trains with everything kept and at 1/2, 1/4 and 1/6 of that arena; a budget
-below what the planner can do is replaced by the least that it can. Rounds alternate between all of
+
+Calibrates first, then trains with everything kept and at 1/2, 1/4 and 1/6 of that arena. A budget
+below the smallest plan is replaced by it. Rounds alternate between all of
 them, so that a busy machine slows all. Extra time is a step's over that of the step that keeps
 everything. Fastest steps are compared, as calibrate takes the fastest run of a kernel; medians stand
 beside them, and a median far above says that the machine was busy. Exits 1 when a predicted step

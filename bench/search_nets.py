@@ -2,8 +2,8 @@
 
 usage: search_nets.py FOLDER [NAME ...]      with a Python that has torch, torchvision, transformers, timm and peft
 
-Exports each into FOLDER/NAME.json, once; NAME leaves out the others. What this machine's libraries cannot build is
-said and left out. `slow` are small nets of many values; `large` are imports of 1,000 to 20,000 nodes, most of them
+Exports each into FOLDER/NAME.json, once; NAME leaves out the others. A net that this machine's libraries
+cannot build is named and left out. `slow` are small nets of many values; `large` are imports of 1,000 to 20,000 nodes, most of them
 small: unrolled recurrences and deep decoders with adapters.
 """
 import contextlib

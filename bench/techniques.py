@@ -1,9 +1,9 @@
-"""What every technique saves and costs, alone and combined: WRN-28-2, batch 100, on the CPU.
+"""The savings and costs of every technique, alone and combined: WRN-28-2, batch 100, on the CPU.
 
 usage: techniques.py --thimble build/release/thimble [--quick] [--data-dir CIFAR10_FOLDER]
                      [--rounds 3] [--steps 20] [--threads 0] [--only "NAME;..."] [--json FILE]
 Trains the same net from the same seed with each technique. Rounds alternate between all of them, so
-that a busy machine slows all; a row's time is its fastest step's, set against that of fp32 with
+that a busy machine slows all. A row's time is its fastest step's, set against that of fp32 with
 everything kept in the same run. The loss is the mean over the last quarter of the steps, on data that
 every row sees in the same order: CIFAR-10 where its folder is given, else the generated set. --quick
 trains a small net on the built-in digits, in a minute or two. Exits 1 when a run measures another

@@ -1,4 +1,4 @@
-// What tests of files need: a folder that goes away, and a look at the message of an error.
+// Tools for tests of files: a folder that goes away, and a look at the message of an error.
 #pragma once
 
 #include <gtest/gtest.h>

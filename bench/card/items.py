@@ -1,4 +1,4 @@
-"""What only a card can show: the ordered list, most valuable first.
+"""The answers that only a card can give: the ordered list, most valuable first.
 
 An item is a command, the minutes it takes, the files that its answer depends on, and how its output
 becomes figures. Correctness comes first, then times beside the peers, then the papers' cells.
@@ -16,9 +16,9 @@ WHOLE = (*CORE, "src/backend/cuda/", "src/backend/*.h", "src/execute/", "src/pla
 @dataclasses.dataclass(frozen=True)
 class Item:
     name: str
-    minutes: float  # an estimate, until a record has the real ones
-    command: tuple  # {build}, {program}, {python} and {work} are put in
-    sources: tuple  # files and folders, with * in names, that the answer depends on
+    minutes: float  # An estimate, until a record has the real ones.
+    command: tuple  # {build}, {program}, {python} and {work} are put in.
+    sources: tuple  # Files and folders, with * in names, that the answer depends on.
     needs: tuple = ()  # files, as in `command`, or `python:MODULE`
     figures: callable = lambda output: {}  # output -> {name: number or text}
     timed: bool = False  # figures are times: wrong where others share the card

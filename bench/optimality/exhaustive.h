@@ -1,8 +1,8 @@
 // The second judge: best-first search over everything a step can do. A state is which task comes
 // next and which values are there; a move drops no more than it must, then runs the next task or an
 // earlier one again. (To have a value is never worse than not to: it can still be dropped later.)
-// It shares the problem with the integer program and nothing else, is not bound to stages, so that
-// it can only do as well or better, and is exact where it ends.
+// It shares the problem with the integer program and nothing else. It is not bound to stages, so it
+// can only do as well or better, and its result is exact if it ends.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct SearchResult {
 };
 SearchResult cheapest_runs(const Problem& problem, Bytes budget, const SearchLimits& limits = {});
 
-// A peak of live bytes that some runs keep to, and that none can undercut by more than a thousandth
-// (or, where searches for less reach the limit, as small as was found).
+// A peak of live bytes that some run keeps to, and that none undercuts by more than a thousandth.
+// Where searches for less reach the limit, it is the smallest that was found.
 Bytes smallest_peak(const Problem& problem, const SearchLimits& limits = {.states = 200'000});
 
 }  // namespace thimble

@@ -158,7 +158,7 @@ class Program {
           Sum held = before;
           held.add(slot.run);
           require(after, held);
-          require(held, {{}, 1});  // not made again while it is there
+          require(held, {{}, 1});  // not recomputed while it is there
         } else {
           require(slot.run, before);
           require(after, before);

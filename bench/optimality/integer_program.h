@@ -7,8 +7,8 @@
 //      0    |  0  1   |  0  1  2  |  0  1  2  3   |        (last of each: certain, R = 1)
 //
 // Between two slots that touch a value, a variable in [0,1] says whether it is there. Across the
-// end of a stage that is the paper's S[t,i]; where it falls after a slot, the difference is FREE;
-// the memory of a slot is the paper's U. With binary R nothing else need be integral: a value must
+// end of a stage that is the paper's S[t,i]. Where it falls after a slot, the difference is FREE.
+// The memory of a slot is the paper's U. With binary R nothing else need be integral: a value must
 // be there from the latest run of its maker to each reader, and need be nowhere else.
 #pragma once
 

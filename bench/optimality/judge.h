@@ -1,6 +1,6 @@
-// What the judges say of a case: the smallest and largest budgets worth asking about, and the best
-// step within a budget. Solving takes minutes, so verdicts can be kept in a file; they do not
-// depend on any planner and hold as long as the case's graph and costs stay the same.
+// The verdict of the judges on a case: the smallest and largest budgets worth asking about, and the
+// best step within a budget. Solving takes minutes, so verdicts can be kept in a file. They depend
+// on no planner, and hold as long as the case's graph and costs stay the same.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,10 +5,10 @@
 //   - a task's step holds everything present before it, its results and its scratch;
 //   - a result may take over the bytes of an equally large value that the task reads, where the op
 //     allows it (or adds into it) and nobody reads that value's copy later: it is counted once;
-//   - sizes are rounded up as in the arena; persistent values are a constant; inputs are there from
-//     the first step to their last reader and cannot be made again;
-//   - forward nodes may run again unless their op says never; backward nodes run once;
-//   - a view is no task: reading it is reading what it shows.
+//   - Sizes are rounded up as in the arena, and persistent values are a constant. Inputs are there
+//     from the first step to their last reader and cannot be recomputed.
+//   - Forward nodes may run again unless their op says never. Backward nodes run once.
+//   - A view is no task: reading it is reading its base.
 #pragma once
 
 #include <cstdint>

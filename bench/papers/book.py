@@ -1,4 +1,4 @@
-"""What a page is written from: records by cell, figures as text, tables, plots."""
+"""The material of a page: records by cell, figures as text, tables, plots."""
 import math
 import os
 import statistics
@@ -31,7 +31,7 @@ class Book:
         return found[0]["figures"] if found else {}
 
     def say(self, experiment, cell, write):
-        """What `write` makes of a cell's figures, or why there are none."""
+        """The text that `write` makes of a cell's figures, or why there are none."""
         figures = self.figures(experiment, cell)
         if not figures:
             return NOT_RUN

@@ -54,7 +54,7 @@ NO_KERNELS = ("--planner", "--memory", "--fit", "--sparsity", "--prune-target")
 
 
 def step_of(words):
-    """What says which kernels run: steps that have them in common have their measured times in common."""
+    """The words that decide which kernels run. Steps with the same words share measured times."""
     return [word for i, word in enumerate(words)
             if word not in NO_KERNELS and words[i - 1] not in NO_KERNELS]
 

@@ -33,12 +33,13 @@ ROWS = {"dense": "dense, fp32", "combined": "combined, within 6.5 MB",
         "dense, 100 epochs": "dense, fp32, 100 epochs",
         "small, 100 epochs": "combined, within 4.5 MB, 100 epochs"}
 BESIDE = {"combined": "dense", "small, 100 epochs": "dense, 100 epochs"}  # as many epochs
-STEP = {"dense, 100 epochs": "dense"}  # whose step is another row's
-# Slices in place of microbatches, whose gradients would all have to be there at once; and no loss scale
-# that waits for all of them.
+STEP = {"dense, 100 epochs": "dense"}  # rows with the step of another row
+
+# Slices in place of microbatches, whose gradients would all have to be there at once. No loss scale
+# waits for all of them.
 HALF = ("--precision", "bf16", "--rounding", "stochastic")
 LEAN = ("--slices", "8", "--loss-rows", "32", "--memory", "least")
-# What changes the numbers; slices and recomputation come on top, which do not, or in rounding alone.
+# Flags that change the numbers. Slices and recomputation come on top, and change rounding at most.
 TRANSLATED = {
     "translation, dense": (),
     "translation, combined": (*HALF, "--state-bits", "8"),
@@ -230,7 +231,7 @@ def ratio(book, name):
 
 
 def shas(book):
-    """What was trained, to the bit."""
+    """The trained weights, to the bit."""
     rows = [[ROWS[name], r["seed"], f"{100 * r['figures']['test_accuracy']:.2f} %",
              f"{r['figures']['seconds'] / 60:.1f} min in {r['figures']['sittings']}"
              + (", beside others" if r.get("shared") else ""),

@@ -36,7 +36,7 @@ TOKENS = 125  # of a planned row; trainings count a microbatch in tokens
 
 # Chen et al.: four layers of 1,024, batch 64, 5,000 classes.
 LSTM = ("lstm", "--layers", "4", "--hidden", "1024", "--batch", "64", "--classes", "5000")
-# What makes its loss one of every time step, as theirs is; without it, of the last one alone.
+# These make its loss one of every time step, as theirs is. Without them it is of the last one alone.
 EVERY_STEP = ("--predicts", "targets")
 
 

@@ -1,4 +1,4 @@
-"""S1-b: time against depth, everything kept and computed again."""
+"""S1-b: time against depth, everything kept and recomputed."""
 from book import gibibytes, table
 from cells import Cell
 from plot import Axis, Plot
@@ -54,7 +54,7 @@ def page(book, quick=False):
 
 
 def said(book):
-    """What the paper states, and what the records say of the deepest net."""
+    """The paper's statement, and the records of the deepest net."""
     depth = max(depths(False))
     steps = {s: book.figures("S1-b", name(depth, s)) for s in STRATEGIES}
     paper = "**The paper**: one more forward pass, +30 % measured."

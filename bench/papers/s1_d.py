@@ -25,7 +25,7 @@ def cells(quick=False):
 
 
 def passes(figures):
-    """Forward passes computed again. A step is three of them in FLOPs: one forward, two back."""
+    """Forward passes that are recomputed. A step is three of them in FLOPs: one forward, two back."""
     return 3 * figures["extra_flops_ratio"]
 
 

@@ -83,7 +83,7 @@ def page(book, quick=False):
 
 
 def said(book, quick):
-    """What Sohoni et al. state of two points, and what the records say of them."""
+    """Two points as Sohoni et al. state them, and the records of them."""
     def lost(net, sparsity):
         dense, sparse = (book.scores("S2-b", name(net, s, "dynamic", "trained"), net.metric)
                          for s in (0, sparsity))

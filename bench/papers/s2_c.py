@@ -65,7 +65,7 @@ def page(book, quick=False):
 
 
 def said(book, quick):
-    """What Sohoni et al. state, and what the records say of it."""
+    """A statement of Sohoni et al., and the records of it."""
     def of_fp32(net, precision, rounding):
         setting = (precision, rounding, SCALES[precision][0])
         dense, small = (book.scores("S2-c", name(net, *which, "trained"), net.metric)

@@ -30,7 +30,7 @@ FIGURES = """arena_bytes measured_arena_bytes peak_live_bytes bytes min_bytes in
     density nonzeros plan_seconds steps epochs train_loss train_accuracy test_loss test_accuracy
     test_bleu step_ms device_overhead_bytes evaluation_arena_bytes loss_scale skipped_steps
     weights_sha256 techniques points""".split()
-# What a run may say that is a result, not a mistake: it does not learn with these settings.
+# Errors of a run that are a result, not a mistake: it does not learn with these settings.
 DIVERGED = ("is not finite", "the loss scale fell")
 
 
@@ -40,7 +40,7 @@ AVERAGED = "10"  # checkpoints of a translator
 DATA = {"cifar10": "--data-dir", "multi30k": "--pairs-dir"}
 
 
-# What follows from command and program alone.
+# Figures that follow from command and program alone.
 SETTLED = ("arena_bytes", "bytes", "flops", "extra_flops_ratio", "min_bytes", "failed", "techniques")
 
 
@@ -187,8 +187,8 @@ class Sitting:
         return {**answer, "seconds": round(time.monotonic() - started, 2)}
 
     def choose(self, cell):
-        """The cell's flags; of a ladder, the first rung with a plan, and that one ever after;
-        None where no rung has one."""
+        """The cell's flags. Of a ladder, the first rung with a plan, and that one ever after; None
+        where no rung has one."""
         if not cell.ladder:
             return list(cell.words)
         path = os.path.join(self.work, "choices.json")

@@ -103,7 +103,7 @@ struct OneRun {
   thimble_run* handle = nullptr;
 };
 
-// What the optimizer keeps of a weight.
+// The state that the optimizer keeps of a weight.
 std::vector<float> state(const OneRun& run, const char* weight, const char* name) {
   int32_t index = -1;
   EXPECT_EQ(thimble_run_find_weight(run.handle, weight, &index), THIMBLE_OK);

@@ -1,5 +1,5 @@
-// Random graphs over every differentiable op (support/check_graph.h). `make fuzz-gradients` goes on with
-// other seeds by the hour.
+// Random graphs over every differentiable op (support/check_graph.h). `make fuzz-gradients` tries other
+// seeds by the hour.
 #include <gtest/gtest.h>
 
 #include "support/check_graph.h"

@@ -1,4 +1,4 @@
-// What the conformance samples are too small to show about the CPU kernels: shapes of real models
+// Cases of the CPU kernels that the conformance samples are too small to show: shapes of real models
 // on every thread, channel counts that no vector fits, data far from zero, sums into what is there.
 #include <gtest/gtest.h>
 
@@ -130,7 +130,7 @@ void add_coded(std::vector<Case>& result) {
   }
 }
 
-// What else a block of a language model is made of, in 16 bits.
+// The other kernels of a block of a language model, in 16 bits.
 void add_blocks(std::vector<Case>& result) {
   const TensorType x = f32({3, 40, 96}), channels = f32({96}), rows = f32({120});
   const TensorType turns = f32({40, 16});
@@ -254,7 +254,7 @@ void add_sequences(std::vector<Case>& result) {
   }
 }
 
-// What moves, repeats and adds up along any axes.
+// Kernels that move, repeat and add up along any axes.
 void add_layouts(std::vector<Case>& result) {
   using List = std::vector<int64_t>;
   const auto over = [](List axes, const char* kind) {

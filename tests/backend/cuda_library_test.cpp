@@ -22,7 +22,7 @@ class CudaLibrary : public testing::Test {
     return make_backend("cuda", DeviceOptions());
   }
 
-  // What is said where `file` is loaded; it always offers the other devices.
+  // The refusal where `file` is loaded. It always offers the other devices.
   static std::string complaint(const std::string& file) {
     try {
       load(file);

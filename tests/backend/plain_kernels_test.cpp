@@ -18,7 +18,7 @@ double plain_seconds(const Signature& s) {
   return 4e-9 * static_cast<double>(elements) + 1e-9 * s.op->work_of(s).flops;
 }
 
-// What a fast one takes, at the pace of a thread with AVX-512.
+// The time of a fast kernel, at the pace of a thread with AVX-512.
 double fast_seconds(const Signature& s) {
   const Work work = s.op->work_of(s);
   return 2e-6 + std::max(work.flops / 200e9, work.bytes / 10e9);

@@ -17,7 +17,7 @@ Half half_from(uint32_t bits) {
   return half;
 }
 
-// What the format's definition says, computed without any bit tricks.
+// The number by the format's definition, computed without any bit tricks.
 double value_of_half(uint32_t bits) {
   const double sign = (bits & 0x8000u) != 0 ? -1 : 1;
   const int exponent = static_cast<int>((bits >> 10) & 0x1fu);

@@ -114,8 +114,8 @@ COLOURS = """
   return seen.size;"""
 
 
-# Of the lowest tenth of the address chart, at the middle of the step, what is as blue as weights are and not as
-# grey as the thousands of running statistics that lie between them.
+# The share of blue (weights) in the lowest tenth of the address chart, at the middle of the step. The thousands of
+# running statistics between them are grey.
 BLUE = """
   const c = document.querySelector("#address-chart canvas"), ratio = devicePixelRatio;
   const ink = (name) => {

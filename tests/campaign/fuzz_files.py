@@ -1,8 +1,8 @@
 """Mutated files of every format, given to the commands that read them.
 
 usage: fuzz_files.py THIMBLE [--count 300] [--seconds 600] [--seed 1] [--only FORMAT]
-`--count` is per format. A mutant is named by seed, format and number; those that make the program
-crash, hang, run out of memory or exit with 1 are kept, with the command that shows it.
+`--count` is per format. A mutant is named by seed, format and number. A mutant that makes the program
+crash, hang, run out of memory or exit with 1 is kept, with the command that shows it.
 """
 import hashlib
 import json
@@ -23,7 +23,7 @@ SECONDS = 20         # the same runs of whole files take a fiftieth
 
 
 class Format:
-    """What to mutate and who reads it: `mutant(rng)` writes into `folder` and returns the words."""
+    """Files to mutate and their readers: `mutant(rng)` writes into `folder` and returns the words."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder

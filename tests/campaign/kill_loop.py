@@ -1,7 +1,8 @@
 """Runs killed at random moments and resumed end in the bits of one that was left alone.
 
 usage: kill_loop.py THIMBLE [--count 100] [--seconds 900] [--seed 1]
-SIGKILL comes anywhere between the start and the end of a run that saves every few steps; `--count`
+
+SIGKILL comes anywhere between the start and the end of a run that saves every few steps. `--count`
 kills over runs of several kinds in turn. Compared: weights_sha256, optimizer.safetensors byte for
 byte, and that nothing but the last checkpoint is left in the folder.
 """
@@ -25,7 +26,7 @@ KINDS = [
 
 
 def left_over(folder):
-    """What lies in a run's folder beside its last checkpoint and what is hidden there on purpose."""
+    """Entries of a run's folder beside its last checkpoint, and beside what is hidden there on purpose."""
     last = (folder / "latest").resolve().name
     return sorted(path.name for path in folder.iterdir()
                   if path.name.startswith(("step-", ".step-")) and path.name != last)

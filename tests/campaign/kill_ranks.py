@@ -2,8 +2,9 @@
 goes on has the bits of one that was left alone.
 
 usage: kill_ranks.py THIMBLE [--count 20] [--seconds 900] [--seed 1]
+
 Every other kill comes before training begins (while processes start, MPI joins them, ranks compare what
-they were told, plan, load), the rest anywhere in the run. A rank that has not come as far as main() cannot
+they were told, plan, load). The rest come anywhere in the run. A rank that has not come as far as main() cannot
 speak; what mpirun says has to do then, and the table calls it "unborn". Needs mpirun.
 """
 import dataclasses
@@ -110,7 +111,7 @@ class Job:
             return None
 
     def said(self):
-        """What each rank said, by its number."""
+        """The first sentence of each rank, by its number."""
         words = {}
         for rank, line in SAID.findall(self.log.read_text(errors="replace")):
             words.setdefault(int(rank), line)
@@ -141,7 +142,7 @@ def kill_one(job, rng, moment):
         return None
     killed, gone = time.monotonic(), None
     while time.monotonic() - killed < 3 * PATIENCE:
-        # Those that were started meanwhile end, too.
+        # Ranks that were started meanwhile end, too.
         started = [rank for rank in ranks_of(job.process.pid) if rank.number != victim]
         if any(rank.there() for rank in (*others, *started)):
             gone = None

@@ -1,4 +1,4 @@
-"""What the parts of the campaign share on the command line."""
+"""The command line that all parts of the campaign share."""
 import argparse
 import pathlib
 import tempfile

@@ -36,7 +36,7 @@ class Outcome:
         return f"exit {self.code}"
 
     def fault(self):
-        """What is wrong with how it ended, or None."""
+        """The fault of how it ended, or None."""
         if self.code not in ANSWERS:
             return self.ending()
         if self.code != 0 and not self.err.strip():

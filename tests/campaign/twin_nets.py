@@ -1,7 +1,7 @@
 """The nets of docs/cli.md in PyTorch, as functions of a batch and a dictionary of weights.
 
-Weights have the names of docs/checkpoints.md; convolutions are [O,I,kH,kW] here. What the docs leave
-open, and was taken from the models' own files: epsilon 1e-5 of all norms, how many groups a group
+Weights have the names of docs/checkpoints.md; convolutions are [O,I,kH,kW] here. The docs leave
+open, and the models' own files say: epsilon 1e-5 of all norms, how many groups a group
 norm has, the order of layers inside a block of `unet`, the shortcut after the first norm of a block.
 """
 import torch

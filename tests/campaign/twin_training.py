@@ -1,8 +1,8 @@
-"""What a training step does to weights, from docs/cli.md and the papers: optimizers and schedules.
+"""The effect of a training step on weights, from docs/cli.md and the papers: optimizers and schedules.
 
-Adafactor as documented: rows are the first axis of a weight, columns all others together, no
-parameter scaling, updates clipped at an RMS of 1, second moments under 1 - step^-0.8; weights with
-one axis have a moment per element.
+Adafactor as documented: rows are the first axis of a weight, columns all others together. There is
+no parameter scaling, updates are clipped at an RMS of 1, and second moments decay by 1 - step^-0.8.
+Weights with one axis have a moment per element.
 """
 import math
 

@@ -524,7 +524,7 @@ TEST_F(BadInput, AFlagOfAnotherProgram) {
   expect_refused({"plan", folder_ / "r.toml"}, "gradient accumulation is --microbatch N");
 }
 
-// What is typed has an effect, or is refused.
+// A setting that is typed has an effect, or is refused.
 TEST_F(BadInput, WhatCannotHaveAnEffect) {
   const char* const kSays = "says nothing";
   expect_refused(train({"--data", "digits", "--image", "16,16,1"}), "--image", kSays, "digits");

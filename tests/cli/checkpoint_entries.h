@@ -1,4 +1,4 @@
-// What of a run's folder belongs to checkpoints.
+// The entries of a run's folder that belong to checkpoints.
 #pragma once
 
 #include <algorithm>

@@ -164,7 +164,7 @@ TEST_F(Made, PiecesLearntAndCut) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
 }
 
-// What stood there is there still, all of it.
+// The files that stood there are there still, all of them.
 TEST_F(Made, AFullDiskLosesNothing) {
   const auto contents = [&](const std::string& set) {
     std::map<std::string, std::string> files;

@@ -38,7 +38,7 @@ TEST_F(Files, ThatAreNone) {
   expect_refused_everywhere(folder_ / std::string(300, 'x'), "too long");
 }
 
-// What a terminal obeys comes out of names as text, in sentences and in tables.
+// Control codes of a terminal come out of names as text, in sentences and in tables.
 TEST_F(Files, NamesThatATerminalWouldObey) {
   const std::string net = folder_ / "net.json";
   spill(net, R"({"thimble_network": 1, "name": "net", "made_by": "hand", "batch": 4,

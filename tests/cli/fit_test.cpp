@@ -72,7 +72,7 @@ TEST(FitCommand, TypedOutTrainsToTheSameBits) {
   }
 }
 
-// Whoever looks at the run later finds what was chosen, and what each technique brought.
+// The run's record has the choice, and the gain of each technique.
 TEST(FitCommand, LeavesItsChoicesInTheRunFolderAndOnThePage) {
   const TemporaryFolder folder;
   const Words steps = {"--steps", "1", "--no-eval", "--json", "--out", folder / "run"};
@@ -125,7 +125,7 @@ TEST(FitCommand, TellsWhatWasAskedFor) {
             std::string::npos);
 }
 
-// A run that goes on with another budget keeps the microbatches that it began with.
+// A run that continues with another budget keeps the microbatches that it began with.
 TEST(FitCommand, ResumesWithWhatItChose) {
   const TemporaryFolder folder;
   const Words run = Words{"train", "--no-eval", "--schedule", "constant", "--json"} + kNet;

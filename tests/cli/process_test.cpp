@@ -1,4 +1,4 @@
-// What surrounds the program: where it prints, who stops it, who else uses its folder, its disk.
+// The surroundings of the program: where it prints, who stops it, who else uses its folder, its disk.
 #include "checkpoint_entries.h"
 #include "support/run_thimble.h"
 

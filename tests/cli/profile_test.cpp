@@ -110,7 +110,7 @@ TEST(ProfileTechniques, RecomputeWithinTheBudgetOrAtTheirFloor) {
   EXPECT_LT(tight["rows"][3]["arena_bytes"], floor);
 }
 
-// What an automatic codec encodes is the budget's choice: it is planned with it, alone as well.
+// An automatic codec encodes by the budget: it is planned with one, alone as well.
 TEST(ProfileTechniques, ChooseCodecsWithinTheBudget) {
   const Words net = {"wrn-10-1", "--batch", "16", "--device", "null"};
   const Words asked = {"--codec", "auto:int4", "--planner", "keep_all"};

@@ -62,7 +62,7 @@ TEST(RunFolderFiles, ARunThatGoesOnDoublesNoLine) {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   ASSERT_EQ(train_digits(run, {"--save-every", "2 steps"}).code, 0);
-  // As if killed after step 6 with the checkpoint of step 4: later lines are made again.
+  // As if killed after step 6 with the checkpoint of step 4: later lines are written again.
   ASSERT_EQ(train_digits(run, {"--resume"}).code, 0);
   EXPECT_EQ(lines_of(run + "/metrics.jsonl").size(), 8u);
   ASSERT_EQ(train_digits(run, {"--resume", "--steps", "9"}).code, 0);

@@ -117,7 +117,7 @@ TEST_F(TrainCommand, StaysInsideItsBudget) {
   EXPECT_EQ(tight["weights_sha256"], free["weights_sha256"]);
 }
 
-// An automatic codec is chosen once: a run that goes on with another budget keeps what it began with.
+// An automatic codec is chosen once: a run that continues with another budget keeps what it began with.
 TEST_F(TrainCommand, ResumesWithTheCodecsItBeganWith) {
   const Words words = {"wrn-10-1", "--batch",   "16",       "--schedule",
                        "constant", "--planner", "keep_all", "--no-eval"};

@@ -96,7 +96,7 @@ TEST(Ranks, HaveTheBitsOfAsManyMicrobatches) {
 }
 
 // Where gradients are summed at once, the order is that of one process, however many microbatches each
-// rank has; where they are summed when the step ends, every rank's own come first.
+// rank has. Where they are summed when the step ends, every rank's own come first.
 TEST(Ranks, OfSeveralMicrobatchesSumInTheSameOrder) {
   RunSetup run = wrn();
   const Trained expected = alone(run, 4);
@@ -116,7 +116,7 @@ TEST(Ranks, OfSeveralMicrobatchesSumInTheSameOrder) {
 }
 
 // Synced statistics are those of the whole batch, as one process has them: the same sums, rounded
-// otherwise. Those of each rank's rows are others by far.
+// otherwise. Statistics of each rank's rows are others by far.
 TEST(Ranks, SyncedStatisticsAreThoseOfTheWholeBatch) {
   RunSetup run = wrn();
   run.model.norm = Norm::batch;

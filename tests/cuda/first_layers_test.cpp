@@ -13,7 +13,7 @@ struct FirstLayer {
   int64_t stride, pad;
 };
 
-// ResNet's and ConvNeXt's; ViT's, whose patches lie side by side, of several rows; and one whose last patches are cut.
+// ResNet's and ConvNeXt's. ViT's, whose patches lie side by side, of several rows. One whose last patches are cut.
 const std::vector<FirstLayer> kLayers = {{{2, 33, 30, 3}, {64, 7, 7, 3}, 2, 3},
                                          {{2, 32, 24, 3}, {96, 4, 4, 3}, 4, 0},
                                          {{2, 48, 32, 3}, {384, 16, 16, 3}, 16, 0},

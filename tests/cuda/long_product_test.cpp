@@ -1,6 +1,6 @@
 // matmul on the GPU where sums are cut into parts: the CPU's numbers in every orientation and type,
-// written and added, whatever is left over; the same bits wherever they lie, in scratch of the bytes
-// that the parts' sums take.
+// written and added, whatever is left over. The bits are the same wherever tensors lie, and scratch
+// has the bytes that the parts' sums take.
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"

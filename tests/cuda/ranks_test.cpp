@@ -39,7 +39,7 @@ Trained train(RunSetup run, const char* nccl) {
           .measured = result.measured_arena};
 }
 
-// What NCCL sends from this process to itself, within the recorded step, is what copies give.
+// NCCL's messages from this process to itself, within the captured step, give what copies give.
 TEST(CudaRanks, RecordedWithNcclGiveTheBitsOfCopies) {
   for (const Shard shard : {Shard::none, Shard::state, Shard::gradients, Shard::weights}) {
     for (const int64_t microbatch : {8, 4}) {

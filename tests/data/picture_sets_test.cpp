@@ -104,7 +104,7 @@ TEST(Pictures, DamagedOnesAreNamed) {
   EXPECT_TRUE(refuses(png.substr(0, png.size() / 2), "damaged or truncated"));
   EXPECT_TRUE(refuses("GIF89a and more", "neither a JPEG nor a PNG"));
   EXPECT_TRUE(refuses("", "empty"));
-  // What comes behind a bad one is none the worse for it.
+  // The pictures after a bad one are none the worse for it.
   EXPECT_TRUE(refuses(jpeg.substr(0, jpeg.size() / 2), "damaged or truncated"));
   decode_picture(std::as_bytes(std::span(jpeg)), "x/y.jpg", 3, 20, picture);
   EXPECT_EQ(picture.height, 20);

@@ -71,7 +71,7 @@ TEST_F(TextSets, TokensOfGpt2) {
         .tokenizer = THIMBLE_TEST_TOKENIZER});
   const auto set = tokens();
   EXPECT_EQ(set->info().fields[0].limit, 400);
-  // What sampling asks later, of the folder of tokens or of the tokenizer's own.
+  // The questions of sampling, to the folder of tokens or to the tokenizer's own.
   const std::vector<int32_t> numbers = TokenText::read(THIMBLE_TEST_TOKENIZER)->encode(text);
   const auto here = TokenText::read(folder_.path());
   EXPECT_EQ(here->encode(text), numbers);
@@ -333,7 +333,7 @@ TEST_F(TextSets, PairFilesThatAreDamaged) {
   EXPECT_NE(opened(changed).find("different vocabularies"), std::string::npos);
 }
 
-// Whoever trained on them could not have his translations read.
+// Translations of a net that was trained on them could not be read.
 TEST_F(TextSets, PairsBesideVocabulariesOfOthers) {
   const PairOptions options = pair_options();
   make_pairs(options);

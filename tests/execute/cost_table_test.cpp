@@ -137,7 +137,7 @@ TEST(GatherCosts, MeasuredTimesAreTakenAsTheyAre) {
   }
 }
 
-// What was not measured is scaled like its op, or like everything: a machine that is three times
+// A kernel that was not measured is scaled like its op, or like everything: a machine that is three times
 // slower than its model comes out three times slower, however few of its kernels were timed.
 TEST(GatherCosts, TheRestIsScaledToBeComparable) {
   const auto backend = make_backend("cpu", 1);

@@ -1,4 +1,4 @@
-// What is not measured is scaled like its nearest relatives.
+// A kernel that was not measured is scaled like its nearest relatives.
 #include "execute/model_scale.h"
 
 #include <gtest/gtest.h>

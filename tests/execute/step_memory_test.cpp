@@ -1,4 +1,4 @@
-// What a training step costs beyond its arena: nothing from the heap, and hardly anything at all.
+// The memory of a training step beyond its arena: nothing from the heap, and hardly anything at all.
 #include <gtest/gtest.h>
 
 #include <fstream>

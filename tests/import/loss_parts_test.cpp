@@ -30,7 +30,7 @@ json over(std::vector<int> axes) { return {{"axes", std::move(axes)}, {"keep", f
 const json kScalar = json::array();
 const json kPairs = {"rows", 2}, kRows = {"rows"};
 
-// What the regression net of nets/ makes, [rows,2], is compared with its targets by another loss.
+// The result [rows,2] of the regression net of nets/ is compared with its targets by another loss.
 struct Loss {
   const char* name;
   json nodes;           // the last one makes it

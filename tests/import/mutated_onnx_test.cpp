@@ -120,7 +120,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-// What building it says; empty: it was built.
+// The refusal to build it; empty: it was built.
 std::string said_of(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder / "net.onnx";

@@ -23,7 +23,7 @@ TEST_P(ImportedNet, HasTheLossesOfPyTorch) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(ended.losses[i], expected[i], 2e-5);
 }
 
-// Whatever is kept or computed again, and in the least memory that it can be.
+// With any values kept or recomputed, and in the least memory that is possible.
 TEST_P(ImportedNet, HasTheSameBitsWithEveryPolicyInsideOfItsBudget) {
   Recipe recipe = recipe_of(GetParam());
   const Ended kept = train(recipe);
@@ -125,7 +125,7 @@ TEST(Imported, AMaskOfMinusInfinityIsSavedAndGoneOnFrom) {
             train(recipe).weights);
 }
 
-// What is infinite on purpose is passed over: the first value that ought to be finite is named.
+// A value that is infinite on purpose is passed over: the first that ought to be finite is named.
 TEST(Imported, AMaskOfMinusInfinityIsNotBlamed) {
   const Recipe recipe = recipe_of("words", ".onnx");
   PlannedTraining planned = std::get<PlannedTraining>(plan_training(recipe));

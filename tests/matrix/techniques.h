@@ -38,7 +38,7 @@ struct Net {
 const Net& one_block();
 const std::vector<Net>& other_nets();
 
-// What became of a few training steps.
+// The outcome of a few training steps.
 struct Attempt {
   std::string refused;      // the sentence, where flags do not go together; the rest is empty then
   Bytes planned, measured;  // arena

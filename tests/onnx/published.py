@@ -59,7 +59,7 @@ def by_equals(texts):
 
 
 def rows_of(plan, session, entry):
-    """What the files' inputs are fed with: of ours, and of onnxruntime's."""
+    """The arrays that feed the files' inputs: ours, and onnxruntime's."""
     draw = numpy.random.default_rng(0)
     fields = {field.name: field for field in plan.fields}
     fixed, shapes = by_equals(entry.settings.get("fixed")), by_equals(entry.settings.get("shape"))
@@ -137,7 +137,7 @@ def attempt(entry, path) -> dict:
 
 
 def judged(entry, made) -> str:
-    """What is wrong; empty: nothing."""
+    """The fault; empty: none."""
     if entry.refused:
         return "" if entry.refused in made.get("refused", "") else f"it is not refused for '{entry.refused}'"
     if "refused" in made:

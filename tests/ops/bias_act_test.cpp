@@ -29,7 +29,7 @@ TEST(BiasAct, ReluKeepsNotANumber) {
   EXPECT_TRUE(std::isnan(y[0]));
 }
 
-// What keeps y alive until the backward pass must not exist when nothing reads it.
+// An output that keeps y alive until the backward pass must not exist when nothing reads it.
 TEST(BiasAct, BackwardReadsTheResultOnlyWhereThereIsAnActivation) {
   const TestTensor dy = tensor({2, 2}, {1, 2, 3, 4});
   const TestTensor y = tensor({2, 2}, {1, 0, 0, 1});

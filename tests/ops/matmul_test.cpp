@@ -9,7 +9,7 @@ TestTensor tensor(Shape shape, std::vector<double> values) {
 }
 
 TEST(Matmul, TransposesSwapTheLastTwoAxes) {
-  const std::vector<double> product = {58, 64, 139, 154};  // [1 2 3; 4 5 6] [7 8; 9 10; 11 12]
+  const std::vector<double> product = {58, 64, 139, 154};  // [1 2 3, 4 5 6] [7 8, 9 10, 11 12]
   const TestTensor a = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   const TestTensor b = tensor({3, 2}, {7, 8, 9, 10, 11, 12});
   const TestTensor a_swapped = tensor({3, 2}, {1, 4, 2, 5, 3, 6});

@@ -1,6 +1,6 @@
-// What an op says of the rows of a batch (OpDef::rows), against its plain kernel: when one row of
-// its inputs changes, nothing of the others' results does; and a sum changes by as much, whatever
-// the other rows are.
+// An op's claim on the rows of a batch (OpDef::rows), against its plain kernel. When one row of its
+// inputs changes, nothing of the others' results does. A sum changes by as much, whatever the other
+// rows are.
 #include "graph/row_flow.h"
 
 #include <gtest/gtest.h>

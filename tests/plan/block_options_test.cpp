@@ -36,7 +36,7 @@ struct Study {
     return seconds;
   }
 
-  // What gradients of the block's nodes read of the forward pass.
+  // The forward values that gradients of the block's nodes read.
   std::vector<ValueId> read_by_gradients(const Block& block) const {
     std::vector<ValueId> values;
     for (const NodeId id : pass.backward) {

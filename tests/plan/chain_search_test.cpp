@@ -41,8 +41,8 @@ struct Chain {
   std::vector<const std::vector<BlockOption>*> options;
 };
 
-// The model of the header, segment by segment: what earlier segments keep stays; inside a segment,
-// what replays bring back piles up, with what leaves each block; the fullest moment counts.
+// The model of the header, segment by segment: what earlier segments keep stays. Inside a segment,
+// recomputed values pile up, with those that leave each block. The fullest moment counts.
 ChainPoint reckoned(const Chain& chain, const std::vector<BlockChoice>& choices) {
   ChainPoint point;
   point.choices = choices;

@@ -44,7 +44,7 @@ TEST(LiveBytes, OfBuffersAreInclusiveAndAligned) {
   EXPECT_EQ(most_live({}), Bytes(0));
 }
 
-// Squares; the last reads `early`, which is made again for it.
+// Squares; the last reads `early`, which is recomputed for it.
 //
 //   call     0       1       2       3       4       5
 //            early   first   second  third   early   last

@@ -13,7 +13,7 @@ Graph graph_of(const ModelOptions& options) {
   return make_training_graph(options, parse_optimizer("nesterov")).model.graph;
 }
 
-// Whatever is computed again, and whichever policy says so.
+// With any recomputation, by any policy.
 TEST(LeastBytes, NoScheduleIsBelow) {
   for (uint32_t seed = 1; seed <= (kSanitized ? 20u : 300u); ++seed) {
     SCOPED_TRACE(seed);

@@ -28,8 +28,8 @@ TEST(MakePlan, TheBudgetIsOnTheArenaToTheByte) {
   }
 }
 
-// What a planner names as the smallest budget it can do with, it can do with; what it plans inside
-// a budget is inside it, and sound.
+// A planner meets the smallest budget that it names. A plan for a budget is inside the budget, and
+// sound.
 TEST(MakePlan, EveryPlannerKeepsItsWord) {
   for (const ModelOptions& options : {small_mlp(), small_wrn(), small_lstm()}) {
     const Case c = planned_model(options);

@@ -1,4 +1,4 @@
-// Mirror counts: what is made again, how often, and when.
+// Mirror counts: what is recomputed, how often, and when.
 #include "plan/policy.h"
 #include "plan/schedule/mirror_counts.h"
 #include "plan/schedule/segments.h"
@@ -74,7 +74,7 @@ TEST(Mirror, SegmentsOfSegmentsDropAndMakeAgain) {
 }
 
 TEST(Mirror, ThreeLevels) {
-  // Copy 1 of everything leads to 7; copy 2 of the first half to 3; copy 3 is made from that.
+  // Copy 1 of everything leads to 7, copy 2 of the first half to 3. Copy 3 is made from that.
   EXPECT_EQ(Chain(8).mirrored("33323331"),
             "0 1 2 3 4 5 6 7 G7 0 1 2 3 4 5 6 G6 G5 G4 G3 0 1 2 G2 G1 G0 ");
 }

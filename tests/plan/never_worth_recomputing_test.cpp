@@ -35,7 +35,7 @@ TEST(AlwaysKept, StatisticsAreNotComputedAgain) {
   const ScheduleCost before = cost_of(request, plain), after = cost_of(request, fuller);
   EXPECT_LT(after.seconds, before.seconds);
   EXPECT_LT(after.live_peak, before.live_peak + Bytes(before.live_peak.count / 500));
-  // What is large and cheap is none.
+  // A large and cheap value is none.
   for (const NodeId node : pass.nodes) {
     if (graph[node].op->name != "conv2d") continue;
     EXPECT_FALSE(kept_values[graph[node].outputs[0].at()]);

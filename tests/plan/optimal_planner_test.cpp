@@ -42,8 +42,8 @@ std::vector<ModelOptions> nets() {
           {.name = "unet", .batch = 8}};
 }
 
-// The promise of budgets: never exceeded; a smaller one never gives a larger arena or a faster plan;
-// below the least, and only there, it is refused.
+// The promise of budgets: they are never exceeded. A smaller one never gives a larger arena or a
+// faster plan. Below the least, and only there, it is refused.
 TEST(OptimalPlanner, BudgetsAreObeyedAndMonotone) {
   for (const ModelOptions& options : nets()) {
     SCOPED_TRACE(options.name);
@@ -143,7 +143,7 @@ TEST(Squeeze, EndsWithItsTries) {
   EXPECT_EQ(tries, 0);
 }
 
-// What it answers does not depend on what it was asked before.
+// The answer does not depend on earlier questions.
 TEST(OptimalPlanner, AnswersAreIndependentOfEachOther) {
   for (const char* name : {"wrn-16-2", "unet"}) {
     SCOPED_TRACE(name);
@@ -164,8 +164,8 @@ TEST(OptimalPlanner, AnswersAreIndependentOfEachOther) {
   }
 }
 
-// Steps and times at random: what is dear may be small, and what is cheap may be large, so that a schedule from
-// between two others, or one that was squeezed, may well be the faster one in less memory.
+// Steps and times at random: a dear value may be small, and a cheap one large. So a schedule from between two
+// others, or one with a reduced peak, may well be the faster one in less memory.
 TEST(OptimalPlanner, OfRandomTimesMoreMemoryIsNeverSlower) {
   for (uint32_t seed = 1; seed <= (kSanitized ? 4 : 16); ++seed) {
     const bool is_net = seed % 4 == 0;

@@ -95,9 +95,9 @@ TEST(PlaceUpdates, StatisticsRunOnceDuringTheForwardPass) {
   EXPECT_LT(loss_at, first_optimizer);
 }
 
-// The rule, checked slowly on real models: an update stands behind everything that touches what it
-// overwrites and behind the makers of what it reads, and right behind one of them (or another
-// update that stands there too).
+// The rule, checked slowly on real models: an update comes after everything that touches what it
+// overwrites, and after the makers of what it reads. It comes right after one of them, or after
+// another update that does.
 void expect_earliest(const Graph& graph, const Schedule& schedule) {
   std::vector<ValueId> bytes(graph.values.size());  // the value whose bytes a view shows
   for (size_t v = 0; v < graph.values.size(); ++v) {

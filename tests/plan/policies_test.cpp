@@ -1,4 +1,4 @@
-// What every policy promises beyond its own idea: allocation levels, numbers, marks.
+// Promises of every policy beyond its own idea: allocation levels, numbers, marks.
 #include "plan/policy.h"
 #include "plan/schedule/recursive_segments.h"
 #include "support/plan_cases.h"
@@ -76,7 +76,7 @@ TEST(PolicyNumbers, WrongOnesAreNamed) {
   EXPECT_NE(refusal("").find("keep_all"), std::string::npos);
 }
 
-// What the unet is for: a net that no single value cuts in two.
+// The unet is there for this: a net that no single value cuts in two.
 TEST(Unet, HasNoCutPointsBetweenItsFirstSkipAndItsLast) {
   const Case c = planned_model(small_unet());
   const ForwardPass pass(c.graph);
@@ -111,8 +111,8 @@ TEST(LogRecursive, AHigherFanOutRepeatsLess) {
   EXPECT_LT(plan_with(c, "log_recursive").arena, plan_with(c, "log_recursive:100").arena);
 }
 
-// Every policy and budget obeys marks: what is to be kept is made once, and what is to be computed
-// again is not there from the forward pass when the backward pass reads it.
+// Every policy and budget obeys marks. A value marked `keep` is made once. One marked `recompute` is
+// not there from the forward pass when the backward pass reads it.
 class Marked : public testing::TestWithParam<const Policy*> {
  protected:
   void expect_obeyed(const Case& c, const Plan& plan) {
@@ -198,7 +198,7 @@ TEST(Marks, ContradictionsAndPatternsForNothingAreRefused) {
             std::string::npos);
   EXPECT_NE(refusal({{"*attention*"}, {}}).find("--keep '*attention*' matches no node"),
             std::string::npos);
-  // What may never run twice cannot be asked to.
+  // A node that may never run twice cannot be asked to.
   EXPECT_NE(refusal({{}, {"*running_stats_update*"}}).find("matches no node"), std::string::npos);
 }
 

@@ -52,8 +52,8 @@ TEST(StepMemoryModel, KnowsWhoMakesAndReadsItsUnits) {
 }
 
 // The header promises the figures of the buffers "but for fine points". How fine: on the zoo, with
-// everything kept, the fullest stage is within five percent of the real live peak (an LSTM's chains
-// of states that are overwritten in place are the farthest, at 4.2).
+// everything kept, the fullest stage is within five percent of the real live peak. An LSTM's chains
+// of states that are overwritten in place are the farthest, at 4.2.
 TEST(StepMemoryModel, IsTheMemoryOfTheRealBuffers) {
   for (const ModelOptions& options :
        {small_mlp(), small_wrn(), small_resnet(), small_unet(), small_lstm()}) {

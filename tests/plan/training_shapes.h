@@ -44,7 +44,7 @@ inline uint64_t next_random(uint64_t& state) {
 }
 
 // Residual blocks conv-bn-relu-conv-bn-add-relu in three stages of halving activations, about
-// `buffers` of them. Segments of `segment` blocks keep only their input and are computed again in
+// `buffers` of them. Segments of `segment` blocks keep only their input and are recomputed in
 // backward; 0 keeps everything. Each microbatch repeats the step between persistent weights.
 inline std::vector<BufferUse> residual_net(int buffers, int segment, int microbatches = 1) {
   const int per_block = segment ? 26 : 20;

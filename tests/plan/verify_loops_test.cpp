@@ -62,7 +62,7 @@ TEST(VerifyLoops, ThatLoseWhatTheyCarryDoNot) {
             std::string::npos);
 }
 
-// What a loop carries may not be lost between its turns, wherever that happens: every sum of a real
+// A value that a loop carries may not be lost between its turns, wherever that happens: every sum of a real
 // call, overwritten by every kind of call in turn.
 TEST(VerifyLoops, NoSumOfALoopMayBeOverwritten) {
   for (const Case& c : looped_cases()) {

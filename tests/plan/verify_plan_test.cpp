@@ -111,7 +111,7 @@ bool affects(const Case& c, size_t s, size_t k) {
     const Node& reader = c.graph[c.plan.calls[later].node];
     if (std::count(reader.inputs.begin(), reader.inputs.end(), value) != 0) return true;
     if (std::count(reader.accumulate.begin(), reader.accumulate.end(), value) != 0) return true;
-    // Made again before anyone reads it.
+    // Recomputed before anyone reads it.
     if (c.plan.calls[later].node == c.plan.calls[s].node) return false;
   }
   return std::count(results.begin(), results.end(), value) != 0;

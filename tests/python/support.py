@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: a small net, and records that it can learn."""
+"""Tools that the tests of the Python package share: a small net, and records that it can learn."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What docs/python.md shows, run from top to bottom."""
+"""The examples of docs/python.md, run from top to bottom."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""What goes wrong on the caller's side: it comes out as it is, and the run stays good."""
+"""A failure on the caller's side: it comes out as it is, and the run stays good."""
 
 import os
 import signal

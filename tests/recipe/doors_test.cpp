@@ -1,4 +1,4 @@
-// What is no value is refused by the same sentence, whichever door it comes through: a flag, a recipe
+// A bad value is refused by the same sentence, whichever door it comes through: a flag, a recipe
 // as TOML or as JSON, a plan file, a checkpoint.
 #include <gtest/gtest.h>
 
@@ -220,7 +220,7 @@ TEST_F(PlanFiles, NameWhatIsWrongWithThem) {
   EXPECT_EQ(said("/plan/arena_bytes", UINT64_MAX),
             damaged + "'arena_bytes' of its plan cannot be 18446744073709551615");
   EXPECT_EQ(said("/plan/calls", json::object()), damaged + "'calls' of its plan cannot be {}");
-  // What would be node 3, were its upper half lost.
+  // It would be node 3, were its upper half lost.
   EXPECT_EQ(said("/plan/calls/3/node", (int64_t{1} << 32) + 3),
             damaged + "'node' of a call of its plan cannot be 4294967299");
   EXPECT_EQ(said("/plan/calls/3/scratch", {1, 2, 3}).find(damaged + "'scratch' of a call"), 0U);
@@ -243,7 +243,7 @@ TEST_F(PlanFiles, SayNothingTwice) {
   EXPECT_TRUE(throws_saying<UserError>([&] { load_plan(folder_ / "other"); }, "'rows' twice"));
 }
 
-// Whoever draws a plan has checked it, whatever device it is for.
+// A plan is checked before it is drawn, whatever device it is for.
 TEST_F(PlanFiles, AreCheckedWithoutTheirDevice) {
   json other = good_;
   other["recipe"]["device"] = "cuda";

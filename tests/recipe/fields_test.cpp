@@ -209,7 +209,7 @@ TEST(Fields, WordsOfTheFieldAreNoneOfOurs) {
   }
 }
 
-// What a measured step is called must tell apart what takes another time.
+// The key of a measured step must tell apart steps that take another time.
 TEST(Fields, TimedOnesAreInTheNamesOfMeasuredSteps) {
   const Recipe usual = recipe_of({{"model", "mlp"}, {"precision", "bf16"}});
   const auto differs = [&](const std::string& name, const std::string& value) {

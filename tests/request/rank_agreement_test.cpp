@@ -1,4 +1,4 @@
-// What ranks must have in common: whoever has something else is named, on every rank alike.
+// The settings that ranks must have in common: a rank that has others is named, on every rank alike.
 #include "request/rank_agreement.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace thimble {
 namespace {
 
-// What each of three ranks says against what they were given.
+// The refusals of three ranks, by what they were given.
 std::vector<std::string> said(const std::function<void(Communicator&)>& check) {
   std::vector<std::string> words(3);
   SimulatedRanks(3).run([&](Communicator& ranks) {

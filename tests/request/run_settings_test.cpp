@@ -1,4 +1,4 @@
-// What is said of one run, typed or in a recipe file, and where the run is kept.
+// Settings of one run, typed or in a recipe file, and where the run is kept.
 #include <gtest/gtest.h>
 
 #include "base/io/file.h"

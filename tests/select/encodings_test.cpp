@@ -133,8 +133,8 @@ TEST(Encodings, HarmIsDoneOnlyWhereItPays) {
   }
 }
 
-// Every way of keeping a few activations (whole, in any codec of the ladder, or computed again), laid
-// out for real. What is chosen from the ladder's few is hardly slower than the best of all.
+// Every way of keeping a few activations (whole, in any codec of the ladder, or recomputed), laid
+// out for real. The choice from the ladder's few is hardly slower than the best of all.
 TEST(Encodings, IsNearBruteForce) {
   const Recipe recipe =
       recipe_of({.name = "mlp:layers=3,hidden=64", .batch = 128, .image = {8, 8, 1}}, "auto:int8");
@@ -167,7 +167,7 @@ TEST(Encodings, IsNearBruteForce) {
     const Costs costs = gather_costs(graph, problem.machine->backend());
     const PlanRequest request = {.graph = graph, .costs = costs};
     const ForwardPass pass(graph);
-    std::vector<size_t> free;  // what may be computed again
+    std::vector<size_t> free;  // what may be recomputed
     for (size_t v = 0; v < graph.values.size(); ++v) {
       const auto value = make_id<ValueId>(v);
       const bool large = graph[value].type.elements() >= 512;

@@ -132,7 +132,7 @@ TEST_F(ChoiceByTimes, EndsWhenTheTimeIsSpent) {
   EXPECT_EQ(first->profiled_kernels(), calls);
 }
 
-// What matters most is profiled first, and what is known not again.
+// The kernels that matter most are profiled first, and known ones not again.
 TEST_F(ChoiceByTimes, TheDearestKernelsComeFirst) {
   const auto first = machine(knows_all());
   TechniqueSelector fit(requested_, explicit_settings_, first);

@@ -32,8 +32,8 @@ class FitOfNet : public testing::TestWithParam<Case> {
   NumericsTier tier() const { return parse_tier(GetParam().tier); }
 };
 
-// What could have been typed: every policy as it is, and every technique alone, with all that `optimal`
-// makes of it.
+// Everything that could have been typed: every policy as it is, and every technique alone, with all
+// that `optimal` makes of it.
 class Rivals {
  public:
   Rivals(TechniqueSelector& fit, const Recipe& requested, const Settings& explicit_settings,
@@ -325,7 +325,7 @@ TEST(Fit, TheLeastHasRoomForEveryLength) {
   EXPECT_EQ(std::get<Refusal>(below).least.min_bytes, arena);
 }
 
-// What is set aside is compared by the memory of all lengths, and times are those of the same one.
+// Dominated plans are compared by the memory of all lengths, and by times of the same one.
 TEST(StepOption, KeepsEverythingOfEveryLength) {
   int others = 0;  // where another length than the first takes most
   for (const char* codec : {"none", "int2"}) {
@@ -422,7 +422,7 @@ TEST(Fit, MicrobatchesNeedNotDivideTheBatch) {
   }
 }
 
-// A smaller last microbatch counts as it will be planned, also where things are computed again.
+// A smaller last microbatch counts as it will be planned, also with recomputation.
 TEST(Fit, OfAnOddBatchMoreMemoryIsNotSlower) {
   if (kSanitized) GTEST_SKIP() << "takes too long";
   const Settings explicit_settings = {

@@ -19,7 +19,7 @@ class DeepNet : public testing::Test {
     return plan;
   }
 
-  // What the literature calls feature maps: everything but weights, their gradients and the
+  // The literature's feature maps: everything but weights, their gradients and the
   // optimizer's state. `gradients` are the bytes that those take in the plan.
   double feature_maps(const Plan& plan, Bytes gradients) const {
     Bytes rest = plan.arena - gradients;

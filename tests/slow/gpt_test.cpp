@@ -1,4 +1,4 @@
-// A GPT of bytes learns the pages of docs/, and goes on with them; the largest of the family is
+// A GPT of bytes learns the pages of docs/, and continues them. The largest of the family is
 // planned in seconds.
 #include "support/run_thimble.h"
 

@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-// What graphs had in them.
+// A tally of what graphs had in them.
 struct Tally {
   int64_t graphs = 0;
   int64_t unsettled = 0;  // of these, without a point at which differences can be trusted
@@ -20,7 +20,7 @@ struct Tally {
   std::map<std::string_view, int64_t> happened;
 };
 
-// What is wrong with the graph of that seed: a sentence, then the graph. Adds to the tally.
+// The fault of the graph of that seed: a sentence, then the graph. Adds to the tally.
 //   gradients    of weights and of values in the middle: against central differences
 //   sums over microbatches, taking over, lean order: against the step that they were made of
 //   whole steps  folded, clipped, scaled, in microbatches: against the rule by hand

@@ -102,7 +102,7 @@ Tensor filled(const TensorType& type, double value) {
   return tensor;
 }
 
-// What leaves of the step hold: those of the random graph, scalars, and a momentum.
+// The contents of the step's leaves: of the random graph, scalars, and a momentum.
 Tensor content(const RandomGraph& random, const CheckedStep& step, ValueId value, uint64_t point,
                int microbatch) {
   if (value.at() < random.graph.values.size()) return leaf(random, value, point, microbatch);

@@ -1,4 +1,4 @@
-// What holds for the kernels of every backend, against the reference kernels, on every op's
+// Promises of the kernels of every backend, against the reference kernels, on every op's
 // samples: a suite of tests to instantiate with a device's name.
 #pragma once
 
@@ -44,7 +44,7 @@ class Conformance : public testing::TestWithParam<std::tuple<std::string, const 
   const OpDef& op() const { return *std::get<1>(GetParam()); }
   Backend* backend() { return shared_backend(std::get<0>(GetParam())); }
 
-  // Those of the op and, on the CPU, more of them; of the large ones where it is asked for.
+  // The op's samples and, on the CPU, more of them. Large ones are included on demand.
   std::vector<Sample> samples(bool large) {
     std::vector<Sample> all = op().samples();
     if (backend()->has_device_memory()) return all;

@@ -12,8 +12,8 @@ namespace {
 
 using Verdict = Judgement::Verdict;
 
-// The formula is off by kStep^2, 1e-10, times the third derivative, extrapolated (Richardson) by some
-// kStep^4 times the fifth; and by the rounding of the objective over kStep, 1e-11 of it.
+// The formula is off by kStep^2, 1e-10, times the third derivative. Extrapolated (Richardson), it is off by
+// some kStep^4 times the fifth. The objective is rounded, too: over kStep, by 1e-11 of it.
 constexpr double kStep = 2e-5;
 constexpr double kTolerance =
     1e-6;  // of the sum of the absolute terms of the directional derivative
@@ -45,7 +45,7 @@ class Surroundings {
 
   double objective() const { return objective(base_); }
 
-  // What differences say of the slope of the objective along a direction.
+  // The slope of the objective along a direction, by differences.
   struct Numeric {
     double slope;
     bool trusted;  // it does not depend on the step
@@ -89,7 +89,7 @@ class Surroundings {
     return sum;
   }
 
-  // The nodes that see `value` move. What is detached stays what it is.
+  // The nodes that see `value` move. A detached value does not.
   std::vector<NodeId> dependents(ValueId value) const {
     std::vector<bool> moves(random_.graph.values.size(), false);
     moves[value.at()] = true;

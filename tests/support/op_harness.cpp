@@ -74,7 +74,7 @@ OpCase make_case(const OpDef& op, const Sample& sample) {
 }
 
 double tolerance_of(const OpDef& op, const Sample& sample) {
-  // What a rounding leaves over has 8 bits itself: one more rounding (a product and a sum in one)
+  // The remainder of a rounding has 8 bits itself: one more rounding (a product and a sum in one)
   // moves it by a unit of its last.
   const bool compensated = sample.attrs.text("rounding", "nearest") == "kahan";
   return compensated ? std::max(op.tolerance, 0x1p-7) : op.tolerance;

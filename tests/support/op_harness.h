@@ -28,8 +28,8 @@ OpCase make_case(const OpDef& op, const Sample& sample, const std::vector<Tensor
                  DType rounded_to);
 OpCase make_case(const OpDef& op, const Sample& sample);
 
-// How near kernels have to be to the reference, relative to the largest element, in f32. What an
-// update's rounding leaves over is a small difference of large numbers, rounded to f32 before.
+// How near kernels have to be to the reference, relative to the largest element, in f32. The
+// remainder of an update's rounding is a small difference of large numbers, rounded to f32 before.
 double tolerance_of(const OpDef& op, const Sample& sample);
 
 struct RunOptions {

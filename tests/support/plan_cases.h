@@ -1,4 +1,4 @@
-// What tests of plans share: small graphs written by hand, costs without a device, schedules with
+// Cases that tests of plans share: small graphs written by hand, costs without a device, schedules with
 // recomputation, and real models planned for the `null` backend.
 #pragma once
 
@@ -41,7 +41,7 @@ inline std::vector<Call> forward_order(const Graph& graph) {
   return calls;
 }
 
-// keep_all with some forward nodes computed again: before a call, with probability `chance`, what
+// keep_all with some forward nodes recomputed: before a call, with probability `chance`, what
 // makes one of its inputs is repeated, and what makes that one's inputs before it, up to `depth`.
 inline Schedule with_recomputation(const Graph& graph, std::mt19937& random, double chance,
                                    int depth = 2) {

@@ -13,7 +13,7 @@ namespace thimble {
 std::optional<std::string> find_other_bits(const Graph& graph, const Plan& plan, Backend& backend,
                                            const Contents& contents) {
   const auto arena = backend.allocate(plan.arena);
-  // What is not written is not zero either.
+  // Bytes that are not written are not zero either.
   std::memset(arena->base(), 0xA7, static_cast<size_t>(plan.arena.count));
   Program program(graph, plan, backend, *arena);
   Interpreter oracle(graph, &backend);

@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// What a value that is present when a step begins holds: weights, state and constants as the first
+// The contents of a value that is present when a step begins: weights, state and constants as the first
 // step finds them, inputs as each microbatch of each step does.
 using Contents = std::function<Tensor(ValueId value, int step, int microbatch)>;
 

@@ -1,6 +1,6 @@
 // Random forward graphs in double over every differentiable op: the ops' own samples, composed, with
 // values that have several readers, are read twice by one node, are seen through views, or are never
-// used. What they are good for is in support/check_graph.h.
+// used. Their use is in support/check_graph.h.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RandomGraph {
 // The same seed gives the same graph on every machine.
 RandomGraph random_graph(uint64_t seed);
 
-// What a leaf of the graph holds. A point is one draw of all of them; of one point, microbatches have
+// The contents of a leaf of the graph. A point is one draw of all of them; of one point, microbatches have
 // the same weights and other inputs.
 Tensor leaf(const RandomGraph& random, ValueId value, uint64_t point, int microbatch = 0);
 

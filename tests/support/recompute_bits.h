@@ -91,7 +91,7 @@ class Trial {
   // The bytes of everything that lives on, and of the results, after three steps.
   std::vector<std::byte> train(const Plan& plan) {
     const auto arena = backend_.allocate(plan.arena);
-    // What is not written is not zero either.
+    // Bytes that are not written are not zero either.
     std::ranges::fill(
         HostMapping(backend_, arena->base(), plan.arena, HostMapping::Use::write).bytes(),
         std::byte{0xA7});

@@ -1,5 +1,5 @@
 // Whether this is a build with sanitizers. A search for plans takes some thirty times as long there: tests
-// of long ones then take smaller nets or fewer cases. What they assert stays.
+// of long ones then take smaller nets or fewer cases. Their assertions stay.
 #pragma once
 
 namespace thimble {

@@ -79,7 +79,7 @@ TEST_F(Lines, MalformedOnesAreNamed) {
             "d\n");
       },
       "text", "not UTF-8", "line 2", "byte 2", "iconv -t UTF-8"));
-  // What people give by mistake: a file as it was fetched, and what another system calls text.
+  // Files that people give by mistake: a file as it was fetched, and what another system calls text.
   EXPECT_TRUE(throws_saying<UserError>([&] { lines("\x1f\x8b\x08\x08 ..."); }, "`gunzip`"));
   EXPECT_TRUE(throws_saying<UserError>(
       [&] {

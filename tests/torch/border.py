@@ -47,7 +47,7 @@ class Silent(Exception):
 
 @dataclasses.dataclass
 class Trained:
-    """What came of a case."""
+    """The outcome of a case."""
 
     before: dict
     after: dict
@@ -244,7 +244,7 @@ class Judge:
 
 
 def outcome(case, judge, expected, **settings):
-    """What the table says of one way to train; Silent where it is not as the case says."""
+    """The table's words on one way to train; Silent where it is not as the case says."""
     try:
         ours = by_thimble(case, **settings)
     except (thimble.torch.CannotExport, thimble.UserError) as error:

@@ -1,4 +1,4 @@
-"""What is held against PyTorch before anything is trained: gradients that an export does not see are refused with
+"""Checks against PyTorch before anything is trained: gradients that an export does not see are refused with
 the line they come from, and the module, its optimizer and the random numbers to come are as they were.
 
 usage: THIMBLE_LIBRARY=build/release/lib/libthimble.so.0 check.py
@@ -227,7 +227,7 @@ class Refusals(Case):
 
 
 class Passes(Case):
-    """What is right is trained, whatever it looks like."""
+    """A net that is right is trained, whatever it looks like."""
 
     def test_a_backward_that_is_right(self):
         self.beside(lambda: Around(Square.apply), F.cross_entropy, pictures(), lambda m: sgd(m, 1e-3))
@@ -281,7 +281,7 @@ class Passes(Case):
 
 
 class Labels(Case):
-    """Of which none counts: PyTorch's mean is none, and nothing can be learnt of it."""
+    """No target counts: PyTorch's mean is none, and nothing can be learnt of it."""
 
     def train(self, batches, **more):
         model = made(make_nets.Words)

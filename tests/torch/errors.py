@@ -1,4 +1,4 @@
-"""What cannot be exported is said all at once, with lines of the module's source; what can be is not touched."""
+"""All parts that cannot be exported are named at once, with lines of the module's source. The rest is not touched."""
 
 import sys
 

@@ -127,8 +127,8 @@ def trained_adapters(bench, steps=3):
 
 
 def logits(bench, asked=24):
-    """The largest difference of log-probabilities that are summed over a row of four tokens, and of the mean over one of
-    the whole length, at a rate of nought; and how far PyTorch itself is from fp64, which of large nets is more than the
+    """The largest difference of log-probabilities at a rate of nought: summed over a row of four tokens, and of the mean
+    over a row of the whole length. Beside it, how far PyTorch itself is from fp64: in large nets by more than the
     bound."""
     adapter = trained_adapters(bench)
     module = PeftModel.from_pretrained(bench.module(), adapter).eval()

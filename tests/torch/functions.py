@@ -44,7 +44,7 @@ class Fed(Around):
 
 
 class Last(nn.Module):
-    """What a recurrent layer gives last."""
+    """The last state of a recurrent layer."""
 
     def __init__(self, layer):
         super().__init__()
@@ -159,7 +159,7 @@ class Doubled(torch.autograd.Function):
 
 
 def changed(x, change):
-    """What an op in place leaves behind."""
+    """The tensor that an op in place leaves."""
     x = x * 1.0
     change(x)
     return x

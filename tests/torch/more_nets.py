@@ -456,5 +456,5 @@ TIMM = {"hrnet_w18_small": of_timm("hrnet_w18_small"), "res2next50": of_timm("re
 
 MORE = {**TORCHVISION, **TRANSFORMERS, **TIMM}
 
-# Those that are small, and steady at the usual rate.
+# Nets that are small, and steady at the usual rate.
 QUICK = ["swin_v2", "maxvit", "lraspp", "mc3_18", "lstm_both_ways", *TIMM, *TRANSFORMERS]

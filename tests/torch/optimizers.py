@@ -175,10 +175,10 @@ class Parameters(Tried):
 
 
 class States(Tried):
-    """What an optimizer gathered before goes in, and comes back."""
+    """The state that an optimizer gathered before goes in, and comes back."""
 
     def both(self, optimizer_of, kind=make_nets.Pictures):
-        """Two epochs of PyTorch's; one of PyTorch's and one of ours; one, and two calls of ours; calls of ours alone."""
+        """Two epochs of PyTorch's, or one of PyTorch's and one of ours, or one and two calls of ours, or our calls alone."""
         results = []
         for own, calls in ((2, 0), (1, 1), (1, 2), (0, 2)):
             model = made(kind)

@@ -4,7 +4,7 @@ usage: parity.py [--program build/release/thimble] [--steps 20] [--rate 1e-5] [-
                  [--precision bf16] [--fuse off] [--full [--size 128] [--length 32]] [NET ...]
 
 For each net: export, plan, `thimble train` on arrays of random records with its batches written out,
-PyTorch on those batches; then the trained weights go into the module, whose own evaluation must agree
+PyTorch on those batches. Then the trained weights go into the module, whose own evaluation must agree
 with Thimble's. Prints the largest difference of losses; exits 1 where one is above 1e-4. --double: and by how much
 PyTorch itself differs from PyTorch in fp64 on those batches, which is what a net's own instability makes of rounding.
 
@@ -181,8 +181,8 @@ def gradients_of(module, loss, fed, precision="fp32"):
 def distances(mine, theirs, exact, sizes, epsilon):
     """By tensor, how far it is from fp64's, in units of PyTorch's own distance.
 
-    Below a rounding of the tensor, of the weight whose step it is read from, and of what cancels in it, a distance
-    says nothing; what cancels in a running mean is as large as the deviation."""
+    A distance says nothing below a rounding of the tensor, of the weight whose step it is read from, and of terms that
+    cancel in it. In a running mean these are as large as the deviation."""
     largest = max(tensor.norm() for tensor in exact.values())
     times = {}
     for key, tensor in mine.items():

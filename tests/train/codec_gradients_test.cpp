@@ -1,5 +1,5 @@
-// What codecs do to gradients: those that round stochastically are right on average, those that round
-// to the nearest are off by no more than rounding.
+// The effect of codecs on gradients: with stochastic rounding they are right on average, with rounding
+// to the nearest they are off by no more than rounding.
 //
 // A stochastic codec gives another gradient with every seed. Of n of them, with mean m, deviations
 // s_j of its numbers, and the exact gradient g, a tensor is looked at in two ways:
@@ -7,10 +7,10 @@
 //   along g        |<m - g, g>| / |g|  against k s / sqrt(n), s: the deviation of <., g> / |g|
 //   as a whole     |m - g|             against k |s| / sqrt(n)
 //
-// Were gradients right on average, the first ratio would be Student's t of n - 1 degrees; the second
+// Were gradients right on average, the first ratio would be Student's t of n - 1 degrees. The second
 // passes k most often when all numbers move together (Szekely and Bakirov, 2003), which is that case
 // again. So one tensor fails by chance with P(|t| > k) = 2.5e-6 for n = 100 and k = 5, and any of
-// some 600 looks below with 0.15 %; and as seeds are fixed, it does so always or never.
+// some 600 looks below with 0.15 %. As seeds are fixed, it does so always or never.
 //
 // Norms and gates are let off what docs/cli.md says of them: norm_bias() and gate_bias() below.
 #include <gtest/gtest.h>
@@ -103,9 +103,9 @@ class Gradients {
   std::optional<Interpreter> run_;
 };
 
-// The gradient of a norm holds the square of its input over the N numbers that share statistics; of
+// The gradient of a norm holds the square of its input over the N numbers that share statistics. Of
 // a step of s deviations, s^2 / 4N is left of that at most. Groups of 256 numbers, of several channels,
-// reach over some 8 deviations. What goes down the net goes through all norms.
+// reach over some 8 deviations. A gradient on its way down the net passes all norms.
 double norm_bias(const Graph& graph, Codec codec) {
   constexpr double kRange = 8;
   double sum = 0;
@@ -120,8 +120,8 @@ double norm_bias(const Graph& graph, Codec codec) {
   return sum;
 }
 
-// Slopes y (1 - y) of gates, of about a fifth, are off by up to a quarter of a step squared, where
-// groups of 256 gates reach from -1 to 1.
+// Gates have slopes y (1 - y) of about a fifth. They are off by up to a quarter of a step squared,
+// where groups of 256 gates reach from -1 to 1.
 double gate_bias(const Graph& graph, Codec codec) {
   const bool gates = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
     return node.op->name == "lstm_cell_backward";
@@ -135,8 +135,8 @@ struct Net {
   ModelOptions options;
 };
 
-// Biases with relu, and logits large enough to be encoded; norms with a fused relu, of the batch and
-// of groups; a relu behind a sum; gates.
+// Biases with relu, and logits large enough to be encoded. Norms with a fused relu, of the batch and
+// of groups. A relu after a sum, and gates.
 std::vector<Net> nets() {
   const Shape image = {8, 8, 1};
   return {

@@ -37,7 +37,7 @@ TEST(EightBits, FoldGradientsOfManyMicrobatches) {
   const TrainResult expected = TrainingRun(run, {.steps = kSteps}).run();
   run.fold = true;
   run.state_bits = 8;
-  for (const int64_t rows : {48, 5, 4}) {  // one microbatch; ten, the last smaller; twelve
+  for (const int64_t rows : {48, 5, 4}) {  // one microbatch, ten (the last smaller), twelve
     SCOPED_TRACE(rows);
     run.microbatch = rows;
     TrainingRun folded(run, {.steps = kSteps});

@@ -120,7 +120,7 @@ TEST(EventFile, HoldsScalarsByStepAndTag) {
   EXPECT_EQ(parts_of(records[2]).find(2)->second.number, 300u);
 }
 
-// What a run that was killed had written of later steps, readers drop.
+// Readers drop later steps that a killed run had written.
 TEST(EventFile, ARunThatGoesOnSaysFromWhere) {
   const TemporaryFolder folder;
   { EventFile first(folder / "tb", 0); }

@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// What element i of a tensor starts with, each from its own words.
+// The first value of element i of a tensor, each from its own words.
 double drawn(const Init& init, uint64_t seed, const std::string& name, int64_t i) {
   const uint64_t stream = stable_hash(name);
   const auto words = [&](uint32_t use) {

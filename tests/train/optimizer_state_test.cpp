@@ -1,5 +1,5 @@
-// What optimizers keep, Adafactor, and clipping by the norm of all gradients, trained for real:
-// that they go with everything else.
+// Optimizer state, Adafactor, and clipping by the norm of all gradients, trained for real: they go
+// with everything else.
 #include <gtest/gtest.h>
 
 #include <cmath>

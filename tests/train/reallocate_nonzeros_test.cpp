@@ -82,8 +82,8 @@ class Pools {
   ValueId momentum_;
 };
 
-// What happened to each weight. Survivors keep their numbers; what was grown starts at zero, where
-// nothing was before.
+// The changes of each weight. Survivors keep their numbers. Grown ones start at zero, where nothing
+// was before.
 struct Change {
   std::vector<int64_t> pruned, grown, survivors, zeros_before;
 };
@@ -322,7 +322,7 @@ TEST(MagnitudeThreshold, TakesWhatSortingWould) {
   }
 }
 
-// What was borrowed is dropped at once, not when the reallocator goes: that must not fail again.
+// A borrowed mapping is dropped at once, not when the reallocator goes: that must not fail again.
 TEST(Reallocate, ALostDeviceGetsNothingBack) {
   const RunSetup setup = sparse_run(0.4);
   TrainingRun run(setup, {.steps = 1, .evaluate = false});

@@ -1,4 +1,4 @@
-// What a run leaves behind, and what is read of it.
+// The record that a run leaves, and how it is read.
 #include "runs/run_record.h"
 
 #include <gtest/gtest.h>

@@ -52,7 +52,7 @@ TEST(TokenBatches, RowsGoByLength) {
   EXPECT_EQ(plan_evaluation(planned).size(), 3u);
 }
 
-// Whatever the order of planning, the arena holds them all, and none is computed again for want of it.
+// In any order of planning, the arena holds them all, and none is recomputed for want of it.
 TEST(TokenBatches, TheOneThatTakesMostGoesFirst) {
   for (const int64_t tokens : {40, 48, 50, 55, 60, 96, 100}) {
     const auto planned = std::get<PlannedTraining>(plan_training(by_tokens(tokens)));

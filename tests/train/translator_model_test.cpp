@@ -55,7 +55,7 @@ class Logits {
   Interpreter run_;
 };
 
-// What follows a beginning depends on nothing behind it, on no padding of the source, no other row.
+// The words after a beginning depend on no later ones, no padding of the source and no other row.
 TEST(TranslatorModel, LogitsDependOnTheSourceAndTheBeginningOnly) {
   for (const char* family : {"dynamicconv", "lightconv"}) {
     SCOPED_TRACE(family);

@@ -1,4 +1,4 @@
-// What failures of a GPU say; no GPU is asked.
+// The sentences of a GPU's failures. No GPU is needed.
 #include <gtest/gtest.h>
 
 #include "backend/cuda/cuda_failure.h"

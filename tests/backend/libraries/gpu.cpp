@@ -1,4 +1,4 @@
-// What crosses the seam to a loaded backend: errors by their types, and kernels that are more than
+// A loaded backend, for tests of what crosses the seam to it: errors by their types, and kernels that are more than
 // kernels. Compiled with everything hidden, as the CUDA backend is.
 #include "backend/backend.h"
 #include "backend/batchable_kernel.h"

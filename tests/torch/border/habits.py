@@ -1,4 +1,4 @@
-"""What modules do beside their forward pass: layers that are shared, hooks, buffers and attributes that change, modes, branches."""
+"""Habits of modules beside their forward pass: layers that are shared, hooks, buffers and attributes that change, modes, branches."""
 
 import torch
 import torch.nn.functional as F

@@ -42,8 +42,8 @@ bool is_date(std::string_view text) {
 }
 
 KernelTime kernel_time_from(const nlohmann::json& json, const std::string& key) {
-  const KernelTime time = {json.at("seconds").get<double>(), json.at("modelled").get<double>(),
-                           json.at("date").get<std::string>()};
+  KernelTime time = {json.at("seconds").get<double>(), json.at("modelled").get<double>(),
+                     json.at("date").get<std::string>()};
   for (const double seconds : {time.seconds, time.modelled}) {
     user_check(seconds >= kShortest && seconds <= kLongest, "'{}' cannot take {} seconds", key,
                seconds);

@@ -17,7 +17,7 @@ std::string environment(const char* name) {
 }
 
 std::string cache_folder() {
-  if (const std::string own = environment("THIMBLE_CACHE"); !own.empty()) return own;
+  if (std::string own = environment("THIMBLE_CACHE"); !own.empty()) return own;
   if (const std::string caches = environment("XDG_CACHE_HOME"); !caches.empty()) {
     return caches + "/thimble";
   }
@@ -42,7 +42,7 @@ std::string costs_to_read(const std::string& asked, const std::string& device) {
 
 std::string costs_to_write(const std::string& asked, const std::string& device) {
   user_check(asked != kModelledCosts, "calibrate measures; --costs names the file to write");
-  const std::string path = asked == kAutomaticCosts ? usual_costs_path(device) : asked;
+  std::string path = asked == kAutomaticCosts ? usual_costs_path(device) : asked;
   user_check(!path.empty(),
              "there is no folder for measured costs; set THIMBLE_CACHE to one, or "
              "name a file with --costs");

@@ -17,7 +17,7 @@ std::vector<Schedule> candidates(const PlanRequest& request) {
   const double root = std::sqrt(static_cast<double>(blocks.size()));
   std::set<size_t> tries;
   for (const double factor : {0.5, 0.71, 1.0, 1.41, 2.0}) {
-    tries.insert(std::max<size_t>(1, static_cast<size_t>(root * factor + 0.5)));
+    tries.insert(std::max<size_t>(1, static_cast<size_t>(std::lround(root * factor))));
   }
   std::vector<Schedule> schedules;
   for (const size_t segments : tries) {

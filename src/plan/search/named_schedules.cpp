@@ -34,7 +34,7 @@ std::vector<Schedule> halvings(const ForwardPass& pass, const std::vector<Block>
       affordable(pass.graph.nodes.size(), limits.least_halvings, limits.most_halvings, limits);
   for (size_t i = 0; i < count; ++i) {
     const double exponent = 1 + 5.0 * static_cast<double>(i) / static_cast<double>(count - 1);
-    const auto segments = static_cast<size_t>(std::pow(2.0, exponent) + 0.5);
+    const auto segments = static_cast<size_t>(std::lround(std::pow(2.0, exponent)));
     if (segments * 2 > blocks.size()) break;
     RecursiveSegments retention(pass, blocks, segments);
     schedules.push_back(schedule_with(pass, retention));

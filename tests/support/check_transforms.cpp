@@ -39,7 +39,7 @@ void add(Tensor& sum, const Tensor& more) {
 
 Fault check_accumulation(const RandomGraph& random, const DifferentiatedGraph& step, Tally& tally) {
   Graph graph = step.graph;
-  std::vector<Growth> growths;
+  std::vector<Accumulation> growths;
   std::vector<ValueId> shares;
   for (const ValueId gradient : step.gradients) {
     if (!gradient.valid()) continue;

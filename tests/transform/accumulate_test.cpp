@@ -28,7 +28,7 @@ TEST(Accumulate, AnOpThatCanAddsInPlace) {
   Builder b(graph);
   const ValueId x = b.input("x", kSquare);
   const ValueId y = b.op("scale", {x}, {{"factor", 2.0}});
-  const Growth growth = {add_zero(graph, y, "sum"), y};
+  const Accumulation growth = {add_zero(graph, y, "sum"), y};
   const std::vector<ValueId> sums = accumulate_into(graph, {&growth, 1});
   sort_by_phase(graph);
   verify_graph(graph);
@@ -44,7 +44,8 @@ TEST(Accumulate, AValueThatOthersReadIsAddedByANodeOfItsOwn) {
   const ValueId x = b.input("x", kSquare);
   const ValueId y = b.op("scale", {x}, {{"factor", 2.0}});
   const ValueId z = b.op("scale", {y}, {{"factor", 1.0}});  // wants this turn's y, not the sum
-  const Growth growths[] = {{add_zero(graph, y, "y.sum"), y}, {add_zero(graph, z, "z.sum"), z}};
+  const Accumulation growths[] = {{add_zero(graph, y, "y.sum"), y},
+                                  {add_zero(graph, z, "z.sum"), z}};
   const std::vector<ValueId> sums = accumulate_into(graph, growths);
   sort_by_phase(graph);
   verify_graph(graph);
@@ -60,7 +61,7 @@ TEST(Accumulate, AnOpThatCannotAddIsHelped) {
   const ValueId x = b.input("x", kSquare);
   const ValueId y = b.op("relu", {x});
   ASSERT_EQ(find_op("relu")->accumulates, 0u);
-  const Growth growth = {add_zero(graph, y, "sum"), y};
+  const Accumulation growth = {add_zero(graph, y, "sum"), y};
   const std::vector<ValueId> sums = accumulate_into(graph, {&growth, 1});
   sort_by_phase(graph);
   verify_graph(graph);
@@ -72,7 +73,7 @@ TEST(Accumulate, OneValueMayGrowTwice) {
   Builder b(graph);
   const ValueId x = b.input("x", kSquare);
   const ValueId y = b.op("scale", {x}, {{"factor", 1.0}});
-  const Growth growths[] = {{add_zero(graph, y, "a"), y}, {add_zero(graph, y, "b"), y}};
+  const Accumulation growths[] = {{add_zero(graph, y, "a"), y}, {add_zero(graph, y, "b"), y}};
   const std::vector<ValueId> sums = accumulate_into(graph, growths);
   sort_by_phase(graph);
   verify_graph(graph);
@@ -86,7 +87,7 @@ TEST(Accumulate, ASumInsideOfTheLoopGrowsFromItsFirstTerm) {
   const ValueId x = b.input("x", kSquare);
   const ValueId first = b.op("scale", {x}, {{"factor", 1.0}});
   const ValueId both = b.accumulate("scale", {x}, {{"factor", 10.0}}, {first})[0];
-  const Growth growth = {add_zero(graph, both, "sum"), both};
+  const Accumulation growth = {add_zero(graph, both, "sum"), both};
   const std::vector<ValueId> sums = accumulate_into(graph, {&growth, 1});
   sort_by_phase(graph);
   verify_graph(graph);

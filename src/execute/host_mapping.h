@@ -31,7 +31,7 @@ class HostMapping {
   }
   HostMapping(HostMapping&& other) noexcept
       : backend_(other.backend_), at_(other.at_), use_(other.use_), bytes_(other.bytes_) {
-    copy_.swap(other.copy_);  // leaves the other with nothing to bring back
+    copy_.swap(other.copy_);  // leaves the other with nothing to write back
   }
   HostMapping& operator=(HostMapping&&) = delete;
 

@@ -55,8 +55,8 @@ std::optional<Candidate> with_changes(const Recipe& requested, std::vector<Chang
 // Rows of a micro-batch to try, most first: divisors of the batch, and halves where gaps between
 // divisors are wide. The whole batch is not among them.
 std::vector<int64_t> rows_to_try(int64_t batch, int64_t least);
-// Rows between `more` and `fewer`, most first, not too close to each other: of rows that give equally
-// many micro-batches, the fewest. The last micro-batch is smaller, but not below `least` rows.
+// Rows between `more` and `fewer`, most first, not too close to each other. Of rows that give equally
+// many micro-batches, the fewest are taken. The last micro-batch is smaller, but not below `least` rows.
 std::vector<int64_t> rows_between(int64_t batch, int64_t more, int64_t fewer, int64_t least);
 // Changes between two choices of a batch's rows. There are none between choices of its tokens.
 std::vector<Change> microbatches_between(const Recipe& requested, const Change& more,

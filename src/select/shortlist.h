@@ -1,6 +1,6 @@
-// A shortlist: the combinations of techniques that are worth building. The step of each technique alone is
-// built, and the cost of a combination is estimated from those. The combinations that look fastest
-// at any of a fixed row of budgets are built.
+// A shortlist: the combinations of techniques that are worth building. The step of each technique
+// alone is built, and the cost of a combination is estimated from these. The combinations that look
+// fastest at any of a fixed row of budgets are built.
 #pragma once
 
 #include <memory>

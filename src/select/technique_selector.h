@@ -49,7 +49,7 @@ class TechniqueSelector {
   // Hands over the step as typed, so that it is not built again. REQUIRES: called before any other
   // function.
   void use(Step requested) { step_ = std::move(requested); }
-  // From now on, choices go by the machine's present times.
+  // From now on, choices go by the machine's current times.
   void price_again();
 
  private:

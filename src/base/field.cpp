@@ -167,8 +167,8 @@ std::string read_text(const json& value, std::string_view who) {
 
 int64_t Span::steps(int64_t steps_per_epoch) const {
   if (in_steps) return static_cast<int64_t>(count);
-  return std::max<int64_t>(
-      count > 0 ? 1 : 0, static_cast<int64_t>(count * static_cast<double>(steps_per_epoch) + 0.5));
+  return std::max<int64_t>(count > 0 ? 1 : 0,
+                           std::llround(count * static_cast<double>(steps_per_epoch)));
 }
 
 Span read_span(const json& value, std::string_view who) {
@@ -376,28 +376,29 @@ void Fields::image(std::string_view name, Shape& member, About about) {
 
 void Fields::budget(std::string_view name, std::optional<Bytes>& member, NamedSizes names,
                     About about) {
+  const auto read = [&member, names](const json& value, const std::string& who) {
+    member.reset();
+    if (value.is_null()) return;
+    for (const auto& [word, size] : names) {
+      if (value == word) member = size;
+    }
+    if (member) return;
+    try {
+      member = parse_bytes(written(value));
+    } catch (const UserError& error) {
+      user_error("{}: {}", who, error.what());
+    }
+  };
   add_field(
       *this, name, "BYTES", std::move(about),
-      [&member, names] {
+      [&member, names = std::move(names)] {
         if (!member) return json();
         for (const auto& [word, size] : names) {
           if (*member == size) return json(word);
         }
         return json(member->count);
       },
-      [&member, names](const json& value, const std::string& who) {
-        member.reset();
-        if (value.is_null()) return;
-        for (const auto& [word, size] : names) {
-          if (value == word) member = size;
-        }
-        if (member) return;
-        try {
-          member = parse_bytes(written(value));
-        } catch (const UserError& error) {
-          user_error("{}: {}", who, error.what());
-        }
-      });
+      read);
 }
 
 void Fields::choice(std::string_view name, std::string_view noun, std::vector<std::string> names,

@@ -72,7 +72,7 @@ std::string to_string(const Attrs& attrs) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : attrs.entries()) {
     parts.push_back(
-        std::visit([&](const auto& v) { return fmt::format("{}={}", name, v); }, value));
+        std::visit([&name = name](const auto& v) { return fmt::format("{}={}", name, v); }, value));
   }
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }

@@ -48,11 +48,11 @@ std::string field_name(std::string_view key) {
   return name;
 }
 
-void add(Settings& settings, std::string_view key, json value, const std::string& path) {
+void add(Settings& settings, std::string_view key, const json& value, const std::string& path) {
   user_check(!value.is_object(),
              "recipe '{}': '{}' is a table, and settings stand in none; write them at the top",
              path, key);
-  const bool fresh = settings.try_emplace(field_name(key), std::move(value)).second;
+  const bool fresh = settings.try_emplace(field_name(key), value).second;
   user_check(fresh, "recipe '{}' says '{}' twice, with '_' and with '-'", path, key);
 }
 

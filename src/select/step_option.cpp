@@ -37,7 +37,7 @@ PlanRequest once_a_step(PlanRequest request) {
 
 }  // namespace
 
-StepOption::StepOption(Candidate candidate, Machine& machine)
+StepOption::StepOption(const Candidate& candidate, Machine& machine)
     : StepOption(candidate,
                  build_step(candidate.recipe, largest_shape(candidate.recipe), machine)) {}
 

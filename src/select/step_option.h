@@ -34,7 +34,7 @@ class StepOption final : public Option {
  public:
   // The candidate's step of its largest shape. Its plans leave room for records of every length and
   // for a smaller last micro-batch. UserError where the step cannot be built.
-  StepOption(Candidate candidate, Machine& machine);
+  StepOption(const Candidate& candidate, Machine& machine);
   // `facts` of the step: read, or filled in. `step`: null where it is to be built. REQUIRES: the facts
   // outlive the option.
   StepOption(Candidate candidate, Machine& machine, OptionFacts& facts, const SearchLimits& limits,

@@ -20,7 +20,7 @@ std::filesystem::path own_folder() {
 std::filesystem::path find_beside(const std::string& name) {
   const std::filesystem::path folder = own_folder();
   for (const char* place : {".", "lib", "../lib"}) {
-    const std::filesystem::path file = (folder / place / name).lexically_normal();
+    std::filesystem::path file = (folder / place / name).lexically_normal();
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file, ignored)) return file;
   }

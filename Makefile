@@ -19,7 +19,7 @@ CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
 .PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-onnx test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
-        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-quick parity \
+        deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-cpu papers-quick parity \
         docs docs-test docs-check pictures format check-format tidy size clean
 
 help:
@@ -53,6 +53,7 @@ help:
 	@echo "make bench-optimality  the planner against an integer program (installs coinor-libcbc-dev)"
 	@echo "make papers     the papers' figures and tables: fills what results/papers lacks, writes docs/results/papers.md"
 	@echo "                (DATA_DIR=FOLDER: CIFAR-10; ONLY=S1-a: one of them; MINUTES=9: stop cleanly; papers-quick: small nets)"
+	@echo "make papers-cpu  the techniques combined, on a net that two cores train (DATA_DIR=FOLDER: CIFAR-10; an hour)"
 	@echo "make card       MINUTES=25 on a GPU, spent on what it owes most (tools/card_sitting --list: the list)"
 	@echo "make docs       the site, at build/site/index.html, every link checked (installs MkDocs Material into a venv)"
 	@echo "make docs-test  the commands of every tutorial, as they stand on its page (installs PyTorch)"
@@ -255,6 +256,12 @@ PAPERS = python3 bench/papers/run.py --thimble $(BUILD)/thimble $(if $(ONLY),--o
 
 papers: build
 	@$(PAPERS); code=$$?; python3 bench/papers/page.py && exit $$code
+
+# All combinations of a net that two cores train in minutes: an hour in all.
+papers-cpu: build
+	@python3 bench/papers/run.py --thimble $(BUILD)/thimble --device cpu --threads 2 --only S2-h \
+	        $(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(MINUTES),--minutes $(MINUTES)); \
+	  code=$$?; python3 bench/papers/page.py && exit $$code
 
 papers-quick: build
 	@rm -rf build/papers-quick

@@ -13,7 +13,7 @@ from sitting import Sitting, pack, unpack
 
 # In the order of running: the headline, what its techniques do one by one and together, the rest.
 EXPERIMENTS = {"S2-g": "headline", "S2-a": "s2_a", "S2-b": "s2_b", "S2-c": "s2_c", "S2-d": "s2_d",
-               "S2-e": "s2_e", "S2-f": "s2_f", "S1-a": "s1_a", "S1-b": "s1_b", "S1-c": "s1_c",
+               "S2-e": "s2_e", "S2-f": "s2_f", "S2-h": "s2_h", "S1-a": "s1_a", "S1-b": "s1_b", "S1-c": "s1_c",
                "S1-d": "s1_d"}
 SWEEPS = ["S2-b", "S2-c", "S2-d", "S2-e", "S2-f"]
 

@@ -16,19 +16,20 @@ NEAR = (0.1, 0.4, 1.0)  # percent below dense
 
 
 class Combination:
-    def __init__(self, net, precision, density, microbatch, fold=False):
+    def __init__(self, net, precision, density, microbatch, fold=False, experiment="S2-f"):
         self.net, self.precision, self.density = net, precision, density
-        self.microbatch, self.fold = microbatch, fold
+        self.microbatch, self.fold, self.experiment = microbatch, fold, experiment
         self.name = ", ".join([precision, "dense" if density == "1" else f"density {density}",
                                f"microbatch {microbatch}",
                                *(["folded"] if fold else [])])
 
     def flags(self, trained=False):
         whole = self.microbatch == self.net.microbatches[0]
-        half = self.precision == "fp16"
+        scaled = self.fold and self.precision == "fp16"
         return techniques(self.net, density=self.density if self.density != "1" else None,
-                          precision="fp16" if half else None, fold=self.fold,
-                          loss_scale="1024" if self.fold and half else None,
+                          precision=None if self.precision == "fp32" else self.precision,
+                          rounding="stochastic" if self.precision == "bf16" else None,
+                          fold=self.fold, loss_scale="1024" if scaled else None,
                           microbatch=None if whole else self.microbatch, trained=trained)
 
     def planned(self, how):
@@ -52,15 +53,19 @@ def combinations(quick):
 
 
 def cells(quick=False):
+    return cells_of(combinations(quick))
+
+
+def cells_of(all_combinations):
     found = []
-    for c in combinations(quick):
+    for c in all_combinations:
         words = (*c.net.planned, *c.flags())
-        found += [plan("S2-f", c.planned("kept"), (*words, "--planner", "keep_all")),
-                  plan("S2-f", c.planned("least"), (*words, "--memory", "least")),
-                  plan("S2-f", c.planned("between"), words,
+        found += [plan(c.experiment, c.planned("kept"), (*words, "--planner", "keep_all")),
+                  plan(c.experiment, c.planned("least"), (*words, "--memory", "least")),
+                  plan(c.experiment, c.planned("between"), words,
                        budget=(c.planned("kept"), c.planned("least")))]
-    return found + [training("S2-f", c.trained(), c.net, c.flags(trained=True))
-                    for c in combinations(quick)]
+    return found + [training(c.experiment, c.trained(), c.net, c.flags(trained=True))
+                    for c in all_combinations]
 
 
 class Point:
@@ -68,14 +73,15 @@ class Point:
       "one."""
 
     def __init__(self, book, combination, how, flops):
-        figures = book.figures("S2-f", combination.planned(how))
-        scores = book.scores("S2-f", combination.trained(), combination.net.metric)
+        experiment = combination.experiment
+        figures = book.figures(experiment, combination.planned(how))
+        scores = book.scores(experiment, combination.trained(), combination.net.metric)
         self.combination, self.how = combination, how
         self.bytes = figures["arena_bytes"]
         self.extra = figures["flops"] / flops - 1
         self.score = sum(scores) / len(scores) if scores else None
         self.name = f"{combination.name}, {how}"
-        self.command = book.command("S2-f", combination.planned(how)).strip("`")
+        self.command = book.command(experiment, combination.planned(how)).strip("`")
 
     def within(self, points, by):
         """Whether none of `points` is as good everywhere and better somewhere."""
@@ -83,15 +89,15 @@ class Point:
         return not any(all(a <= b for a, b in zip(by(p), mine)) and by(p) != mine for p in points)
 
 
-def points_of(book, net, quick):
-    mine = [c for c in combinations(quick) if c.net is net]
+def points_of(book, mine):
+    """Of the combinations of one net: all plans with figures, and the dense step among them."""
     dense = next(c for c in mine if c.name.startswith("fp32, dense")
-                 and c.microbatch == net.microbatches[0])
-    base = book.figures("S2-f", dense.planned("kept"))
+                 and c.microbatch == c.net.microbatches[0])
+    base = book.figures(dense.experiment, dense.planned("kept"))
     if "flops" not in base:
         return [], None
     points = [Point(book, c, how, base["flops"]) for c in mine for how in RECOMPUTED
-              if "flops" in book.figures("S2-f", c.planned(how))]
+              if "flops" in book.figures(c.experiment, c.planned(how))]
     return points, next(p for p in points if p.combination is dense and p.how == "kept")
 
 
@@ -103,16 +109,19 @@ def page(book, quick=False):
              "one training of 30 epochs (as in S2-b) serves all plans of a combination. FLOPs are "
              "against the dense fp32 step."]
     for net in (image_net(quick), TRANSLATION):
-        points, dense = points_of(book, net, quick)
-        lines += ["", f"**{net.title}**", ""]
-        if not points:
-            lines += [f"All {sum(c.net is net for c in combinations(quick))} combinations: "
-                      f"{NOT_RUN}."]
-            continue
-        lines += [book.draw("S2-f-" + net.planned[0],
-                            picture(net, points, dense, headline(book, net))), "",
-                  *nearest(net, points, dense), "", *listing(book, net, quick)]
+        mine = [c for c in combinations(quick) if c.net is net]
+        lines += ["", f"**{net.title}**", "", *frontier(book, mine, headline(book, net))]
     return lines
+
+
+def frontier(book, mine, full=()):
+    """Picture, table of the smallest and table of all, of the combinations of one net."""
+    net = mine[0].net
+    points, dense = points_of(book, mine)
+    if not points:
+        return [f"All {len(mine)} combinations: {NOT_RUN}."]
+    return [book.draw(f"{mine[0].experiment}-{net.planned[0]}", picture(net, points, dense, full)),
+            "", *nearest(net, points, dense), "", *listing(book, mine)]
 
 
 def nearest(net, points, dense):
@@ -133,16 +142,15 @@ def nearest(net, points, dense):
     return table(["within, of dense", "smallest", "arena", "extra FLOPs", "score"], rows)
 
 
-def listing(book, net, quick):
+def listing(book, mine):
     """Every combination: what it takes at each degree of recomputation, and what it learns."""
     def shown(figures):
         again = figures["extra_flops_ratio"]
         return megabytes(figures["arena_bytes"]) + (f" ({percent(again)})" if again else "")
 
-    rows = [[c.name, *(book.say("S2-f", c.planned(how), shown) for how in RECOMPUTED),
-             book.score("S2-f", c.trained(), net),
-             f"`thimble plan {' '.join((*net.planned, *c.flags()))}`"]
-            for c in combinations(quick) if c.net is net]
+    rows = [[c.name, *(book.say(c.experiment, c.planned(how), shown) for how in RECOMPUTED),
+             book.score(c.experiment, c.trained(), c.net),
+             f"`thimble plan {' '.join((*c.net.planned, *c.flags()))}`"] for c in mine]
     return table(["combination", *RECOMPUTED, "score", "command (`--memory BYTES`, `least`)"], rows)
 
 
@@ -164,16 +172,17 @@ def picture(net, points, dense, full):
     """Above, FLOPs; below, accuracy. Hollow: not trained yet. `full`: runs of longer schedules."""
     plot = Plot(f"All combinations, {net.title}", Axis("arena, bytes", log=True))
     flops = plot.panel(Axis("extra FLOPs, %"))
-    colour = {"fp16": "#1f6feb", "fp32": "#d1242f"}
+    colour = {"fp16": "#1f6feb", "bf16": "#1f6feb", "fp32": "#d1242f"}
+    precisions = sorted({p.combination.precision for p in points})
     tip = "{0.name}: {0.bytes:,} bytes; {0.command}".format
     frontier = [p for p in points if p.within(points, lambda q: (q.bytes, q.extra))]
     for hollow in (False, True):
-        for precision in PRECISIONS:
+        for precision in precisions:
             flops.add(precision + (", not trained" if hollow else ", trained"),
                       [(p.bytes, 100 * p.extra, tip(p)) for p in points
                        if p.combination.precision == precision and (p.score is None) == hollow],
                       line=False, hollow=hollow, colour=colour[precision],
-                      marker="circle" if precision == "fp16" else "square")
+                      marker="square" if precision == "fp32" else "circle")
     flops.add("fewest bytes and FLOPs", [(p.bytes, 100 * p.extra) for p in
                                          sorted(frontier, key=lambda p: p.bytes)],
               marker="none", colour="#57606a")

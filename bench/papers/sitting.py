@@ -96,6 +96,8 @@ class Sitting:
     def why_not(self, cell):
         if "cuda" in cell.needs and self.thimble.device != "cuda":
             return "no GPU here"
+        if "cpu" in cell.needs and self.thimble.device != "cpu":
+            return "of a CPU: make papers-cpu"
         for name, flag in DATA.items():
             if name in cell.needs and not self.data_dirs.get(name):
                 return f"no {name} here ({flag})"

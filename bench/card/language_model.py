@@ -1,10 +1,11 @@
-"""A decoder of a public model's shape, trained whole: milliseconds of a step and bytes of its arena.
+"""A decoder of a public model's shape, trained: milliseconds of a step and bytes of its arena.
 
-A folder as the Hub has it is written first: config.json of the shape, weights drawn at random in bf16. Every row
-trains all of it in bf16 on random tokens: everything kept, and in part of that memory.
+A folder as the Hub has it is written first: config.json of the shape, weights drawn at random in bf16. Rows train
+it in bf16 on random tokens: all of it, with everything kept and in part of that memory, or with --lora adapters
+of rank 16 beside frozen weights, within the budgets that torchtune's own table states.
 
-usage: language_model.py --thimble PATH --shape qwen2.5-0.5b|llama-3.2-1b [--device cuda] [--steps N]
-                         [--calibrate SECONDS] [--work FOLDER]
+usage: language_model.py --thimble PATH --shape qwen2.5-0.5b|llama-3.2-1b|llama-3.1-8b [--lora] [--device cuda]
+                         [--steps N] [--calibrate SECONDS] [--work FOLDER]
 """
 import argparse
 import json
@@ -25,11 +26,20 @@ SHAPES = {
                       "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
                       "intermediate_size": 8192, "vocab_size": 128256, "rope_theta": 500000.0,
                       "rms_norm_eps": 1e-5, "max_position_embeddings": 131072}, 2, 2048),
+    "llama-3.1-8b": ({**COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+                      "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+                      "intermediate_size": 14336, "vocab_size": 128256, "rope_theta": 500000.0,
+                      "tie_word_embeddings": False, "rms_norm_eps": 1e-5, "max_position_embeddings": 131072},
+                     2, 2048),
     "tiny": ({**COMMON, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 64,
               "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128,
               "vocab_size": 512, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6,
               "max_position_embeddings": 128}, 16, 128),
 }
+ADAPTERS = ["--lora", "rank=16,alpha=32"]
+LORA = {"LoRA in 16.2 GiB": [*ADAPTERS, "--frozen", "bf16", "--memory", "16.2GiB"],
+        "NF4 in 7.4 GiB": [*ADAPTERS, "--frozen", "nf4", "--memory", "7.4GiB"],
+        "NF4 in 6 GiB": [*ADAPTERS, "--frozen", "nf4", "--memory", "6GiB"]}
 CHUNK = 1 << 16  # numbers drawn once and repeated: values matter to nothing that is measured here
 
 
@@ -40,6 +50,8 @@ def tensors(config):
     read, keys = heads * head, config["num_key_value_heads"] * head
     yield "model.embed_tokens.weight", (config["vocab_size"], width)
     yield "model.norm.weight", (width,)
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", (config["vocab_size"], width)
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         for name, rows in (("q", read), ("k", keys), ("v", keys)):
@@ -91,10 +103,19 @@ def asked(command):
     return json.loads(done.stdout[done.stdout.index("{"):])
 
 
+def rows_of_all(train):
+    """(name, result) of rows that train every weight."""
+    kept = train("kept", [])
+    return [("kept", kept), ("8-bit state", train("8-bit-state", ["--state-bits", 8])),
+            ("three quarters", train("three-quarters", ["--memory", kept["measured_arena_bytes"] * 3 // 4,
+                                                        "--fit", "off"]))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--thimble", required=True)
     parser.add_argument("--shape", choices=SHAPES, required=True)
+    parser.add_argument("--lora", action="store_true", help="adapters alone are trained")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--calibrate", type=float, default=0, metavar="SECONDS")
@@ -107,16 +128,20 @@ def main():
         step = [f"hf:{folder}", "--batch", batch, "--length", length, "--precision", "bf16", "--optimizer", "adamw",
                 "--device", args.device, "--json"]
         if args.calibrate:
-            asked([args.thimble, "calibrate", *step, "--seconds", args.calibrate])
-        figures, kept = {}, None
-        for name, flags in (("kept", []), ("8-bit state", ["--state-bits", 8]), ("three quarters", None)):
-            flags = ["--memory", kept * 3 // 4, "--fit", "off"] if flags is None else flags
-            result = asked([args.thimble, "train", *step, "--data", "noise", "--steps", args.steps, "--no-eval",
-                            "--out", pathlib.Path(scratch, name.replace(" ", "-")), *flags])
-            kept = kept or result["measured_arena_bytes"]
-            figures[f"{name} ms"] = round(result["step_ms"], 2)
-            figures[f"{name} MiB"] = round(result["measured_arena_bytes"] / 2**20, 1)
-            figures[f"{name} predicted ms"] = round(result["predicted_step_ms"], 2)
+            for frozen in ("bf16", "nf4") if args.lora else (None,):
+                flags = [*ADAPTERS, "--frozen", frozen] if frozen else []
+                asked([args.thimble, "calibrate", *step, *flags, "--seconds", args.calibrate])
+
+        def train(name, flags):
+            return asked([args.thimble, "train", *step, "--data", "noise", "--steps", args.steps, "--no-eval",
+                          "--out", pathlib.Path(scratch, name.replace(" ", "-")), *flags])
+
+        rows = [(name, train(name, flags)) for name, flags in LORA.items()] if args.lora else rows_of_all(train)
+    figures = {}
+    for name, result in rows:
+        figures[f"{name} ms"] = round(result["step_ms"], 2)
+        figures[f"{name} MiB"] = round(result["measured_arena_bytes"] / 2**20, 1)
+        figures[f"{name} predicted ms"] = round(result["predicted_step_ms"], 2)
     print(json.dumps(figures))
 
 

@@ -60,11 +60,13 @@ std::string brief(const Figure& metric) {
                       : fmt::format("{} {:.4f}", metric.brief, metric.value);
 }
 
-// "5321 rows/s", "0.25 rows/s"
-std::string speed(double rows_per_second) {
+// "5321 rows/s", "0.25 rows/s"; of sequences "812 tok/s"
+std::string speed(const Progress& p) {
   constexpr double kSlow = 10;
-  return rows_per_second < kSlow ? fmt::format("{:.2f} rows/s", rows_per_second)
-                                 : fmt::format("{:.0f} rows/s", rows_per_second);
+  const bool sequences = p.tokens_per_second > 0;
+  const double pace = sequences ? p.tokens_per_second : p.rows_per_second;
+  const std::string_view unit = sequences ? "tok/s" : "rows/s";
+  return pace < kSlow ? fmt::format("{:.2f} {}", pace, unit) : fmt::format("{:.0f} {}", pace, unit);
 }
 
 // Loss and metrics, a part each.
@@ -76,7 +78,7 @@ std::vector<std::string> parts_of(const Figures& figures) {
 
 // How fast it goes and in how much memory, the dispensable last.
 std::vector<std::string> pace_of(const Progress& p) {
-  std::vector<std::string> parts = {speed(p.rows_per_second), duration(p.seconds_left) + " left",
+  std::vector<std::string> parts = {speed(p), duration(p.seconds_left) + " left",
                                     "arena " + to_string(p.arena)};
   if (p.budget.count > 0) parts.back() += " of " + to_string(p.budget);
   if (p.microbatch > 0) parts.push_back(fmt::format("microbatch {}", p.microbatch));

@@ -82,6 +82,7 @@ void print_result(const PlannedTraining& planned, const TrainResult& result,
           : fmt::format("test {} on {} records", spelt_out(result.test), result.test_count);
   print("\n{}: {}, train loss {:.4f}, {:.1f} ms a step", planned.full().model.options.name, tested,
         result.train.loss, result.step_ms);
+  if (result.tokens_per_second > 0) print(", {:.0f} tokens a second", result.tokens_per_second);
   const size_t ranks = result.arena_of_ranks.size();
   if (ranks > 1) {
     print(", {:.1f}% of it with the other ranks", 100 * result.communication);
@@ -177,9 +178,12 @@ void announce(const PlannedTraining& planned, const Trainer& trainer, World* wor
                                      planned.backend().ranks()->name()));
 }
 
-// The best weights of tests stay beside the checkpoints of the run.
-void keep_best(EarlyStopping& best, const Progress& tested, Trainer& trainer, bool first) {
-  if (best.is_best(tested)) trainer.export_weights(best.weights());
+// The best weights of tests stay beside the checkpoints of the run: of adapters, they alone.
+void keep_best(EarlyStopping& best, const Progress& tested, Trainer& trainer, bool first,
+               bool adapters) {
+  if (best.is_best(tested)) {
+    adapters ? trainer.export_adapters(best.weights()) : trainer.export_weights(best.weights());
+  }
   if (first) best.save();
 }
 
@@ -203,7 +207,9 @@ int train(const TrainFlags& flags, World* world) {
 
   const StopSignals signals(world == nullptr ? kStopping : kStoppingRank);
   std::optional<EarlyStopping> best;
-  if (flags.patience) best.emplace(place.out, *flags.patience, place.resume);
+  // Several ranks have parts of adapters, which only whole weights are gathered from.
+  const bool adapters = world == nullptr && request.recipe.tuning.adapters.enabled();
+  if (flags.patience) best.emplace(place.out, *flags.patience, place.resume, adapters);
   TrainOptions options = options_of(request.run, place, fingerprint, signals, world);
   options.stop = [&] { return signals.received() != 0 || (best && best->over()); };
   Trainer trainer(*planned, feeder, std::move(options));
@@ -215,7 +221,7 @@ int train(const TrainFlags& flags, World* world) {
   ProgressDisplay display;
   const TrainResult result = trainer.run([&](const Progress& p) {
     if (first && !flags.quiet) display.show(p);
-    if (best && p.evaluated) keep_best(*best, p, trainer, first);
+    if (best && p.evaluated) keep_best(*best, p, trainer, first, adapters);
   });
 
   const bool early = result.stopped && signals.received() == 0 && best && best->over();

@@ -24,6 +24,7 @@ nlohmann::json summary_of(const PlannedTraining& planned, const TrainResult& res
                {"resumed_at", result.resumed_at},
                {"stopped", result.stopped},
                {"checkpoint", result.checkpoint}});
+  if (result.tokens_per_second > 0) json["tokens_per_second"] = result.tokens_per_second;
   for (const Metric& metric : planned.full().model.metrics) {
     json["train_" + metric.name] = result.train[metric.name];
     json["test_" + metric.name] = result.test[metric.name];

@@ -13,8 +13,8 @@
 
 namespace thimble {
 
-EarlyStopping::EarlyStopping(std::string out, int64_t patience, bool resumed)
-    : out_(std::move(out)), patience_(patience) {
+EarlyStopping::EarlyStopping(std::string out, int64_t patience, bool resumed, bool adapters)
+    : out_(std::move(out)), patience_(patience), adapters_(adapters) {
   const std::string path = out_ + "/best.json";
   if (!resumed || !exists(path)) return;
   const nlohmann::json json = read_json(path, "the best test of a run");

@@ -30,6 +30,14 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Entries of a row that the loss is a mean over; 0: it is one over rows.
+int64_t tokens_of_row(const Model& model) {
+  if (model.loss_counts.empty()) return 0;
+  const Feed& feed = model.feed(model.loss_counts);
+  const Shape& shape = model.graph[feed.value].type.shape;
+  return shape.elements() / shape[feed.row_axis];
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -404,7 +412,7 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
   const Clock::time_point started = Clock::now();
 
   for (int64_t step = pace.first; step < steps_; ++step) {
-    pace.rows += timed_step(step);
+    timed_step(step, pace);
     const bool last = step + 1 == steps_;
     const auto due = [&](int64_t every) { return every > 0 && (step + 1) % every == 0; };
     const bool tested = recipe().evaluate && (last || due(evaluate_every));
@@ -429,12 +437,14 @@ TrainResult Trainer::run_steps(const std::function<void(const Progress&)>& show)
     }
     if (result_.stopped) break;
   }
+  const double stepped = std::accumulate(result_.seconds.begin(), result_.seconds.end(), 0.0);
+  if (stepped > 0) result_.tokens_per_second = static_cast<double>(pace.tokens) / stepped;
   if (pace.first >= steps_) result_.stopped = !test();
   summarize();
   return result_;
 }
 
-int64_t Trainer::timed_step(int64_t step) {
+void Trainer::timed_step(int64_t step, Pace& pace) {
   const Clock::time_point before = Clock::now();
   const double communicated = ranks() == nullptr ? 0 : ranks()->seconds();
   this->step(step);
@@ -442,7 +452,10 @@ int64_t Trainer::timed_step(int64_t step) {
   if (ranks() != nullptr) result_.communication += ranks()->seconds() - communicated;
   result_.steps = step + 1;
   const Bucket* const bucket = source_.bucket(step);
-  return bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
+  const int64_t rows = bucket != nullptr ? bucket->rows : planned_.microbatches.batch;
+  pace.rows += rows;
+  const int64_t length = tokens_of_row(planned_.full().model);
+  if (length > 0) pace.tokens += rows * (bucket != nullptr ? bucket->length : length);
 }
 
 Progress Trainer::progress_at(const Pace& pace, bool evaluated) const {
@@ -456,6 +469,7 @@ Progress Trainer::progress_at(const Pace& pace, bool evaluated) const {
   progress.train = accumulated_.figures();
   progress.rate = last_rate_;
   progress.rows_per_second = static_cast<double>(pace.rows) / pace.seconds;
+  progress.tokens_per_second = static_cast<double>(pace.tokens) / pace.seconds;
   progress.seconds_left = pace.seconds / done * static_cast<double>(steps_ - result_.steps);
   if (scaler_.dynamic()) progress.loss_scale = scaler_.scale();
   progress.skipped = scaler_.skipped();
@@ -506,6 +520,11 @@ void Trainer::summarize_ranks() {
 
 void Trainer::export_weights(const std::string& path) {
   save_weights(path, program(), names_outside(planned_.full().model));
+}
+
+void Trainer::export_adapters(const std::string& folder) {
+  const Model& model = planned_.full().model;
+  save_adapters(folder, program(), recipe().tuning.adapters, model.foreign, model.first_values);
 }
 
 }  // namespace thimble

@@ -54,6 +54,7 @@ struct Progress {
   double loss_scale = 0;  // 0: not dynamic
   int64_t skipped = 0;    // steps in all, because gradients overflowed
   double rows_per_second = 0;
+  double tokens_per_second = 0;  // padding counts; 0: rows are no sequences
   double seconds_left = 0;
   Bytes arena;
   Bytes budget;            // of it; 0: none
@@ -79,11 +80,12 @@ struct TrainResult {
   double communication = 0;           // share of the steps' time spent with other ranks
   std::optional<Bytes> beside_arena;  // on a device with memory of its own: in use there beside it
   Bytes evaluation_arena;
-  double step_ms = 0;           // median
-  std::vector<double> losses;   // of every step of this process
-  std::vector<double> seconds;  // likewise, feeding included
-  double loss_scale = 0;        // at the end; 0: not dynamic
-  int64_t skipped = 0;          // steps in all, because gradients overflowed
+  double step_ms = 0;            // median
+  double tokens_per_second = 0;  // of all steps of this process; 0: rows are no sequences
+  std::vector<double> losses;    // of every step of this process
+  std::vector<double> seconds;   // likewise, feeding included
+  double loss_scale = 0;         // at the end; 0: not dynamic
+  int64_t skipped = 0;           // steps in all, because gradients overflowed
   std::string weights_sha256;
   std::string checkpoint;     // folder; empty: none
   int64_t reallocations = 0;  // of nonzeros, in this process
@@ -112,6 +114,8 @@ class Trainer {
 
   // Writes the weights as they are now, for other programs.
   void export_weights(const std::string& path);
+  // The adapters alone, as a folder of PEFT. REQUIRES: the recipe has them.
+  void export_adapters(const std::string& folder);
   int64_t steps() const { return steps_; }  // of the whole run
   int64_t done() const { return result_.steps; }
   double rate() const { return last_rate_; }  // of the last step
@@ -126,11 +130,12 @@ class Trainer {
   struct Pace {
     int64_t first = 0;  // step
     int64_t rows = 0;   // since then
+    int64_t tokens = 0;
     double seconds = 0;
   };
 
   TrainResult run_steps(const std::function<void(const Progress&)>& show);
-  int64_t timed_step(int64_t step);  // its rows
+  void timed_step(int64_t step, Pace& pace);
   Progress progress_at(const Pace& pace, bool evaluated) const;
   // Fills the result of the run as far as it went.
   void summarize();

@@ -113,6 +113,50 @@ TEST_F(Evaluate, PatienceEndsARunAndKeepsTheBest) {
   expect_mistake(thimble_says({"train", "mlp", "--patience", "2", "--no-eval"}), "--patience");
 }
 
+// At a rate of nought the first test is the best, and its adapters are those of the last step, too.
+TEST_F(Evaluate, TheBestOfAdaptersIsAdaptersAlone) {
+  const std::string out = *folder_ / "adapted";
+  const Words words = {"train",
+                       "gpt",
+                       "--layers",
+                       "1",
+                       "--heads",
+                       "2",
+                       "--width",
+                       "16",
+                       "--length",
+                       "8",
+                       "--vocabulary",
+                       "11",
+                       "--data",
+                       "noise",
+                       "--batch",
+                       "2",
+                       "--lora",
+                       "rank=2",
+                       "--steps",
+                       "4",
+                       "--json",
+                       "--schedule",
+                       "constant",
+                       "--lr",
+                       "0",
+                       "--out",
+                       out,
+                       "--eval-every",
+                       "2 steps",
+                       "--patience",
+                       "0"};
+  const Outcome outcome = thimble_says(words);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string best = out + "/best-adapter";
+  EXPECT_EQ(outcome.json()["best"]["weights"], best);
+  EXPECT_FALSE(std::filesystem::exists(out + "/best.safetensors"));
+  ASSERT_EQ(thimble_says({"export", out, out + "/last", "--adapters"}).code, 0);
+  const std::string tensors = "/adapter_model.safetensors";
+  EXPECT_EQ(slurp(best + tensors), slurp(out + "/last" + tensors));
+}
+
 TEST_F(Evaluate, MistakesAreNamed) {
   const auto refused = [&](const Words& words, const char* sentence) {
     expect_mistake(thimble_says(words), sentence);

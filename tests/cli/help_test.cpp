@@ -155,6 +155,34 @@ TEST(Help, TheLiveLineFitsTheTerminalAndHasUnits) {
   }
 }
 
+// 60 steps of 2 rows of 16 tokens, wherever they are said.
+TEST(Help, SequencesAreCountedInTokens) {
+  const TemporaryFolder folder;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "train",   "gpt",    "--layers",  "1",           "--heads", "2",           "--width",
+        "16",      "--data", "noise",     "--length",    "16",      "--batch",     "2",
+        "--steps", "60",     "--no-eval", "--overwrite", "--out",   folder / "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return thimble_says(words);
+  };
+  const Outcome plain = train({});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_NE(plain.err.find(" tok/s"), std::string::npos) << plain.err;
+  EXPECT_EQ(plain.err.find(" rows/s"), std::string::npos) << plain.err;
+  EXPECT_NE(plain.out.find(" tokens a second"), std::string::npos) << plain.out;
+  const nlohmann::json json = nlohmann::json::parse(train({"--json", "--times"}).out);
+  double seconds = 0;
+  for (const nlohmann::json& ms : json["times_ms"]) seconds += ms.get<double>() / 1000;
+  EXPECT_NEAR(json["tokens_per_second"].get<double>() * seconds, 60 * 2 * 16, 1e-6);
+}
+
+TEST(Help, CommandsOfThePythonPackageSayWhereTheyAre) {
+  expect_says({"finetune", "folder", "--data", "chat.jsonl"}, "pip install thimble[finetune]");
+  expect_says({"chat", "run", "--once", "?"}, "`thimble chat` is a command of the Python package");
+  expect_says({"data", "show", "chat.jsonl", "--model", "folder"}, "`thimble data show`");
+}
+
 TEST(Help, HelpAndListsFitATerminal) {
   for (const char* words :
        {"--help", "help train", "list models", "list flags", "data get --help"}) {

@@ -233,6 +233,10 @@ THIMBLE_API thimble_code thimble_run_rest(thimble_run* run);
 THIMBLE_API thimble_code thimble_run_save(thimble_run* run, const char** folder);
 /* The weights as one safetensors file, for other programs. */
 THIMBLE_API thimble_code thimble_run_export(thimble_run* run, const char* path);
+/* The adapters of a recipe that has them (lora), as a folder that PEFT reads. */
+THIMBLE_API thimble_code thimble_run_export_adapters(thimble_run* run, const char* folder);
+/* A new folder with the files of their base, the adapters of a checkpoint added, which is saved first. */
+THIMBLE_API thimble_code thimble_run_export_merged(thimble_run* run, const char* folder);
 
 /* Weights and running statistics by their names. `data` of a tensor is where they lie: reading and
  * writing there is reading and writing the run. NULL where they are not in the host's memory, or not in

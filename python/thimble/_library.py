@@ -97,6 +97,8 @@ _FUNCTIONS = {
     "run_rest": (c_int, [_HANDLE]),
     "run_save": (c_int, [_HANDLE, POINTER(c_char_p)]),
     "run_export": (c_int, [_HANDLE, c_char_p]),
+    "run_export_adapters": (c_int, [_HANDLE, c_char_p]),
+    "run_export_merged": (c_int, [_HANDLE, c_char_p]),
     "run_weight_count": (c_int32, [_HANDLE]),
     "run_weight": (c_int, [_HANDLE, c_int32, POINTER(Tensor)]),
     "run_map_weight": (c_int, [_HANDLE, c_int32, _OUT, POINTER(c_int64)]),

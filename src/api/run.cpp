@@ -11,6 +11,7 @@
 #include "request/resume.h"
 #include "train/feed/caller_batches.h"
 #include "train/feed/feeder.h"
+#include "weights/merged_base.h"
 
 namespace thimble::api {
 namespace {
@@ -180,6 +181,12 @@ void show_progress(thimble_run& run, const Progress& p, thimble_show show, void*
   if (show(context, &progress) != 0) run.stop = true;
 }
 
+const AdapterSpec& check_adapted(const thimble_run& run) {
+  const AdapterSpec& spec = run.planned->training.recipe.tuning.adapters;
+  user_check(spec.enabled(), "the run trained no adapters; export its weights, or choose --lora");
+  return spec;
+}
+
 }  // namespace
 }  // namespace thimble::api
 
@@ -291,4 +298,23 @@ thimble_code thimble_run_save(thimble_run* run, const char** folder) {
 
 thimble_code thimble_run_export(thimble_run* run, const char* path) {
   return guarded([&] { given(run, "run").trainer->export_weights(&given(path, "path")); });
+}
+
+thimble_code thimble_run_export_adapters(thimble_run* run, const char* folder) {
+  return guarded([&] {
+    check_adapted(given(run, "run"));
+    run->trainer->export_adapters(&given(folder, "folder"));
+  });
+}
+
+thimble_code thimble_run_export_merged(thimble_run* run, const char* folder) {
+  return guarded([&] {
+    const AdapterSpec& spec = check_adapted(given(run, "run"));
+    user_check(run->folder.has_value(),
+               "the run has no folder for checkpoints; say which with --out");
+    run->checkpoint = run->trainer->save();
+    const Model& model = run->planned->training.full().model;
+    merge_adapters(adapted_base(model, spec, run->checkpoint, run->folder->path()),
+                   &given(folder, "folder"));
+  });
 }

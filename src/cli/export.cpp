@@ -6,7 +6,6 @@
 #include "cli/options.h"
 #include "generate/trained_model.h"
 #include "weights/adapter_file.h"
-#include "weights/base_weights.h"
 #include "weights/checkpoint.h"
 #include "weights/merged_base.h"
 #include "weights/weights_file.h"
@@ -25,18 +24,9 @@ int merge(const ExportFlags& flags, const std::string& checkpoint, const Planned
              "--merged takes the adapters of the checkpoint, by the names of their base; leave "
              "--weights, --names and --adapters out");
   const std::string& name = planned.recipe.model.name;
-  const nlohmann::json base = base_of_checkpoint(checkpoint);
-  user_check(base.is_object(),
-             "--merged wants a base that came from a file, and that of '{}' was drawn from the "
-             "seed; export it without --merged",
-             flags.run);
-  const Model& model = planned.full().model;
-  const int64_t count = merge_adapters({.graph = model.graph,
-                                        .foreign = model.foreign,
-                                        .spec = planned.recipe.tuning.adapters,
-                                        .base = base_file(base, checkpoint),
-                                        .adapters = weights_of_checkpoint(checkpoint)},
-                                       flags.file);
+  const int64_t count = merge_adapters(
+      adapted_base(planned.full().model, planned.recipe.tuning.adapters, checkpoint, flags.run),
+      flags.file);
   say("{}: {} with {} adapters merged\n", flags.file, name, count);
   return kOk;
 }

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/io/file.h"
+#include "weights/base_weights.h"
+#include "weights/checkpoint.h"
 #include "weights/coded_tensors.h"
 #include "weights/named_adapters.h"
 #include "weights/safetensors_shards.h"
@@ -211,6 +213,20 @@ class Merging {
 };
 
 }  // namespace
+
+AdaptedBase adapted_base(const Model& model, const AdapterSpec& spec, const std::string& checkpoint,
+                         const std::string& run) {
+  const nlohmann::json base = base_of_checkpoint(checkpoint);
+  user_check(base.is_object(),
+             "--merged wants a base that came from a file, and that of '{}' was drawn from the "
+             "seed; export it without --merged",
+             run);
+  return {.graph = model.graph,
+          .foreign = model.foreign,
+          .spec = spec,
+          .base = base_file(base, checkpoint),
+          .adapters = weights_of_checkpoint(checkpoint)};
+}
 
 int64_t merge_adapters(const AdaptedBase& from, const std::string& named) {
   std::string folder = named;

@@ -20,6 +20,10 @@ struct AdaptedBase {
   std::string adapters;  // the checkpoint's weights, by our own names
 };
 
+// Of a checkpoint; `run` is what messages call it. UserError where its base came from no file.
+AdaptedBase adapted_base(const Model& model, const AdapterSpec& spec, const std::string& checkpoint,
+                         const std::string& run);
+
 // Makes the folder, with the base's files under their names. Adapted weights are summed in f32 and
 // rounded once to the type that the file has them in, every other byte is as it was. Beside an
 // index or a config.json, settings and tokenizer come along. Rows of one tensor are in memory at a

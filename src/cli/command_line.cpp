@@ -92,10 +92,11 @@ int run(int argc, char** argv) {
       "--version", [] { return version_text(build_commit()); },
       "Version, commit, compiler and backends");
   const std::vector<Command> commands = {
-      add_train(app),  add_plan(app),       add_profile(app), add_calibrate(app), add_verify(app),
-      add_list(app),   add_data(app),       add_average(app), add_evaluate(app),  add_predict(app),
-      add_sample(app), add_translate(app),  add_export(app),  add_report(app),    add_compare(app),
-      add_help(app),   add_completion(app), add_man(app)};
+      add_train(app),    add_plan(app),    add_profile(app),    add_calibrate(app),
+      add_verify(app),   add_list(app),    add_data(app),       add_average(app),
+      add_evaluate(app), add_predict(app), add_sample(app),     add_translate(app),
+      add_export(app),   add_report(app),  add_compare(app),    add_finetune(app),
+      add_chat(app),     add_help(app),    add_completion(app), add_man(app)};
   app.footer(kExamples);  // of this page only: subcommands copy what is there when they are added
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {

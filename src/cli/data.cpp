@@ -303,9 +303,9 @@ void print_bleu(const Bleu& bleu, const BleuOptions& options, size_t references,
 Command add_data(CLI::App& app) {
   CLI::App* command = app.add_subcommand("data", "Make data sets of raw text, or fetch them");
   command->require_subcommand(1);
-  const std::array<Action, 5> actions = {add_get(*command), add_pairs(*command),
+  const std::array<Action, 6> actions = {add_get(*command),    add_pairs(*command),
                                          add_tokens(*command), add_bpe(*command),
-                                         add_bleu(*command)};
+                                         add_bleu(*command),   add_data_show(*command).run};
   return {command, [actions] {
             for (const Action& action : actions) {
               if (const int code = action(); code >= 0) return code;

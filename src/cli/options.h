@@ -109,6 +109,9 @@ struct Command {
   std::function<int()> run;
 };
 Command add_train(CLI::App& app);
+Command add_finetune(CLI::App& app);
+Command add_chat(CLI::App& app);
+Command add_data_show(CLI::App& data);
 Command add_plan(CLI::App& app);
 Command add_profile(CLI::App& app);
 Command add_calibrate(CLI::App& app);

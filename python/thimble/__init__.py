@@ -22,11 +22,12 @@ from ._figures import Figures, Progress
 from ._library import c as _c
 from ._plan import Field, Plan, plan, verify
 from ._run import Run, train
+from .finetune import FineTuned, finetune
 
 __version__: str = _c.version().decode()
 
-__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "OutOfMemory", "Plan",
-           "Progress", "Run", "Stopped", "UserError", "plan", "train", "verify", "__version__"]
+__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "FineTuned", "OutOfMemory",
+           "Plan", "Progress", "Run", "Stopped", "UserError", "finetune", "plan", "train", "verify", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -119,7 +119,7 @@ class Shortlist {
     for (StepOption* const step : planned) step->search_less(part);
   }
 
-  // Of a large step, only what saves most of its activations may compute things again.
+  // Of a large step, only what saves most of its activations may recompute.
   void build_singles() {
     for (size_t t = 0; t < choices_.size(); ++t) {
       singles_.emplace_back();
@@ -218,7 +218,7 @@ class Shortlist {
       least = std::min(least, floor_of(entries.back().parts));
     }
     build_smallest(entries);
-    std::set<double> levels;  // of each technique, with those of less harm
+    std::set<double> levels;  // of each technique, with lower risks
     for (const std::vector<Change>& changes : choices_) {
       levels.insert(std::ranges::max(changes, {}, &Change::risk).risk);
     }

@@ -85,7 +85,7 @@ void TechniqueSelector::price_again() {
   facts_.clear();
 }
 
-// Where the first shape keeps everything and others have no room for that, these compute things again.
+// Where the first shape keeps everything and others have no room for that, these recompute.
 std::variant<PlannedTraining, Infeasible, Misfit> TechniqueSelector::plan_shapes(
     StepOption& option, const PlanPoint& plan, Recipe& recipe) {
   const std::optional<Schedule> schedule = option.schedule_for(plan);

@@ -195,10 +195,10 @@ def check_zoom_and_search(browser, check):
     check(0.25 * calls < call < 0.6 * calls, f"dragging zooms in (call {call} of {calls} at a fifth of the width)")
     check(before > 2, "the address chart is there")
     browser.js("document.getElementById('zoom-all').click()")
-    browser.js("""const s = document.getElementById('search'); s.value = 'conv computed again';
+    browser.js("""const s = document.getElementById('search'); s.value = 'conv recomputed';
                   s.dispatchEvent(new Event('input'));""")
     rows = browser.js("return [...document.querySelectorAll('#tensor-table tbody tr')].map((r) => r.innerText)")
-    check(rows and all("computed again" in row and "conv" in row for row in rows), "the search finds by fate and name")
+    check(rows and all("recomputed" in row and "conv" in row for row in rows), "the search finds by fate and name")
 
 
 def check_theme(browser, check):

@@ -43,7 +43,7 @@ int count(const std::vector<Why>& all, std::string_view fate, std::string_view s
 
 TEST(Why, APlanThatKeepsEverythingSaysSo) {
   const std::vector<Why> all = whys(planned("keep_all"));
-  EXPECT_EQ(count(all, "computed again"), 0);
+  EXPECT_EQ(count(all, "recomputed"), 0);
   EXPECT_GT(count(all, "kept", "nothing is recomputed"), 5);
   EXPECT_GT(count(all, "kept between steps"), 10);
 }
@@ -51,16 +51,16 @@ TEST(Why, APlanThatKeepsEverythingSaysSo) {
 TEST(Why, WhatIsComputedAgainCarriesItsPrice) {
   const PlannedTraining step = planned("sqrt_segments");
   const std::vector<Why> all = whys(step, 1e9);
-  EXPECT_GT(count(all, "computed again", "that a MiB costs here"), 3);
+  EXPECT_GT(count(all, "recomputed", "that a MiB costs here"), 3);
   // As many as the plan's repeated calls make and the backward pass reads.
   for (size_t v = 0; v < all.size(); ++v) {
-    if (all[v].fate != "computed again") continue;
+    if (all[v].fate != "recomputed") continue;
     const NodeId maker = step.graph().values[v].producer;
     EXPECT_TRUE(std::ranges::any_of(step.plan().calls, [&](const PlannedCall& call) {
       return call.recompute && call.node == maker;
     }));
   }
-  EXPECT_EQ(count(whys(step), "computed again", "that a MiB costs here"), 0);  // no price, no word
+  EXPECT_EQ(count(whys(step), "recomputed", "that a MiB costs here"), 0);  // no price, no word
 }
 
 // Else it would seem that what is cheap to compute again is kept for nothing.

@@ -27,7 +27,7 @@ struct Copy {
   int end() const { return lost >= 0 ? lost - 1 : last; }
 };
 
-// A step that computes again.
+// A call that recomputes.
 struct Repetition {
   int call = 0;
   double saves = 0;        // seconds, with those of calls that run for this one alone

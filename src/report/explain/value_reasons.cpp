@@ -91,7 +91,7 @@ class Explainer {
                                ? "no gradient reads it: gone when the forward pass is through"
                                : "no gradient reads it; recomputed where others are made of it"};
       case ValueResidency::recomputed:
-        return {"computed again", recomputed(id, maker)};
+        return {"recomputed", recomputed(id, maker)};
       case ValueResidency::kept:
         return {"kept", kept(id, maker)};
     }

@@ -27,7 +27,7 @@ struct WhyRequest {
 };
 
 struct Why {
-  std::string_view fate;  // "kept", "computed again", ...: one of a few
+  std::string_view fate;  // "kept", "recomputed", ...: one of a few
   std::string reason;
 };
 

@@ -109,7 +109,7 @@ class Step {
     const flags = this.data.calls.flags[call];
     if (flags & BEGIN) return "before the microbatches";
     if (flags & END) return "after the microbatches";
-    if (flags & AGAIN) return "forward, computed again";
+    if (flags & AGAIN) return "forward, recomputed";
     return flags & BACKWARD ? "backward" : "forward";
   }
 }

@@ -23,7 +23,7 @@ function millisecondsText(ms) {
 }
 
 // What bytes are for, as people read it.
-const KIND_LABELS = { input: "data", workspace: "scratch", activation: "activations", again: "computed again",
+const KIND_LABELS = { input: "data", workspace: "scratch", activation: "activations", again: "recomputed",
   returning: "activation gradients", weight: "weights", gradient: "weight gradients", optimizer_state: "optimizer state",
   statistic: "running statistics", constant: "constants", frozen: "frozen weights" };
 function kindLabel(kind) { return KIND_LABELS[kind] || kind; }

@@ -349,6 +349,10 @@ TEST(Api, SettingsAreRefusedAsTheyCome) {
   const Recipe recipe;
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "bacth", "1"), THIMBLE_MISTAKE);
   EXPECT_NE(last().find("--batch"), std::string::npos);
+  EXPECT_EQ(thimble_recipe_set(recipe.handle, "gradient_accumulation_steps", "4"), THIMBLE_MISTAKE);
+  EXPECT_NE(last().find("gradient accumulation is --microbatch N"), std::string::npos) << last();
+  EXPECT_EQ(thimble_recipe_read(recipe.handle, "{\"zero_stage\": 3}"), THIMBLE_MISTAKE);
+  EXPECT_NE(last().find("--shard state, gradients or weights"), std::string::npos) << last();
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "batch", "many"), THIMBLE_MISTAKE);
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "search-seconds", "-1"), THIMBLE_MISTAKE);
   EXPECT_EQ(thimble_recipe_set(recipe.handle, "search_seconds", "5"), THIMBLE_OK) << last();

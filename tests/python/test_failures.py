@@ -51,7 +51,9 @@ class Failures(Case):
     def test_a_setting_of_another_program_is_answered_with_ours(self):
         for theirs, ours in (("gradient_accumulation_steps", "--microbatch N"),
                              ("activation_checkpointing", "--memory BYTES"),
-                             ("learning_rate", "its name here is --lr")):
+                             ("learning_rate", "its name here is --lr"),
+                             ("optimizer_in_backward", "with --fold"),
+                             ("numerics_tier", "--allow says")):
             with self.assertRaisesRegex(thimble.UserError, ours):
                 plan(**{theirs: 2})
 

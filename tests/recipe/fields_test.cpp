@@ -195,8 +195,41 @@ TEST(Fields, WordsOfTheFieldAreAnsweredWithOurs) {
   refused("vocab-size", "the nearest is");  // mlp has no --vocabulary
 }
 
+// TOML, and JSON as C and Python give it, answer every word with the name that their recipe has.
+TEST(Fields, WordsOfTheFieldAreAnsweredInFiles) {
+  std::set<std::string_view> answered;
+  for (const std::string model : {"mlp", "gpt", "wrn-10-1"}) {
+    const std::set<std::string> ours = names_for(model);
+    for (const FieldWords& words : all_field_words()) {
+      if (!ours.contains(std::string(words.ours))) continue;
+      const std::string answer = words.explanation.empty()
+                                     ? fmt::format("its name here is --{}", words.ours)
+                                     : std::string(words.explanation);
+      for (const std::string_view theirs : words.theirs) {
+        std::string key(theirs);
+        std::ranges::replace(key, '-', '_');
+        for (const std::string& text :
+             {fmt::format("model = \"{}\"\n{} = 2\n", model, key),
+              fmt::format("{{\"model\": \"{}\", \"{}\": 2}}", model, key)}) {
+          EXPECT_TRUE(throws_saying<UserError>([&] { recipe_of(parse_settings(text)); },
+                                               fmt::format("there is no --{}; {}", theirs, answer)))
+              << text;
+        }
+      }
+      answered.insert(words.ours);
+    }
+  }
+  for (const FieldWords& words : all_field_words()) {
+    const bool of_commands = words.ours == "largest" || words.ours == "out" ||
+                             words.ours == "resume" || words.ours == "weights" ||
+                             words.ours == "export-initial";
+    EXPECT_TRUE(of_commands || answered.contains(words.ours)) << words.ours;
+  }
+}
+
 TEST(Fields, WordsOfTheFieldAreNoneOfOurs) {
-  std::set<std::string, std::less<>> ours = {"out", "resume", "weights", "export-initial"};
+  std::set<std::string, std::less<>> ours = {"out", "resume", "weights", "export-initial",
+                                             "largest"};
   for (const ListedField& listed : listed_fields()) ours.insert(listed.field.name());
   std::set<std::string_view> seen;
   for (const FieldWords& words : all_field_words()) {

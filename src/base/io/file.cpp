@@ -129,7 +129,8 @@ FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-ReadFile::ReadFile(std::string path) : ReadFile(open_to_read(path), path) {}
+// Braces: the path is opened before it is moved.
+ReadFile::ReadFile(std::string path) : ReadFile{open_to_read(path), std::move(path)} {}
 
 ReadFile::ReadFile(FileDescriptor file, std::string path)
     : path_(std::move(path)), file_(std::move(file)) {

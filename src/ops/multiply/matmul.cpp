@@ -85,15 +85,21 @@ std::vector<Sample> samples() {
     one.differentiate.push_back(2);
     return one;
   };
-  return and_added(
-      {sample({5, 7}, {7, 3}, false, false), sample({7, 5}, {7, 3}, true, false),
-       sample({5, 7}, {3, 7}, false, true), sample({7, 5}, {3, 7}, true, true),
-       sample({64, 48}, {32, 48}, false, true), sample({2, 3, 4, 5}, {2, 3, 5, 6}, false, false),
-       sample({3, 5, 4}, {3, 6, 5}, true, true), sample({2, 3, 5}, {5, 4}, false, false),
-       sample({2, 3, 2, 5}, {4, 5}, false, true), sample({1, 1}, {1, 1}, false, false),
-       with_addend(sample({5, 7}, {3, 7}, false, true), {5, 3}),
-       with_addend(sample({2, 3, 5}, {5, 4}, false, false), {2, 3, 4}),
-       with_addend(sample({64, 16}, {48, 16}, false, true), {64, 48})});
+  std::vector<Sample> all = {sample({5, 7}, {7, 3}, false, false),
+                             sample({7, 5}, {7, 3}, true, false),
+                             sample({5, 7}, {3, 7}, false, true),
+                             sample({7, 5}, {3, 7}, true, true),
+                             sample({64, 48}, {32, 48}, false, true),
+                             sample({2, 3, 4, 5}, {2, 3, 5, 6}, false, false),
+                             sample({3, 5, 4}, {3, 6, 5}, true, true),
+                             sample({2, 3, 5}, {5, 4}, false, false),
+                             sample({2, 3, 2, 5}, {4, 5}, false, true),
+                             sample({1, 1}, {1, 1}, false, false),
+                             with_addend(sample({5, 7}, {3, 7}, false, true), {5, 3}),
+                             with_addend(sample({2, 3, 5}, {5, 4}, false, false), {2, 3, 4}),
+                             with_addend(sample({64, 16}, {48, 16}, false, true), {64, 48})};
+  const size_t last = all.size() - 1;
+  return and_added(and_added(std::move(all)), 1, last);
 }
 
 // A row of either factor is one of the product, but for rows along the axis that is summed over.

@@ -81,8 +81,13 @@ __device__ inline void store_quad(const Numbers& to, int64_t quad, const Quad& x
   } else {
     uint16_t* const halves = static_cast<uint16_t*>(to.data) + 4 * quad;
     uint32_t bits[4];
+    if (to.dtype == DType::bf16) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) bits[e] = half_bits(x.at[e], to.dtype);
+      for (int e = 0; e < 4; ++e) bits[e] = half_bits(x.at[e], DType::bf16);
+    } else {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) bits[e] = half_bits(x.at[e], DType::f16);
+    }
     if (valid == 4) {
       *reinterpret_cast<uint2*>(halves) = {bits[0] | bits[1] << 16, bits[2] | bits[3] << 16};
       return;

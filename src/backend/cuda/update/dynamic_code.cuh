@@ -38,7 +38,9 @@ __device__ int round_to_level(float a, float threshold) {
   return cells - 1 + below + (ratio(part, whole) > threshold ? 1 : 0);
 }
 
+// Codes have a scale() that encode() takes, of what is uniform in a block.
 struct DeviceSignedCode {
+  __device__ static float scale(float scale) { return scale; }
   __device__ static unsigned encode(float x, float scale, float threshold) {
     const int level = round_to_level<64>(ratio(fabsf(x), scale), threshold);
     return static_cast<unsigned>(level) | (x < 0 ? 128u : 0u);
@@ -47,14 +49,6 @@ struct DeviceSignedCode {
     const float magnitude = kDeviceSignedLevels[code & 127u];
     return (code & 128u) != 0 ? -magnitude : magnitude;
   }
-};
-
-struct DeviceUnsignedCode {
-  __device__ static unsigned encode(float x, float scale, float threshold) {
-    const int level = round_to_level<128>(ratio(x, scale), threshold);
-    return static_cast<unsigned>(x > 0 ? max(level, 1) : level);
-  }
-  __device__ static float decode(unsigned code) { return kDeviceUnsignedLevels[code & 255u]; }
 };
 
 }  // namespace thimble

@@ -4,37 +4,12 @@
 
 #include "backend/cuda/update/rule_table.h"
 #include "backend/cuda/update/state_blocks.cuh"
+#include "backend/cuda/update/tabled_code.cuh"
 #include "backend/cuda/update/update.cuh"
 #include "ops/update/rule.h"
 #include "ops/update/update_layout.h"
 
 namespace thimble {
-
-// A float whose arithmetic the compiler may not fuse.
-struct Unfused {
-  float value;
-
-  Unfused() = default;
-  explicit constexpr Unfused(float x) : value(x) {}
-  explicit constexpr Unfused(double x) : value(static_cast<float>(x)) {}
-
-  __device__ friend Unfused operator+(Unfused a, Unfused b) {
-    return Unfused(sum(a.value, b.value));
-  }
-  __device__ friend Unfused operator-(Unfused a, Unfused b) {
-    return Unfused(difference(a.value, b.value));
-  }
-  __device__ friend Unfused operator*(Unfused a, Unfused b) {
-    return Unfused(product(a.value, b.value));
-  }
-  __device__ friend Unfused operator/(Unfused a, Unfused b) {
-    return Unfused(ratio(a.value, b.value));
-  }
-  __device__ friend Unfused operator-(Unfused a) { return Unfused(-a.value); }
-  __device__ friend bool operator<(Unfused a, Unfused b) { return a.value < b.value; }
-  __device__ friend bool operator>(Unfused a, Unfused b) { return a.value > b.value; }
-  __device__ friend Unfused square_root(Unfused a) { return Unfused(__fsqrt_rn(a.value)); }
-};
 
 // A Step of update.cuh. Inputs w, g, the states, and with kCompensated what the rounding of w has
 // left over; outputs without g.
@@ -85,15 +60,18 @@ struct BlockUpdate {
   UpdateExtras extras;
 };
 
-template <bool kSigned>
-using DeviceCode = std::conditional_t<kSigned, DeviceSignedCode, DeviceUnsignedCode>;
+// REQUIRES: load_code_room() before.
+template <class Rule, size_t k>
+using DeviceCode = std::conditional_t<
+    !Rule::kRule.states[k].is_signed, TabledUnsignedCode,
+    std::conditional_t<Rule::kRule.states[k].stochastic, DeviceSignedCode, TabledSignedCode>>;
 
 // The states from number k on, of one block.
 template <class Rule, size_t k = 0>
 __device__ void decode_states(const CodedState* states, const LanePlace& place, LaneState* to) {
   if constexpr (k < kStates<Rule>) {
-    to[k] = decode_state<DeviceCode<Rule::kRule.states[k].is_signed>>(
-        states[k].codes, states[k].scales[place.block], place);
+    to[k] =
+        decode_state<DeviceCode<Rule, k>>(states[k].codes, states[k].scales[place.block], place);
     decode_states<Rule, k + 1>(states, place, to);
   }
 }
@@ -101,7 +79,7 @@ template <class Rule, size_t k = 0>
 __device__ void encode_states(const CodedState* states, const LanePlace& place,
                               const LaneState* from, const RandomStream& random) {
   if constexpr (k < kStates<Rule>) {
-    using Code = DeviceCode<Rule::kRule.states[k].is_signed>;
+    using Code = DeviceCode<Rule, k>;
     if constexpr (Rule::kRule.states[k].stochastic) {
       encode_state<Code>(from[k], states[k].next, states[k].next_scales, place,
                          [&](int h) { return random_thresholds(random, place.quad(h)); });
@@ -112,10 +90,16 @@ __device__ void encode_states(const CodedState* states, const LanePlace& place,
   }
 }
 
+// So many blocks of threads hide each other's latencies on a multiprocessor.
+constexpr int kBlocksAtOnce = 4;
+
 template <class Rule, bool kCompensated>
-__global__ void update_blocks(const __grid_constant__ BlockUpdate<kStateRoom<Rule>> at, Rule rule) {
+__global__ void __launch_bounds__(kBlockThreads, kBlocksAtOnce)
+    update_blocks(const __grid_constant__ BlockUpdate<kStateRoom<Rule>> at,
+                  const __grid_constant__ SignedLeast least, Rule rule) {
   const float factor = at.extras.gradient_factor();
   if (factor == 0) return;
+  load_code_room(least);
   const UpdateRounding rounding = at.extras.rounding();
   const float number = at.number != nullptr ? *at.number : 0;
   rule.begin(*at.rate, number);
@@ -191,7 +175,8 @@ std::unique_ptr<Kernel> make_block_update(const Signature& s, CudaDevice& device
     at.stream = stream;
     at.extras = extras.of(args);
     update_blocks<Rule, kCompensated>
-        <<<grid_for_state(at.count, device), kBlockThreads, 0, device.stream>>>(at, rule);
+        <<<grid_for_state(at.count, device), kBlockThreads, 0, device.stream>>>(at, signed_least(),
+                                                                                rule);
     check_launch("update_8bit");
   });
 }

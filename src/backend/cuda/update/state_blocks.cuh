@@ -18,14 +18,23 @@ struct LaneState {
 };
 
 // Where a lane's quads are. Quad `h` of a block has elements [4 quad(h), 4 quad(h) + valid(h)).
-struct LanePlace {
-  int64_t block, count;
+class LanePlace {
+ public:
+  int64_t block;
 
+  __device__ LanePlace(int64_t its_block, int64_t count) : block(its_block) {
+    const int64_t left = count - kCodeBlock * block;
+    left_ = left < kCodeBlock ? static_cast<int>(left) : static_cast<int>(kCodeBlock);
+  }
+  __device__ bool is_whole() const { return left_ == kCodeBlock; }
   __device__ int64_t quad(int h) const { return block * 64 + 32 * h + threadIdx.x % 32; }
   __device__ int valid(int h) const {
-    const int64_t left = count - 4 * quad(h);
-    return left >= 4 ? 4 : left > 0 ? static_cast<int>(left) : 0;
+    const int left = left_ - 4 * (32 * h + static_cast<int>(threadIdx.x % 32));
+    return min(max(left, 0), 4);
   }
+
+ private:
+  int left_;  // of the block
 };
 
 // Calls body(place) in all lanes of the warp that has the block, for every block of `count`
@@ -109,44 +118,55 @@ __device__ LaneState decode_state(const uint8_t* codes, float scale, const LaneP
   return result;
 }
 
+// The largest of the lanes' words, in all of them.
+__device__ inline uint32_t largest_of_warp(uint32_t word) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, word);
+#else
+  for (int step = 16; step > 0; step /= 2) {
+    word = max(word, __shfl_xor_sync(kAllLanes, word, step));
+  }
+  return word;
+#endif
+}
+
 // Writes the codes and the scale of the block; threshold(h) are those of the lane's quad h. A block
 // with a number that is not finite gets a scale that is not.
 template <class Code, class Threshold>
-__device__ void encode_state(const LaneState& x, uint8_t* codes, float* scales,
-                             const LanePlace& place, const Threshold& threshold) {
-  float scale = 0;
-  bool finite = true;
+__device__ void encode_state(LaneState x, uint8_t* codes, float* scales, const LanePlace& place,
+                             const Threshold& threshold) {
+  if (!place.is_whole()) {
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if (i % 4 < place.valid(i / 4)) {
-      scale = fmaxf(scale, fabsf(x.at[i]));
-      finite = finite && isfinite(x.at[i]);
+    for (int i = 0; i < 8; ++i) {
+      if (i % 4 >= place.valid(i / 4)) x.at[i] = 0;
     }
   }
-  for (int step = 16; step > 0; step /= 2) {
-    scale = fmaxf(scale, __shfl_xor_sync(kAllLanes, scale, step));
-  }
-  finite = __all_sync(kAllLanes, finite) != 0;
-  const bool codable = finite && scale != 0;
+  // Magnitudes are in the order of their bits, and what is not finite is above all others.
+  uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.at[i]) & 0x7fffffffu);
+  most = largest_of_warp(most);
+  const bool finite = most < 0x7f800000u;
+  const bool codable = finite && most != 0;
+  const auto scale = Code::scale(codable ? __uint_as_float(most) : 1.0f);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const int valid = place.valid(h);
     uint32_t four = 0;
-    if (codable && valid > 0) {
+    if (codable) {
       const Quad thresholds = threshold(h);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        if (e < valid) four |= Code::encode(x.at[4 * h + e], scale, thresholds.at[e]) << (8 * e);
+        four |= Code::encode(x.at[4 * h + e], scale, thresholds.at[e]) << (8 * e);
       }
     }
     uint8_t* const to = codes + 4 * place.quad(h);
-    if (valid == 4) {
+    if (const int valid = place.valid(h); valid == 4) {
       *reinterpret_cast<uint32_t*>(to) = four;
     } else {
       for (int e = 0; e < valid; ++e) to[e] = static_cast<uint8_t>(four >> (8 * e));
     }
   }
-  if (threadIdx.x % 32 == 0) scales[place.block] = finite ? scale : NAN;
+  if (threadIdx.x % 32 == 0) scales[place.block] = finite ? __uint_as_float(most) : NAN;
 }
 
 template <class Code>

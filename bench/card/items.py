@@ -118,7 +118,8 @@ def language_model(name, shape, minutes, *flags):
 ITEMS = (
     tests("ops near the reference", 1.5, "Cuda/Conformance.*:CudaGatherFold.*", "tests/cuda/conformance_test.cpp"),
     tests("products, norms, attention, vocabulary", 1,
-          "CudaBatchNorm.*:CudaAttention.*:CudaLongProduct.*:CudaVocabularyLoss.*:CudaFirstLayers.*:CudaLstmSteps.*",
+          "CudaBatchNorm.*:CudaAttention.*:CudaLongProduct.*:CudaVocabularyLoss.*:CudaCodedMatmul.*:"
+          "CudaFirstLayers.*:CudaLstmSteps.*",
           "tests/cuda/"),
     tests("training", 2, "CudaTraining.*", "tests/cuda/training_test.cpp", *WHOLE),
     tests("ranks", 0.5, "CudaRanks.*", "tests/cuda/ranks_test.cpp", "src/comm/"),

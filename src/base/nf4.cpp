@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/number/nf4_number.h"
 
 namespace thimble {
 namespace {
@@ -143,8 +144,8 @@ void nf4_scales(const Nf4Weight& weight, int64_t first, int64_t count, float* to
   const std::span<const float, 256> map = nf4_scale_map();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t block = first + i;
-    const float scale = map[weight.absmax[block]] * weight.nested[block / kNf4Nested];
-    to[i] = scale + weight.offset;
+    to[i] = nf4_scale<float>(map[weight.absmax[block]], weight.nested[block / kNf4Nested],
+                             weight.offset);
   }
 }
 
@@ -153,7 +154,7 @@ void nf4_decode(const Nf4Weight& weight, int64_t first, int64_t count, float* to
   for (int64_t i = first, known = -1; i < first + count; ++i) {
     if (i / kNf4Block != known) nf4_scales(weight, known = i / kNf4Block, 1, &scale);
     const unsigned both = weight.codes[i / 2];
-    to[i - first] = kNf4Levels[i % 2 == 0 ? both >> 4 : both & 15U] * scale;
+    to[i - first] = nf4_number<float>(kNf4Levels[i % 2 == 0 ? both >> 4 : both & 15U], scale);
   }
 }
 

@@ -48,5 +48,38 @@ TEST(CudaVocabularyLoss, GivesTheNumbersOfTheCpu) {
   }
 }
 
+// A frozen weight of 16 bits beside rows of f32: slabs of classes, and classes left over.
+TEST(CudaVocabularyLoss, DecodesAFrozenWeightInSlabs) {
+  const auto cpu = make_backend("cpu", {.threads = 2});
+  const auto gpu = make_backend("cuda", {.tf32 = false});
+  for (const VocabularyCase& one : kCases) {
+    for (const DType stored : {DType::bf16, DType::f16}) {
+      Sample forward = one.sample();
+      forward.inputs[1].dtype = stored;
+      Sample backward = forward;
+      backward.attrs.set("takes_over", int64_t{1});
+      backward.inputs.push_back({{1}});
+      backward.fills.push_back({Fill::Kind::uniform, 0.5, 2});
+      Sample added = backward;
+      added.accumulate = 1;
+      for (const auto& [name, sample] : {std::pair("vocabulary_loss", forward),
+                                         {"vocabulary_loss_backward_data", backward},
+                                         {"vocabulary_loss_backward_data", added}}) {
+        const OpDef& op = *find_op(name);
+        SCOPED_TRACE(describe(op, sample) + " " + std::string(name_of(stored)));
+        const OpCase op_case = make_case(op, sample);
+        const auto expected = run_case(op_case, {.backend = cpu.get()});
+        const auto got = run_case(op_case, {.backend = gpu.get()});
+        const auto moved = run_case(op_case, {.backend = gpu.get(), .shift = 3});
+        for (size_t k = 0; k < expected.size(); ++k) {
+          SCOPED_TRACE(k);
+          expect_near(got[k], expected[k], 2e-5);
+          EXPECT_TRUE(same_bits(got[k], moved[k])) << "differs when repeated elsewhere";
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "graph/coded_weight.h"
 #include "paper_card.h"
 #include "pipeline/training_graph.h"
 
@@ -82,6 +83,80 @@ INSTANTIATE_TEST_SUITE_P(
                                      Net{"dynamicconv-iwslt", 32}, Net{"lightconv-iwslt", 512}),
                      testing::Values(DType::f32, DType::f16, DType::bf16)),
     case_name);
+
+// Frozen matrices in few bits, at sizes of language models: scratch is a slab of at most 16 MiB, and
+// never the whole matrix. (On paper, products need no scratch.)
+TEST(FrozenMatrices, AreDecodedASlabAtATime) {
+  const auto backend = make_cuda_backend({});
+  const OpDef& op = *find_op("coded_matmul");
+  for (const CodedFormat format : {CodedFormat::nf4, CodedFormat::int8, CodedFormat::bf16}) {
+    for (const CodedMatrix& matrix : {CodedMatrix{format, 576, 576},
+                                      {format, 14336, 4096},
+                                      {format, 4096, 14336},
+                                      {format, 896, 4864},
+                                      {format, 151936, 896},
+                                      {format, 131, 67}}) {
+      for (const DType dtype : {DType::f32, DType::f16}) {
+        for (const int64_t turned : {1, 0}) {
+          Attrs attrs = attrs_of(matrix);
+          attrs.set("transpose", turned);
+          std::vector<TensorType> inputs = {
+              {{4, 1024, turned != 0 ? matrix.columns : matrix.rows}, dtype}};
+          for (const TensorType& type : matrix.types()) inputs.push_back(type);
+          const Signature signature = {&op, attrs, inputs, op.infer(inputs, attrs), 0};
+          const int64_t launches = launch(signature, *backend);
+          EXPECT_GE(launches, 2);
+          EXPECT_TRUE(paper_card().refused.empty());
+          paper_card().refused.clear();
+          const int64_t bytes = backend->kernel(signature).workspace.count;
+          EXPECT_LE(bytes, int64_t{16} << 20);
+          EXPECT_LT(bytes, matrix.elements() * size_of(dtype)) << to_string(inputs[1]);
+          EXPECT_GT(bytes, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(FrozenMatrices, OfAFineTuningStepStayWithinTheLimits) {
+  ModelOptions options = {.name = "gpt2-124m", .batch = 4, .storage = DType::bf16};
+  complete_model(options, true);
+  const Graph graph =
+      make_training_graph(options, parse_optimizer("adamw"), {}, 1, {}, {}, {},
+                          {.adapters = parse_adapters("rank=16"), .frozen = CodedFormat::nf4})
+          .model.graph;
+  const auto backend = make_cuda_backend({});
+  int64_t coded = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Signature signature = signature_of(graph, make_id<NodeId>(n));
+    launch(signature, *backend);
+    coded += signature.op->decodes ? 1 : 0;
+  }
+  EXPECT_TRUE(paper_card().refused.empty());
+  paper_card().refused.clear();
+  EXPECT_GT(coded, 2 * 12 * 4);
+}
+
+// A frozen head of 16 bits beside rows of f32: slabs of it, beside the logits of a chunk of rows.
+TEST(FrozenMatrices, AreDecodedInSlabsForALoss) {
+  const auto backend = make_cuda_backend({});
+  constexpr int64_t kRows = 2048, kClasses = 151936 + 5, kWidth = 896;
+  for (const std::string_view name : {"vocabulary_loss", "vocabulary_loss_backward_data"}) {
+    const OpDef& op = *find_op(name);
+    const Attrs attrs = {{"rows_at_once", int64_t{256}}};
+    std::vector<TensorType> inputs = {
+        {{kRows, kWidth}}, {{kClasses, kWidth}, DType::bf16}, {{kRows}, DType::i32}, {{1}}};
+    if (name != "vocabulary_loss") inputs.push_back({{1}});
+    const Signature frozen = {&op, attrs, inputs, op.infer(inputs, attrs), 0};
+    EXPECT_GT(launch(frozen, *backend), 8 * kClasses * kWidth * 4 / (int64_t{16} << 20));
+    EXPECT_TRUE(paper_card().refused.empty());
+    inputs[1].dtype = DType::f32;
+    const Signature plain = {&op, attrs, inputs, op.infer(inputs, attrs), 0};
+    const Bytes more = backend->kernel(frozen).workspace - backend->kernel(plain).workspace;
+    EXPECT_GT(more.count, int64_t{8} << 20);
+    EXPECT_LE(more.count, int64_t{17} << 20);
+  }
+}
 
 // The limits are a check that can fail.
 TEST(PaperCard, RefusesALaunchThatNoCardTakes) {

@@ -14,9 +14,10 @@ class VocabularyLossBackward final : public Kernel {
         chunks_(s, device),
         row_bytes_(chunks_.vocabulary().width * size_of(s.inputs[0].dtype)),
         to_h_(
-            device, chunks_.vocabulary(), [&](int64_t rows) { return h_shape(rows); },
+            device, chunks_.vocabulary(), chunks_.slabs(),
+            [&](int64_t rows, int64_t classes) { return h_shape(rows, classes); },
             s.inputs[0].dtype, s.inputs[0].dtype,
-            (s.accumulate & 1u) != 0 || chunks_.has_left_over()) {
+            (s.accumulate & 1u) != 0 || chunks_.has_left_over(), true) {
     workspace = std::max(chunks_.product_scratch(), to_h_.scratch());
     if (kWeighs) {
       first_to_weight_ = weight_product(s, (s.accumulate & 2u) != 0);
@@ -31,6 +32,7 @@ class VocabularyLossBackward final : public Kernel {
     std::byte* const scratch = args.workspace + chunks_.room().count;
     const void* const d = args.workspace;  // gradients of a chunk's logits
     float* const lse = takes_over ? args.outputs[kLoss.lse()].as<float>() : nullptr;
+    chunks_.begin(args);
     for (int64_t i = 0; i < chunks_.count(); ++i) {
       const int64_t rows = chunks_.rows(i), at = chunks_.first(i) * row_bytes_;
       chunks_.run(args, i, lse, takes_over, args.inputs[4].as<float>(), scratch);
@@ -40,7 +42,11 @@ class VocabularyLossBackward final : public Kernel {
       }
       if (chunks_.has_left_over()) multiply_left_over(args, i);
       // From here on dh may overwrite the rows.
-      to_h_.run(rows, d, args.inputs[1].data, args.outputs[0].as<std::byte>() + at, scratch);
+      const int64_t number = size_of(args.inputs[0].type.dtype);
+      for (int64_t s = 0; s < chunks_.slabs().count(); ++s) {
+        to_h_.run(s, rows, static_cast<const std::byte*>(d) + chunks_.slabs().first(s) * number,
+                  chunks_.weights(args, s), args.outputs[0].as<std::byte>() + at, scratch);
+      }
     }
     if (takes_over) chunks_.add_up(args, kLoss.sums());
   }
@@ -70,10 +76,10 @@ class VocabularyLossBackward final : public Kernel {
     check_launch("a loss over a vocabulary");
   }
 
-  ProductShape h_shape(int64_t rows) const {
+  ProductShape h_shape(int64_t rows, int64_t classes) const {
     const VocabularyGeometry& v = chunks_.vocabulary();
-    ProductShape shape = {.m = rows, .n = v.width, .k = chunks_.even_classes()};
-    shape.alignment = chunks_.row_alignment();
+    ProductShape shape = {.m = rows, .n = v.width, .k = classes};
+    shape.alignment = std::min(chunks_.row_alignment(), chunks_.slab_alignment());
     shape.pitch_a = chunks_.gradient_pitch();
     return shape;
   }
@@ -96,15 +102,13 @@ class VocabularyLossBackward final : public Kernel {
   CudaDevice& device_;
   const VocabularyChunks chunks_;
   const int64_t row_bytes_;  // of h
-  const ChunkProduct to_h_;
+  const SlabProducts to_h_;
   std::unique_ptr<ChunkProduct> first_to_weight_, to_weight_;  // the second is added to the first
 };
 
 template <bool kWeighs>
 std::unique_ptr<Kernel> make_vocabulary_backward(const Signature& s, CudaDevice& device) {
-  const DType dtype = s.inputs[0].dtype;
-  if (!on_device(dtype) || s.inputs[1].dtype != dtype || s.inputs[0].elements() == 0)
-    return nullptr;
+  if (!on_device(s.inputs[0].dtype) || s.inputs[0].elements() == 0) return nullptr;
   return std::make_unique<VocabularyLossBackward<kWeighs>>(s, device);
 }
 

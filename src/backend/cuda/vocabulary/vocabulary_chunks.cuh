@@ -2,12 +2,15 @@
 // makes the logits of a chunk of rows in f32. Kernels over rows follow (vocabulary_rows.cuh).
 // Chunks are multiples of eight rows. Sums of all rows are added up at the end, in one order.
 //
-//   scratch  | logits f32 [rows_at_once,pitch], then their gradients | sums of rows | products'
+// A frozen weight of 16 bits beside rows of f32 is decoded to that a slab of classes at a time.
+//
+//   scratch  | logits f32 [rows_at_once,pitch], then their gradients | sums of rows | slab | products'
 #pragma once
 
 #include <array>
 #include <memory>
 
+#include "backend/cuda/multiply/coded_slab.cuh"
 #include "backend/cuda/multiply/cublas_product.h"
 #include "backend/cuda/reduce/scalar_sums.cuh"
 #include "backend/cuda/vocabulary/vocabulary_rows.cuh"
@@ -58,23 +61,69 @@ class ChunkProduct {
   std::unique_ptr<CublasProduct> full_, rest_;
 };
 
+// Classes that are multiplied together: all that products cover, or slabs of them.
+struct ClassSlabs {
+  int64_t classes, each;
+
+  int64_t count() const { return (classes + each - 1) / each; }
+  int64_t first(int64_t slab) const { return slab * each; }
+  int64_t size(int64_t slab) const { return std::min(each, classes - first(slab)); }
+};
+
+// The products of chunks with slabs of classes. With `sums`, those of later slabs are added to the
+// first one's.
+class SlabProducts {
+ public:
+  // shape(rows, classes) says what it is for so many.
+  template <class ShapeOf>
+  SlabProducts(CudaDevice& device, const VocabularyGeometry& v, const ClassSlabs& slabs,
+               const ShapeOf& shape, DType factors, DType result, bool add, bool sums) {
+    const auto make = [&](int64_t classes, bool adds) {
+      return std::make_unique<ChunkProduct>(
+          device, v, [&](int64_t rows) { return shape(rows, classes); }, factors, result, adds);
+    };
+    for (int64_t s = 0; s < slabs.count(); ++s) {
+      const bool adds = add || (sums && s > 0), alike = s > 1 || (s == 1 && adds == add);
+      const bool same = alike && slabs.size(s) == slabs.size(s - 1);
+      if (!same) made_.push_back(make(slabs.size(s), adds));
+      of_slab_.push_back(made_.size() - 1);
+    }
+  }
+
+  Bytes scratch() const {
+    Bytes most;
+    for (const auto& product : made_) most = std::max(most, product->scratch());
+    return most;
+  }
+  void run(int64_t slab, int64_t rows, const void* a, const void* b, void* y,
+           std::byte* scratch) const {
+    made_[of_slab_[static_cast<size_t>(slab)]]->run(rows, a, b, y, scratch);
+  }
+
+ private:
+  std::vector<std::unique_ptr<ChunkProduct>> made_;
+  std::vector<size_t> of_slab_;
+};
+
 class VocabularyChunks {
  public:
   VocabularyChunks(const Signature& s, CudaDevice& device)
       : device_(device),
         dtype_(s.inputs[0].dtype),
         v_(in_even_chunks({s.inputs[0].shape, s.inputs[1].shape, s.attrs})),
+        decoded_(s.inputs[1].dtype != dtype_),
+        slabs_{even_classes(),
+               decoded_ ? slab_columns(even_classes(), v_.width, size_of(dtype_)) : even_classes()},
         pitch_((v_.classes + kPitchUnit - 1) / kPitchUnit * kPitchUnit),
         to_logits_(
-            device, v_,
-            [&](int64_t rows) {
-              ProductShape shape = {
-                  .m = rows, .n = even_classes(), .k = v_.width, .transpose_b = true};
-              shape.alignment = row_alignment();
+            device, v_, slabs_,
+            [&](int64_t rows, int64_t classes) {
+              ProductShape shape = {.m = rows, .n = classes, .k = v_.width, .transpose_b = true};
+              shape.alignment = std::min(row_alignment(), slab_alignment());
               shape.pitch_y = pitch_;
               return shape;
             },
-            dtype_, DType::f32, false) {
+            dtype_, DType::f32, false, false) {
     const double smoothing = s.attrs.real("label_smoothing", 0);
     rows_ = {static_cast<int>(v_.classes), static_cast<int>(pitch_),
              s.attrs.integer("ignore_index", -1),
@@ -90,7 +139,28 @@ class VocabularyChunks {
   LeftOver<T> left_over(const KernelArgs& args) const {
     const int64_t first = even_classes();
     return {static_cast<int>(first), static_cast<int>(v_.classes - first),
-            static_cast<int>(v_.width), args.inputs[1].as<const T>() + first * v_.width};
+            static_cast<int>(v_.width),
+            decoded_ ? reinterpret_cast<const T*>(slab_room(args) + slab_bytes().count)
+                     : args.inputs[1].as<const T>() + first * v_.width};
+  }
+  const ClassSlabs& slabs() const { return slabs_; }
+  // Of what slabs after the first begin at.
+  int64_t slab_alignment() const {
+    return slabs_.count() == 1 ? kArenaAlignment
+                               : alignment_of_multiples(slabs_.each * size_of(dtype_));
+  }
+  // Before all chunks: classes that are left over, in the type of the rows.
+  void begin(const KernelArgs& args) const {
+    if (!decoded_ || !has_left_over()) return;
+    decode(args, {even_classes(), 0, v_.classes - even_classes(), v_.width},
+           slab_room(args) + slab_bytes().count);
+  }
+  // The weights of a slab, until the next one's.
+  const void* weights(const KernelArgs& args, int64_t slab) const {
+    if (!decoded_) return args.inputs[1].data;
+    std::byte* const to = slab_room(args);
+    decode(args, {slabs_.first(slab), 0, slabs_.size(slab), v_.width}, to);
+    return to;
   }
   int64_t count() const { return (v_.rows + v_.at_once - 1) / v_.at_once; }
   // Chunks begin at multiples of their rows.
@@ -104,7 +174,7 @@ class VocabularyChunks {
   int64_t gradient_pitch() const { return pitch_ * size_of(DType::f32) / size_of(dtype_); }
 
   // Of the parts of the scratch but for that of products.
-  Bytes room() const { return logit_bytes() + sums_bytes(); }
+  Bytes room() const { return logit_bytes() + sums_bytes() + slab_bytes() + left_over_bytes(); }
   Bytes product_scratch() const { return to_logits_.scratch(); }
 
   // Logits of a chunk, and what its rows have to say. With `upstream`, the gradients of its logits
@@ -116,7 +186,10 @@ class VocabularyChunks {
     const auto count = static_cast<unsigned>(rows(chunk));
     VocabularyRowSums* const to = sums ? row_sums(args) + begin : nullptr;
     const auto* const h = args.inputs[0].as<std::byte>() + begin * v_.width * size_of(dtype_);
-    to_logits_.run(rows(chunk), h, args.inputs[1].data, logits, scratch);
+    for (int64_t slab = 0; slab < slabs_.count(); ++slab) {
+      to_logits_.run(slab, rows(chunk), h, weights(args, slab), logits + slabs_.first(slab),
+                     scratch);
+    }
     const auto launch = [&](auto tag, auto with, auto threads) {
       using T = typename decltype(tag)::type;
       measure_rows<T, with.value, threads.value><<<count, threads.value, 0, device_.stream>>>(
@@ -158,6 +231,21 @@ class VocabularyChunks {
   Bytes sums_bytes() const {
     return align_up(Bytes(v_.rows * static_cast<int64_t>(sizeof(VocabularyRowSums))));
   }
+  Bytes slab_bytes() const {
+    return decoded_ ? align_up(Bytes(slabs_.each * v_.width * size_of(dtype_))) : Bytes();
+  }
+  Bytes left_over_bytes() const {
+    return decoded_ ? align_up(Bytes(kEvenUnit * v_.width * size_of(dtype_))) : Bytes();
+  }
+  std::byte* slab_room(const KernelArgs& args) const {
+    return args.workspace + (logit_bytes() + sums_bytes()).count;
+  }
+  void decode(const KernelArgs& args, const SlabPlace& place, std::byte* to) const {
+    const CodedFormat format =
+        args.inputs[1].type.dtype == DType::f16 ? CodedFormat::f16 : CodedFormat::bf16;
+    decode_on_device({format, v_.classes, v_.width}, args.inputs.subspan(1, 1), place, dtype_, to,
+                     device_);
+  }
   VocabularyRowSums* row_sums(const KernelArgs& args) const {
     return reinterpret_cast<VocabularyRowSums*>(args.workspace + logit_bytes().count);
   }
@@ -165,8 +253,10 @@ class VocabularyChunks {
   CudaDevice& device_;
   const DType dtype_;
   const VocabularyGeometry v_;
+  const bool decoded_;  // the weight is of another type than its rows
+  const ClassSlabs slabs_;
   const int64_t pitch_;  // from one row of logits to the next
-  const ChunkProduct to_logits_;
+  const SlabProducts to_logits_;
   VocabularyRows rows_{};
 };
 

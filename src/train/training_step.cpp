@@ -101,7 +101,8 @@ void TrainingStep::feed_scalars(Part& part, int64_t step, double rate) {
   if (scalars.rounding_key.valid()) {
     const std::span<int64_t> key = program.view<int64_t>(scalars.rounding_key);
     key[0] = static_cast<int64_t>(seed_);
-    key[1] = step;
+    const Communicator* const ranks = planned_.backend().ranks();
+    key[1] = step + (ranks == nullptr ? 0 : int64_t{ranks->rank()} << 32);
   }
 }
 

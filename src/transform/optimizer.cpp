@@ -147,8 +147,8 @@ class UpdateNodes {
     const DType dtype = b_.type(w).dtype;
     const bool rounds = dtype == DType::f16 || dtype == DType::bf16;
     const Rounding rounding = rounds ? spec_.rounding : Rounding::nearest;
+    const ValueId own = inputs[0];
     if (rounding == Rounding::kahan) {
-      const ValueId own = inputs[0];
       inputs.push_back(b_.state(b_.graph()[w].name + ".compensation", b_.type(own)));
       set_unsharded(b_.graph(), inputs.back(), w, own);
       attrs.set("rounding", std::string("kahan"));
@@ -168,6 +168,7 @@ class UpdateNodes {
     if (stochastic) {
       inputs.push_back(scalars_.rounding_key);
       attrs.set("rounding", std::string("stochastic"));
+      if (b_.graph()[own].is_shard()) attrs.set("shard", int64_t{1});
     }
     if (stochastic || (coded && rounds_at_random(rule))) {
       attrs.set("stream", b_.next_random_stream());
@@ -206,7 +207,7 @@ void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const Val
   const RanksSpec whole;  // what is folded is
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!starts[i].codes.valid()) continue;
-    if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
+    if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{2}, DType::i64});
     b.set_phase(Phase::per_microbatch);
     const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
     b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);

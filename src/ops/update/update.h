@@ -73,25 +73,6 @@ inline float factor_of(const KernelArgs& args, size_t own_inputs) {
   return at < 0 ? 1 : *args.inputs[static_cast<size_t>(at)].as<float>();
 }
 
-// The random word of element i of output `output`: Philox with key = seed and
-// counter = { i / 4, stream, step, 16 + output }.
-struct RoundingKey {
-  PhiloxKey key;
-  uint32_t stream, step;
-
-  uint32_t word(int output, int64_t i) const {
-    const auto words = philox(
-        {static_cast<uint32_t>(i / 4), stream, step, 16u + static_cast<uint32_t>(output)}, key);
-    return words[static_cast<size_t>(i % 4)];
-  }
-};
-
-inline RoundingKey rounding_key(const int64_t* seed_and_step, const Attrs& attrs) {
-  return {philox_key(static_cast<uint64_t>(seed_and_step[0])),
-          static_cast<uint32_t>(attrs.integer("stream", 0)),
-          static_cast<uint32_t>(seed_and_step[1])};
-}
-
 // The plain kernels' way to elements of any dtype. Real: double where the weight is f64.
 template <class Real>
 class UpdateElements {
@@ -101,7 +82,8 @@ class UpdateElements {
     factor_ = static_cast<Real>(factor_of(args, own_inputs));
     stochastic_ = extras.key >= 0;
     if (stochastic_) {
-      key_ = rounding_key(args.inputs[static_cast<size_t>(extras.key)].as<int64_t>(), *args.attrs);
+      key_ = rounding_key(args.inputs[static_cast<size_t>(extras.key)].as<int64_t>(), *args.attrs,
+                          args.outputs[0].elements());
     }
   }
 

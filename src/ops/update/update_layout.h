@@ -9,12 +9,15 @@
 //   number  f32 [1], of the step, from 1 on
 // Behind them:
 //   factor f32 [1]            scaled (0, 1): what the gradient is multiplied by; 0: nothing changes
-//   key i64 [2] = seed, step  rounding stochastic: of the random bits; attr stream
+//   key i64 [2]               rounding stochastic: seed, and step + 2^32 rank, of the random bits;
+//                             attrs stream, and shard (0, 1): tensors are the rank's part of larger
+//                             ones, whose elements' bits they get
 // Outputs are w, the states and c: output k is the next version of input k + 1 (w: of input 0).
 #pragma once
 
 #include <algorithm>
 
+#include "base/number/philox.h"
 #include "graph/attrs.h"
 #include "graph/update_rule.h"
 
@@ -64,6 +67,29 @@ inline ExtraPlaces update_extras(size_t own_inputs, const Attrs& attrs) {
   if (attrs.integer("scaled", 0) != 0) extras.factor = next++;
   if (is_stochastic(attrs)) extras.key = next++;
   return extras;
+}
+
+// The random word of element i of output `output`: Philox with key = seed and
+// counter = { i / 4, stream, step, 16 + output }, i counted from the first element of all parts.
+struct RoundingKey {
+  PhiloxKey key;
+  uint32_t stream, step;
+  int64_t first;  // quad of these tensors
+
+  uint32_t word(int output, int64_t i) const {
+    const auto words = philox(
+        {static_cast<uint32_t>(first + i / 4), stream, step, 16u + static_cast<uint32_t>(output)},
+        key);
+    return words[static_cast<size_t>(i % 4)];
+  }
+};
+
+// Of tensors of so many elements: parts are whole quads.
+inline RoundingKey rounding_key(const int64_t* key, const Attrs& attrs, int64_t elements) {
+  const bool part = attrs.integer("shard", 0) != 0;
+  return {philox_key(static_cast<uint64_t>(key[0])),
+          static_cast<uint32_t>(attrs.integer("stream", 0)), static_cast<uint32_t>(key[1]),
+          part ? (key[1] >> 32) * (elements / 4) : 0};
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/number/philox.h"
 #include "base/number/stochastic_rounding.h"
+#include "ops/update/update_layout.h"
 
 namespace thimble {
 namespace {
@@ -34,13 +35,14 @@ std::unique_ptr<Kernel> wrapped(const Signature& s, std::unique_ptr<Kernel> kern
 }
 
 template <class T>
-void round_range(const float* from, T* to, int64_t first, int64_t count, PhiloxKey key,
-                 uint32_t stream, uint32_t step, uint32_t output) {
+void round_range(const float* from, T* to, int64_t first, int64_t count, const RoundingKey& all,
+                 uint32_t output) {
   PhiloxCounter words = {};
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = first + i;
     if (i == 0 || at % 4 == 0) {
-      words = philox({static_cast<uint32_t>(at / 4), stream, step, 16 + output}, key);
+      words = philox({static_cast<uint32_t>(all.first + at / 4), all.stream, all.step, 16 + output},
+                     all.key);
     }
     to[at] = round_stochastically(from[i], words[static_cast<size_t>(at % 4)], TypeTag<T>{});
   }
@@ -50,16 +52,14 @@ void round_range(const float* from, T* to, int64_t first, int64_t count, PhiloxK
 
 void finish_stochastically(const KernelArgs& args, size_t output, const float* room, int64_t first,
                            int64_t count) {
-  const int64_t* seed_and_step = args.inputs.back().as<const int64_t>();
   const TensorRef& to = args.outputs[output];
-  const PhiloxKey key = philox_key(static_cast<uint64_t>(seed_and_step[0]));
-  const auto stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
-  const auto step = static_cast<uint32_t>(seed_and_step[1]);
+  const RoundingKey all =
+      rounding_key(args.inputs.back().as<const int64_t>(), *args.attrs, to.elements());
   const auto which = static_cast<uint32_t>(output);
   if (to.type.dtype == DType::f16) {
-    round_range(room, to.as<Half>(), first, count, key, stream, step, which);
+    round_range(room, to.as<Half>(), first, count, all, which);
   } else {
-    round_range(room, to.as<BFloat16>(), first, count, key, stream, step, which);
+    round_range(room, to.as<BFloat16>(), first, count, all, which);
   }
 }
 

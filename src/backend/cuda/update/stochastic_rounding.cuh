@@ -31,20 +31,23 @@ __device__ inline float stochastic_f16(float value, uint32_t random) {
 }
 
 // Where random words come from: Philox with key = seed and
-// counter = { quad, stream, step, 16 + output }, as in updates of any backend.
+// counter = { first + quad, stream, step, 16 + output }, as in updates of any backend.
 struct RoundingWords {
   PhiloxKey key;
-  uint32_t stream, step;
+  uint32_t stream, step, first;
 
   __device__ void round(Quad& x, DType dtype, int64_t quad, int output) const {
     if (dtype == DType::f32) return;
     const PhiloxCounter words = philox(
-        {static_cast<uint32_t>(quad), stream, step, 16u + static_cast<uint32_t>(output)}, key);
+        {first + static_cast<uint32_t>(quad), stream, step, 16u + static_cast<uint32_t>(output)},
+        key);
+    if (dtype == DType::bf16) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      x.at[e] = dtype == DType::bf16 ? stochastic_bf16(x.at[e], words[static_cast<size_t>(e)])
-                                     : stochastic_f16(x.at[e], words[static_cast<size_t>(e)]);
+      for (size_t e = 0; e < 4; ++e) x.at[e] = stochastic_bf16(x.at[e], words[e]);
+      return;
     }
+#pragma unroll
+    for (size_t e = 0; e < 4; ++e) x.at[e] = stochastic_f16(x.at[e], words[e]);
   }
 };
 

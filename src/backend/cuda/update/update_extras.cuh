@@ -23,13 +23,15 @@ struct UpdateExtras {
   const float* factor;
   const int64_t* key;
   uint32_t stream;
+  int64_t part_quads;  // of a rank's part; 0: the tensors are whole
 
   // The factor of the gradient.
   __device__ float gradient_factor() const { return factor != nullptr ? *factor : 1; }
   __device__ UpdateRounding rounding() const {
     if (key == nullptr) return {};
     return {true,
-            {philox_key(static_cast<uint64_t>(key[0])), stream, static_cast<uint32_t>(key[1])}};
+            {philox_key(static_cast<uint64_t>(key[0])), stream, static_cast<uint32_t>(key[1]),
+             static_cast<uint32_t>((key[1] >> 32) * part_quads)}};
   }
 };
 
@@ -42,6 +44,7 @@ class ExtraInputs {
   UpdateExtras of(const KernelArgs& args) const {
     UpdateExtras extras = {};
     extras.stream = static_cast<uint32_t>(args.attrs->integer("stream", 0));
+    if (args.attrs->integer("shard", 0) != 0) extras.part_quads = args.outputs[0].elements() / 4;
     if (places_.factor >= 0) extras.factor = args.inputs[places_.factor].as<float>();
     if (places_.key >= 0) extras.key = args.inputs[places_.key].as<int64_t>();
     return extras;

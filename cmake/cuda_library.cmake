@@ -33,7 +33,8 @@ target_link_libraries(thimble_cuda_kernels PUBLIC fmt::fmt CUDA::cudart_static C
                       ${CUDNN_LIBRARY})
 
 add_library(thimble_cuda MODULE backend/cuda/entry.cpp base/number/bytes.cpp base/number/dtype.cpp base/number/shape.cpp
-            base/nearest_name.cpp base/printable.cpp graph/attrs.cpp graph/op.cpp $<TARGET_OBJECTS:thimble_build_id>)
+            base/nearest_name.cpp base/nf4.cpp base/printable.cpp graph/attrs.cpp graph/coded_weight.cpp graph/op.cpp
+            $<TARGET_OBJECTS:thimble_build_id>)
 target_link_libraries(thimble_cuda PRIVATE thimble_cuda_kernels)
 target_link_options(thimble_cuda PRIVATE -Wl,-z,defs -Wl,--exclude-libs,ALL)
 # In a wheel, NVIDIA's own wheels lie two folders up.

@@ -19,6 +19,8 @@ def library_main(words: "list[str]") -> int:
 
 def own_command(words: "list[str]"):
     """The package's command that the words begin with, and its arguments; None: it is the library's."""
+    if words[:1] == ["help"] and (own := own_command(words[1:])) is not None:
+        return own[0], ["--help"]
     if words[:1] == ["finetune"]:
         from .finetune.command import finetune_command
         return finetune_command, words[1:]

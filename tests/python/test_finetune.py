@@ -4,18 +4,22 @@ import contextlib
 import importlib.util
 import io
 import json
+import math
 import os
 import struct
+import subprocess
 import sys
 import unittest
 from array import array
 from unittest import mock
 
+import numpy
+
 import thimble
 from conversations import ANSWER, LAST, MORE, QUESTION, SPECIAL, SYSTEM, THOUGHT
 from support import Case
 from thimble.__main__ import own_command
-from thimble.finetune import command, settings, show
+from thimble.finetune import chat, command, gguf, settings, show
 from thimble.finetune.documents import Spool, read_documents, whole_folder
 from thimble.finetune.prepare import Settings, _held, prepare
 from thimble.finetune.records import as_turns, read_records
@@ -206,6 +210,8 @@ class Entries(Case):
             self.assertFalse({"lora", "epochs"} & set(steps))
         with mock.patch.object(settings, "multiplies_bf16", return_value=True):
             self.assertEqual(settings.of_run(prepared, {}, {})["precision"], "bf16")
+            self.assertEqual(settings.of_run(prepared, {"full": True}, {})["rounding"], "stochastic")
+            self.assertNotIn("rounding", settings.of_run(prepared, {"full": True}, {"precision": "fp32"}))
         with self.assertSays(thimble.UserError, "--full", "--lora"):
             settings.of_run(prepared, {"full": True, "lora": "rank=2"}, {})
 
@@ -232,6 +238,128 @@ class Entries(Case):
         pieces = [(7, "hi\n", False), (12, "\033x", True)]
         self.assertEqual(show.listed(pieces), "    0        7     hi\\n\n    1       12  *  \\x1bx")
         self.assertEqual(show.coloured(pieces), "\033[2mhi\\n\033[0m\n\033[32m\\x1bx\033[0m")
+
+
+class Letters:
+    """A tokenizer of letters: token 0 ends an answer."""
+
+    ends = {0}
+
+    def encode(self, text):
+        return [ord(c) for c in text]
+
+    def decode(self, tokens):
+        return bytes(tokens).decode("utf-8", errors="replace")
+
+    def is_special(self, token):
+        return False
+
+
+class Echo:
+    """A generator that answers with the last letters of its text."""
+
+    def __init__(self, context, answer=b"ok"):
+        self.context, self.answer, self.asked = context, answer, []
+
+    def generate(self, ids, most, stop, **sampling):
+        self.asked.append(("".join(map(chr, ids)), most, list(stop), sampling))
+        return iter(self.answer[:most])
+
+
+class Gguf(Case):
+    def test_blocks_of_eight_bits(self):
+        values = numpy.zeros((2, 32), numpy.float32)
+        values[0, :4] = [127, -63.5, 0.5, -0.4]
+        raw = gguf.q8_0(values)
+        self.assertEqual(len(raw), 2 * 34)
+        self.assertEqual(struct.unpack_from("<e5b", raw), (1.0, 127, -64, 1, 0, 0))
+        self.assertEqual(raw[34:], bytes(34))
+
+    def test_halves_that_turn_are_pairs(self):
+        rows = numpy.arange(8).reshape(8, 1)
+        self.assertEqual(gguf.interleaved(rows, 2).ravel().tolist(), [0, 2, 1, 3, 4, 6, 5, 7])
+
+    def test_names(self):
+        for ours, theirs in [("model.layers.3.self_attn.q_proj.bias", "blk.3.attn_q.bias"),
+                             ("model.layers.0.mlp.down_proj.weight", "blk.0.ffn_down.weight"),
+                             ("model.embed_tokens.weight", "token_embd.weight"), ("lm_head.weight", "output.weight")]:
+            self.assertEqual(gguf.theirs(ours), theirs)
+        with self.assertSays(thimble.UserError, "model.vision.weight"):
+            gguf.theirs("model.vision.weight")
+
+    def test_kinds_of_tokenizers(self):
+        cut = lambda pre, model="BPE": {"model": {"type": model}, "pre_tokenizer": pre}
+        plain = {"type": "ByteLevel"}
+        self.assertEqual(gguf.pre_tokenizer(cut(plain), "f"), "gpt-2")
+        self.assertEqual(gguf.pre_tokenizer(cut([plain, {"Regex": r"\p{N}{1,3}|x"}]), "f"), "llama-bpe")
+        self.assertEqual(gguf.pre_tokenizer(cut([plain, {"Regex": r"\p{L}+|\p{N}|x"}]), "f"), "qwen2")
+        self.assertEqual(gguf.pre_tokenizer(cut([plain, {"type": "Digits"}]), "f"), "smollm")
+        with self.assertSays(thimble.UserError, "convert_hf_to_gguf.py"):
+            gguf.pre_tokenizer(cut(plain, "Unigram"), "f")
+
+    def test_folders_that_are_refused(self):
+        for config, said in [({"model_type": "bert"}, "bert"), ({"model_type": "llama", "rope_scaling": {"type": "yarn"}}, "scaled")]:
+            with open(self.path("config.json"), "w") as file:
+                json.dump(config, file)
+            with self.assertSays(thimble.UserError, said):
+                gguf.write_gguf(self.folder, self.path("x.gguf"))
+        with self.assertSays(thimble.UserError, "q8_0"):
+            gguf.write_gguf(self.folder, self.path("x.gguf"), "q4_1")
+        self.assertEqual(os.listdir(self.folder), ["config.json"])
+
+
+class Talking(Case):
+    def test_pieces_are_whole_characters(self):
+        made = list(chat.pieces(iter("aé🙂".encode() + b"\xff"), Letters().decode))
+        self.assertEqual(made, ["a", "é", "🙂", "\ufffd"])
+        self.assertEqual(list(chat.pieces(iter([]), Letters().decode)), [])
+
+    def test_a_conversation_keeps_what_was_said(self):
+        echo = Echo(100)
+        talk = chat.Conversation(echo, Letters(), Plain(), system="s")
+        self.assertEqual("".join(talk.ask("q", 7, temperature=0.5)), "ok")
+        self.assertEqual("".join(talk.ask("r", 7)), "ok")
+        self.assertEqual(echo.asked[0], ("<system>s</><user>q</><assistant>", 7, [0], {"temperature": 0.5}))
+        self.assertEqual(echo.asked[1][0], "<system>s</><user>q</><assistant>ok</><user>r</><assistant>")
+        talk.reset()
+        self.assertEqual([m["role"] for m in talk.messages], ["system"])
+
+    def test_an_answer_that_is_stopped_stays_as_far_as_it_came(self):
+        talk = chat.Conversation(Echo(100, b"abcdef"), Letters(), Plain())
+        answer = talk.ask("q", 6)
+        self.assertEqual([next(answer), next(answer)], ["a", "b"])
+        answer.close()
+        self.assertEqual(talk.messages[-1], {"role": "assistant", "content": "ab"})
+
+    def test_a_context_that_is_full_loses_its_first_turns(self):
+        echo = Echo(60)
+        talk = chat.Conversation(echo, Letters(), Plain())
+        for _ in range(3):
+            list(talk.ask("qqqq", 10))
+        self.assertEqual(echo.asked[-1][0].count("<user>"), 1)
+        self.assertEqual(talk.forgotten, 4)
+        with self.assertSays(thimble.UserError, "60 at once", "--context"):
+            list(talk.ask("q" * 60, 10))
+
+    def test_questions_that_are_no_text(self):
+        with self.assertSays(thimble.UserError, "no UTF-8"):
+            chat.chat_command(["run", "--once", "a\udcff"])
+        with mock.patch("sys.stdin", mock.Mock(buffer=io.BytesIO(b"ab\xff"))):
+            with self.assertSays(thimble.UserError, "byte 3"):
+                chat.chat_command(["run", "--once", "-"])
+
+    def test_runs_that_are_none(self):
+        with self.assertSays(thimble.UserError, "neither a run nor a Hugging Face folder"):
+            chat.run_settings(self.folder)
+        os.mkdir(self.path("latest"))
+        with open(self.path("latest/state.json"), "w") as file:
+            json.dump({"recipe": {"model": "mlp"}}, file)
+        with self.assertSays(thimble.UserError, "'mlp'", "no Hugging Face folder"):
+            chat.opened(self.folder, {})
+        for words, said in [(["run", "--one", "x"], "--one"), (["run", "--most", "0"], "--most"), ([], "")]:
+            if words:
+                with self.assertSays(thimble.UserError, said):
+                    chat.chat_command(words)
 
 
 def tiny_folder(folder, rows=None, template=CHATML):
@@ -291,8 +419,7 @@ class Families(Case):
                 print(ChatTemplate(text).render([QUESTION]))
 
 
-@unittest.skipUnless(HAS, "needs tokenizers and jinja2")
-class Preparing(Case):
+class WithFolder(Case):
     def setUp(self):
         super().setUp()
         self.model = self.path("model")
@@ -307,6 +434,9 @@ class Preparing(Case):
                 file.write(json.dumps(record) + "\n")
         return self.path(name)
 
+
+@unittest.skipUnless(HAS, "needs tokenizers and jinja2")
+class Preparing(WithFolder):
     def prepare(self, path, settings=None, **more):
         return prepare(self.model, path, settings or Settings(length=64), cache=self.path("cache"), **more)
 
@@ -416,6 +546,104 @@ class Preparing(Case):
         self.assertFalse({"--clip-norm", "--lora", "--epochs"} & set(of_file))
         self.assertEqual(of_file[of_file.index("--warmup") + 1], "1 steps")
         self.assertEqual(words[-8:], ["--patience", "0", "--frozen", "nf4", "--steps", "7", "--out", "run"])
+
+
+def write_weights(folder, seed=3):
+    """Random numbers for the configuration of tiny_folder, as safetensors."""
+    draw = numpy.random.default_rng(seed)
+    layer = "model.layers.0."
+    shapes = {"model.embed_tokens.weight": (258, 16), "model.norm.weight": (16,), layer + "input_layernorm.weight": (16,),
+              layer + "post_attention_layernorm.weight": (16,), layer + "self_attn.q_proj.weight": (16, 16),
+              layer + "self_attn.k_proj.weight": (8, 16), layer + "self_attn.v_proj.weight": (8, 16),
+              layer + "self_attn.o_proj.weight": (16, 16), layer + "mlp.gate_proj.weight": (32, 16),
+              layer + "mlp.up_proj.weight": (32, 16), layer + "mlp.down_proj.weight": (16, 32)}
+    header, body = {}, b""
+    for name, shape in shapes.items():
+        values = numpy.ones(shape) if len(shape) == 1 else draw.normal(0, 0.2, shape)
+        raw = values.astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + body)
+
+
+@unittest.skipUnless(HAS, "needs tokenizers and jinja2")
+class Training(WithFolder):
+    """The whole way of a tiny model."""
+
+    USUAL = dict(length=64, batch=2, threads=1, precision="fp32", lr=1e-2, seed=5)
+
+    def setUp(self):
+        super().setUp()
+        write_weights(self.model)
+        cache = mock.patch.dict(os.environ, {"THIMBLE_CACHE": self.path("cache")})
+        cache.start()
+        self.addCleanup(cache.stop)
+
+    def test_from_records_to_adapters(self):
+        path = self.records(40)
+        seen = []
+        with thimble.finetune(self.model, path, lora=dict(rank=2), steps=6, eval_every="3 steps", out=self.path("run"),
+                              progress=lambda p: seen.append(p.test), **self.USUAL) as tuned:
+            self.assertEqual(tuned.result["steps"], 6)
+            self.assertEqual(tuned.result["measured_arena_bytes"], tuned.run.plan.bytes)
+            tests = [test for test in seen if test]
+            self.assertAlmostEqual(tests[-1]["perplexity"], math.exp(tests[-1].loss), delta=1e-3 * math.exp(tests[-1].loss))
+            tuned.save_adapter(self.path("adapter"))
+            tuned.save_merged(self.path("merged"))
+            for kind, least in (("f16", 2 * 258 * 16), ("q8_0", 258 * 16)):
+                tuned.save_gguf(self.path(kind), kind)
+                with open(self.path(kind), "rb") as file:
+                    magic, version, tensors, _ = struct.unpack("<4sIQQ", file.read(24))
+                self.assertEqual((magic, version, tensors), (b"GGUF", 3, 11))
+                self.assertGreater(os.path.getsize(self.path(kind)), least)
+        with open(self.path("adapter/adapter_config.json")) as file:
+            self.assertEqual(json.load(file)["r"], 2)
+        self.assertEqual(sorted(os.listdir(self.path("merged"))),
+                         ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+        with open(self.path("merged/model.safetensors"), "rb") as merged:
+            with open(os.path.join(self.model, "model.safetensors"), "rb") as base:
+                self.assertNotEqual(merged.read(), base.read())
+
+    def test_every_entry_makes_the_same_weights(self):
+        path, digests = self.records(40), []
+        for memory in (None, "2MiB"):
+            run = thimble.finetune(self.model, path, lora="rank=2", steps=4, memory=memory, allow="exact", **self.USUAL)
+            digests.append(run.result["weights_sha256"])
+            run.close()
+        words = command.arguments_of([self.model, "--data", path, "--lora", "rank=2", "--steps", "4", "--length", "64",
+                                      "--batch", "2", "--threads", "1", "--precision", "fp32", "--lr", "1e-2", "--seed",
+                                      "5", "--out", self.path("run"), "--json"])
+        done = subprocess.run([sys.executable, "-m", "thimble", "finetune", *self.typed(words, path)], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual({*digests, result["weights_sha256"]}, {digests[0]})
+        self.assertEqual(result["best"]["weights"], self.path("run/best-adapter"))
+        self.assertIn("38 records to train on", done.stderr)
+
+    def typed(self, words, path):
+        """The words of `finetune` that those of `train` came from."""
+        others = words[words.index("--patience"):]
+        return [self.model, "--data", path, "--lora", "rank=2", "--length", "64", *others[2:]]
+
+    def test_refusals_of_the_command(self):
+        for words, said in [([self.model], "--data FILE.jsonl"), (["nowhere", "--data", self.records(20)], "no config.json"),
+                            ([self.model, "--data", self.records(20), "--frosen", "nf4"], "--frozen")]:
+            done = subprocess.run([sys.executable, "-m", "thimble", "finetune", *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_refusals_of_the_call(self):
+        path = self.records(20)
+        for more, said in [(dict(resume=True), "out"), (dict(data_dir="x"), "data_dir"), (dict(lora="rank=0.5"), "rank"),
+                           (dict(frozen="nf5"), "nf4")]:
+            with self.assertSays(thimble.UserError, said):
+                thimble.finetune(self.model, path, **{**self.USUAL, **more})
+        with self.assertSays(thimble.UserError, "no adapters"):
+            run = thimble.finetune(self.model, path, lora=None, steps=1, **self.USUAL)
+            run.save_adapter(self.path("adapter"))
 
 
 if __name__ == "__main__":

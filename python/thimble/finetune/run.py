@@ -15,6 +15,7 @@ from .._library import c
 from .._plan import Plan, _setting
 from .._run import Run
 from .chat import Conversation
+from .gguf import write_gguf
 from .settings import of_run, prepared_for
 from .template import ChatTemplate, find_template
 from .tokens import Tokens
@@ -45,6 +46,13 @@ class FineTuned:
     def save_merged(self, folder: str | os.PathLike[str]) -> None:
         """A new folder with the files of the base, the adapters added, and its settings and tokenizer."""
         check(c.run_export_merged(self.run._open(), os.fspath(folder).encode()))
+
+    def save_gguf(self, path: str | os.PathLike[str], kind: str = "q8_0") -> None:
+        """The merged weights as one file for llama.cpp, in "f16" or "q8_0"."""
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
+            merged = os.path.join(folder, os.path.basename(os.path.abspath(self.model)))
+            self.save_merged(merged)
+            write_gguf(merged, path, kind)
 
     def generate(self, prompt: str | Sequence[Mapping[str, Any]], most: int = 256, **sampling: Any) -> str:
         """The answer to a question, or to a conversation (a list of messages). `sampling` as of

@@ -13,7 +13,7 @@ from .prepare import Prepared, Settings, prepare
 # Flags of fine-tuning alone, and what they are; others are the run's.
 CHOICES: dict[str, Callable] = {"data": str, "test": str, "held-out": float, "length": int, "longer": str,
                                 "loss-on": str, "template": str, "lora": str, "full": bool}
-RUN = ("steps", "epochs", "device")  # flags of the run that usual ones depend on
+RUN = ("steps", "epochs", "device", "precision")  # flags of the run that usual ones depend on
 LORA_RATE, FULL_RATE = 2e-4, 2e-5
 ROWS = 8  # of a step, at most
 WARM_UP = 0.03  # of the run
@@ -46,9 +46,8 @@ def prepared_for(folder: str, own: Mapping[str, Any], say: Callable[[str], None]
 
 
 def of_run(prepared: Prepared, own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of `thimble train` by their names, for those that nobody gave. `given`: steps, epochs and device, where
-    they are."""
-    if own.get("full") and "lora" in own:
+    """Settings of `thimble train` by their names, for those that nobody gave. `given`: those of RUN, where they are."""
+    if own.get("full") and ("lora" in own or given.get("lora", "none") != "none"):
         raise UserError("--full trains all weights and --lora adapters alone; leave one of both out")
     about = prepared.about
     length = about["length"]
@@ -65,10 +64,11 @@ def of_run(prepared: Prepared, own: Mapping[str, Any], given: Mapping[str, Any])
         if epochs is None:
             settings["epochs"] = EPOCHS
         settings["warmup"] = round(WARM_UP * float(EPOCHS if epochs is None else epochs), 4)
-    if given.get("device") not in (None, "cpu") or multiplies_bf16():
-        settings["precision"] = "bf16"
-        if own.get("full"):
-            settings["rounding"] = "stochastic"
+    precision = given.get("precision")
+    if precision is None and (given.get("device") not in (None, "cpu") or multiplies_bf16()):
+        precision = settings["precision"] = "bf16"
+    if own.get("full") and precision == "bf16":
+        settings["rounding"] = "stochastic"
     return settings
 
 

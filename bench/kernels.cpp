@@ -4,6 +4,8 @@
 //   sample/OP              the largest conformance sample of every op
 //   wrn-28-2/OP/SHAPE      every convolution and batch norm of a WRN-28-2 step, batch 100, and how
 //                          often a step runs it
+//   documents/OP/N         attention of SmolLM2-135M over 1,024 tokens, in N documents of one size;
+//                          GFLOP/s are those of one document
 //
 // Flags are Google Benchmark's: --benchmark_filter=wrn.*conv2d/, --benchmark_min_time=0.5. Plain
 // kernels above kTooSlow are left out of the default run.
@@ -29,7 +31,8 @@ struct Timed {
   std::string name;
   Signature signature;
   std::vector<Fill> fills;
-  int runs = 1;  // in one step of the model
+  int runs = 1;           // in one step of the model
+  int64_t documents = 0;  // of one size in a row, where an input says where they begin
 };
 
 double elements(const Sample& sample) {
@@ -80,6 +83,36 @@ std::vector<Timed> wrn_step() {
   return cases;
 }
 
+std::vector<Timed> packed_attention() {
+  constexpr int64_t kLength = 1024;
+  const TensorType q = {{1, kLength, 9 * 64}}, kv = {{1, kLength, 3 * 64}};
+  const TensorType lse = {{1, 9, kLength}}, begins = {{1, kLength}, DType::i32};
+  const Attrs attrs = {{"heads", int64_t{9}},
+                       {"groups", int64_t{3}},
+                       {"causal", int64_t{1}},
+                       {"documents", int64_t{1}}};
+  const Fill small = {Fill::Kind::uniform, -1, 1}, above = {Fill::Kind::uniform, 4, 6};
+  std::vector<Timed> cases;
+  for (const int64_t documents : {1, 4, 16}) {
+    for (const char* name : {"attention", "attention_backward"}) {
+      const OpDef& op = *find_op(name);
+      const bool forward = op.gradient != nullptr;
+      std::vector<TensorType> inputs = {q, kv, kv};
+      std::vector<Fill> fills = {small, small, small};
+      if (!forward) {
+        inputs.insert(inputs.end(), {q, lse, q});
+        fills.insert(fills.end(), {small, above, small});
+      }
+      inputs.push_back(begins);
+      cases.push_back({.name = fmt::format("documents/{}/{}", name, documents),
+                       .signature = {&op, attrs, inputs, op.infer(inputs, attrs)},
+                       .fills = fills,
+                       .documents = documents});
+    }
+  }
+  return cases;
+}
+
 // The tensors of one call, alive while it is timed.
 class Call {
  public:
@@ -87,6 +120,11 @@ class Call {
     for (size_t i = 0; i < timed.signature.inputs.size(); ++i) {
       tensors_.emplace_back(timed.signature.inputs[i]);
       fill_tensor(tensors_.back(), i < timed.fills.size() ? timed.fills[i] : Fill{}, i);
+    }
+    if (timed.documents > 0) {
+      Tensor& begins = tensors_.back();
+      const int64_t length = begins.elements(), each = length / timed.documents;
+      for (int64_t i = 0; i < length; ++i) begins.set(i, static_cast<double>(i / each * each));
     }
     for (const TensorType& type : timed.signature.outputs) {
       tensors_.emplace_back(type);
@@ -192,6 +230,7 @@ int run(int argc, char** argv) {
   const auto backend = make_backend("cpu", 0);
   std::vector<Timed> cases = largest_samples();
   std::ranges::move(wrn_step(), std::back_inserter(cases));
+  std::ranges::move(packed_attention(), std::back_inserter(cases));
   std::unordered_map<std::string, const Timed*> by_name;
   for (const Timed& timed : cases) {
     by_name[timed.name] = &timed;

@@ -17,7 +17,11 @@ std::vector<AttentionCase> cases() {
       {3, 90, 200, 4, 4, 64, false, true, false, 0.1},  // another sequence
       {1, 190, 333, 2, 1, 128, true, false, false, 0},  // queries at the end of the keys
       {2, 129, 129, 2, 2, 32, false, false, true, 0.5},
-      {2, 130, 130, 2, 2, 24, true, false, true, 0.3},  // no size of tensor cores
+      {2, 130, 130, 2, 2, 24, true, false, true, 0.3},       // no size of tensor cores
+      {2, 300, 300, 4, 2, 64, true, false, false, 0, true},  // documents
+      {2, 300, 300, 3, 3, 128, true, false, true, 0.2, true},
+      {2, 257, 257, 2, 2, 32, true, false, true, 0, true},
+      {2, 130, 130, 2, 1, 24, true, false, false, 0.3, true},
   };
 }
 

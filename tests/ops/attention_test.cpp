@@ -94,6 +94,42 @@ TEST(Attention, PackedIsTheSame) {
   EXPECT_EQ(reference_call("attention", {packed}, attrs), apart);
 }
 
+// Of three documents in a row, each has the results and the gradients that it has alone.
+TEST(Attention, DocumentsInARowDoNotSeeEachOther) {
+  const int64_t lengths[] = {3, 1, 4}, length = 8, width = 4, shared = 2;
+  const Attrs attrs = {
+      {"heads", int64_t{2}}, {"groups", int64_t{1}}, {"causal", int64_t{1}}, {"scale", 0.9}};
+  Attrs packed = attrs;
+  packed.set("documents", int64_t{1});
+  const TestTensor q = some({1, length, width}, 1), dy = some({1, length, width}, 4);
+  const TestTensor k = some({1, length, shared}, 2), v = some({1, length, shared}, 3);
+  const TestTensor begins = numbers({1, length}, DType::i32, {0, 0, 0, 3, 4, 4, 4, 4});
+  const auto all = reference_call("attention", {q, k, v, begins}, packed);
+  const auto gradients = reference_call(
+      "attention_backward",
+      {q, k, v, tensor({1, length, width}, all[0]), tensor({1, 2, length}, all[1]), dy, begins},
+      packed);
+  int64_t at = 0;
+  for (const int64_t part : lengths) {
+    const auto cut = [&](const std::vector<double>& from, int64_t step) {
+      return std::vector<double>(from.begin() + at * step, from.begin() + (at + part) * step);
+    };
+    const auto cut_tensor = [&](const TestTensor& from) {
+      const int64_t step = from.type.shape[2];
+      return tensor({1, part, step}, cut(from.values, step));
+    };
+    const TestTensor own_q = cut_tensor(q), own_k = cut_tensor(k), own_v = cut_tensor(v);
+    const auto alone = reference_call("attention", {own_q, own_k, own_v}, attrs);
+    EXPECT_EQ(cut(all[0], width), alone[0]);
+    const auto own = reference_call("attention_backward",
+                                    {own_q, own_k, own_v, tensor({1, part, width}, alone[0]),
+                                     tensor({1, 2, part}, alone[1]), cut_tensor(dy)},
+                                    attrs);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(cut(gradients[i], i == 0 ? width : shared), own[i]);
+    at += part;
+  }
+}
+
 // Against all scores at once: softmax, mask, product, per head.
 TEST(Attention, DropsProbabilitiesBehindTheSoftmax) {
   const int64_t queries = 5, keys = 6, size = 3;
@@ -146,6 +182,22 @@ TEST(Attention, RefusesWhatDoesNotFit) {
       UserError);
   EXPECT_THROW(op.infer(types({2, 3, 8}, {2, 3, 8}), {{"heads", int64_t{2}}, {"dropout", 0.1}}),
                UserError);
+  // Documents: causal, a key for every query, and where they begin.
+  const TensorType begins = {{2, 3}, DType::i32}, short_begins = {{2, 2}, DType::i32};
+  const auto with = [&](Shape q, Shape k, const TensorType& last) {
+    std::vector<TensorType> all = types(q, k);
+    all.push_back(last);
+    return all;
+  };
+  Attrs attrs = {{"heads", int64_t{2}}, {"documents", int64_t{1}}};
+  EXPECT_THROW(op.infer(with({2, 3, 8}, {2, 3, 8}, begins), attrs), UserError);
+  attrs.set("causal", int64_t{1});
+  EXPECT_NO_THROW(op.infer(with({2, 3, 8}, {2, 3, 8}, begins), attrs));
+  EXPECT_THROW(op.infer(types({2, 3, 8}, {2, 3, 8}), attrs), UserError);
+  EXPECT_THROW(op.infer(with({2, 3, 8}, {2, 3, 8}, short_begins), attrs), UserError);
+  EXPECT_THROW(op.infer(with({2, 3, 8}, {2, 4, 8}, begins), attrs), UserError);
+  attrs.set("padded", int64_t{1});
+  EXPECT_THROW(op.infer(with({2, 3, 8}, {2, 3, 8}, begins), attrs), UserError);
 }
 
 // Two channels of position 1 turn by one radian, of position 2 by two.

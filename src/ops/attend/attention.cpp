@@ -1,7 +1,8 @@
-// attention(q [N,Tq,H*D], k, v [N,Tk,G*D] [, lengths i32 [N]] [, rng i64 [3]]) -> (y like q,
-// lse [N,H,Tq]); attrs of attention_geometry.h.
+// attention(q [N,Tq,H*D], k, v [N,Tk,G*D] [, lengths i32 [N]] [, begins i32 [N,T]] [, rng i64 [3]])
+//   -> (y like q, lse [N,H,Tq]); attrs of attention_geometry.h.
 //   y = dropout(softmax(scale * q k^T)) v, per head, over the keys that a query sees
-// lengths (padded = 1) say how many keys of a row are real; rng (dropout > 0) is that of dropout.
+// lengths (padded = 1) say how many keys of a row are real, begins (documents = 1) where the
+// document of each token begins. rng (dropout > 0) is that of dropout.
 // lse, the log-sum-exp of the scores, is saved for the gradient, which computes them again. A query
 // that sees no key gets zeros, and -inf for its lse.
 #include <array>
@@ -36,13 +37,13 @@ template <class T>
 void attend(const AttentionScores<T>& scores, int64_t n, int64_t head, int64_t i, double* room,
             T* y, Accumulator<T>* lse) {
   const AttentionGeometry& g = scores.g;
-  const int64_t visible = scores.visible(n, i);
+  const int64_t first = scores.first(n, i), visible = scores.visible(n, i);
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (int64_t j = 0; j < visible; ++j) {
+  for (int64_t j = first; j < visible; ++j) {
     room[j] = scores.score(n, head, i, j);
     largest = std::max(largest, room[j]);
   }
-  for (int64_t j = 0; j < visible; ++j) {
+  for (int64_t j = first; j < visible; ++j) {
     room[j] = std::exp(room[j] - largest);
     sum += room[j];
     room[j] *= scores.kept(n, head, i, j);
@@ -51,7 +52,7 @@ void attend(const AttentionScores<T>& scores, int64_t n, int64_t head, int64_t i
       static_cast<Accumulator<T>>(visible == 0 ? largest : largest + std::log(sum));
   for (int64_t d = 0; d < g.size; ++d) {
     double result = 0;
-    for (int64_t j = 0; j < visible; ++j) {
+    for (int64_t j = first; j < visible; ++j) {
       result += room[j] * static_cast<double>(scores.parts.v[g.key_at(n, j, head) + d]);
     }
     store(y, g.result_at(n, i, head) + d,
@@ -110,12 +111,13 @@ std::vector<Sample> samples() {
   return samples_of(std::make_index_sequence<std::size(kAttentionCases)>{});
 }
 
-// Positions of a row see each other; lengths are a number of each row.
+// Positions of a row see each other; lengths are a number of each row, begins one of each position.
 RowFlow rows(const RowCall& call, size_t output) {
   const size_t sources = call.attrs.integer("packed", 0) != 0 ? 1 : 3;
   std::array<int, 5> axes = {2, 2, 2, -1, -1};
   if (sources == 1) axes = {2, -1, -1, -1, -1};
   if (call.attrs.integer("padded", 0) != 0) axes[sources] = 0;
+  if (call.attrs.integer("documents", 0) != 0) axes[sources] = 1;
   return rows_of_joint_slices(call, output, std::span(axes).first(call.inputs.size()));
 }
 

@@ -1,4 +1,4 @@
-// attention_backward(q, k, v, y, lse, dy [, lengths] [, rng]) -> (dq, dk, dv); attrs of attention.
+// attention_backward(q, k, v, y, lse, dy [, lengths] [, begins] [, rng]) -> (dq, dk, dv); attrs of attention.
 // Packed, q, k and v are one tensor, and so are their gradients. The probabilities are recomputed
 // from q, k and lse:
 //   p = exp(scale * q k^T - lse)   dp = kept * dy v^T   ds = p * (dp - dy . y)
@@ -38,11 +38,11 @@ class Gradients {
         room_(reinterpret_cast<double*>(args.workspace)) {}
 
   void of_query(int64_t n, int64_t head, int64_t i) {
-    const int64_t visible = scores_.visible(n, i);
-    for (int64_t j = 0; j < visible; ++j) room_[j] = score_gradient(n, head, i, j);
+    const int64_t first = scores_.first(n, i), visible = scores_.visible(n, i);
+    for (int64_t j = first; j < visible; ++j) room_[j] = score_gradient(n, head, i, j);
     for (int64_t d = 0; d < g_.size; ++d) {
       double sum = 0;
-      for (int64_t j = 0; j < visible; ++j) {
+      for (int64_t j = first; j < visible; ++j) {
         sum += room_[j] * static_cast<double>(scores_.parts.k[g_.key_at(n, j, head) + d]);
       }
       store(d_.q, g_.query_at(n, i, head) + d, static_cast<Accumulator<T>>(g_.scale * sum));
@@ -56,7 +56,8 @@ class Gradients {
     const auto for_each_reader = [&](auto&& body) {
       for (int64_t r = 0; r < shared * g_.queries; ++r) {
         const int64_t i = r % g_.queries;
-        if (j < scores_.visible(n, i)) body(r, group * shared + r / g_.queries, i);
+        if (j >= scores_.first(n, i) && j < scores_.visible(n, i))
+          body(r, group * shared + r / g_.queries, i);
       }
     };
     for_each_reader([&](int64_t r, int64_t head, int64_t i) {

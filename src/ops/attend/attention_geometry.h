@@ -5,6 +5,10 @@
 //
 // Query head h reads key head h / (H/G). Query i sees keys [0, visible): all that are not padding
 // and, when causal, none behind its own place; queries are the last of the keys' positions.
+//
+// documents: a row holds several, one behind the other, and `begins` says for each token where its
+// document begins. Query i sees keys [begins[i], i], so nothing of another document. Whatever
+// numbers `begins` has, a query sees itself at least, and no key that is not there.
 #pragma once
 
 #include "base/number/random_stream.h"
@@ -18,7 +22,7 @@ struct AttentionGeometry {
   int64_t query_step, key_step;  // elements from one position to the next
   double scale, drop;
   int64_t stream;
-  bool causal, padded, packed;
+  bool causal, padded, packed, documents;
 
   // How many of the inputs are q, k and v.
   constexpr size_t sources() const { return packed ? 1 : 3; }
@@ -41,6 +45,10 @@ struct AttentionGeometry {
     const int64_t before = i + keys - queries + 1;
     return causal && before < present ? before : present;
   }
+  // The first key that query i sees, whose document begins at `begin`.
+  constexpr int64_t first_seen(int64_t i, int64_t begin) const {
+    return begin < 0 ? 0 : begin < i ? begin : i;
+  }
   // Of the random word that decides whether a key is dropped for a query. Rows of words begin at a
   // multiple of four, so that four neighbours share a draw.
   constexpr int64_t random_element(int64_t n, int64_t i, int64_t head) const {
@@ -48,7 +56,8 @@ struct AttentionGeometry {
   }
   TensorType result(DType dtype) const { return {{rows, queries, heads * size}, dtype}; }
   TensorType lse(DType dtype) const { return {{rows, heads, queries}, statistics_dtype(dtype)}; }
-  // Products of one pass over the scores, with the part that is never seen left out.
+  // Products of one pass over the scores, with the part that is never seen left out; of documents,
+  // as if a row were one: where they begin is known only when it runs.
   double flops() const {
     const double all = 2.0 * static_cast<double>(rows * heads * size) *
                        static_cast<double>(queries) * static_cast<double>(keys);
@@ -57,7 +66,8 @@ struct AttentionGeometry {
   }
 };
 
-// Reads attrs heads, groups (heads), causal, scale (1/sqrt(D)), padded, dropout, stream, packed.
+// Reads attrs heads, groups (heads), causal, scale (1/sqrt(D)), padded, dropout, stream, packed,
+// documents.
 // The first inputs are q, k and v, or all of them in one. Throws UserError naming `op`.
 inline AttentionGeometry attention_geometry(std::string_view op, std::span<const TensorType> inputs,
                                             const Attrs& attrs) {
@@ -67,6 +77,7 @@ inline AttentionGeometry attention_geometry(std::string_view op, std::span<const
   g.causal = attrs.integer("causal", 0) != 0;
   g.padded = attrs.integer("padded", 0) != 0;
   g.packed = attrs.integer("packed", 0) != 0;
+  g.documents = attrs.integer("documents", 0) != 0;
   g.drop = attrs.real("dropout", 0);
   g.stream = attrs.integer("stream", 0);
   if (g.heads < 1 || g.groups < 1 || g.heads % g.groups != 0) {
@@ -94,19 +105,27 @@ inline AttentionGeometry attention_geometry(std::string_view op, std::span<const
     user_error("[{}] {} queries that see no later keys want as many keys, got {}", op, g.queries,
                g.keys);
   }
+  if (g.documents && (!g.causal || g.padded || g.queries != g.keys)) {
+    user_error(
+        "[{}] documents in a row are read causally, with a key for every query and no other "
+        "padding, got causal {}, {} queries, {} keys and padded {}",
+        op, g.causal, g.queries, g.keys, g.padded);
+  }
   g.scale = attrs.real("scale", 1 / std::sqrt(static_cast<double>(g.size)));
   return g;
 }
 
-// The inputs behind those that every attention has: (lengths i32 [N]), (rng i64 [3]).
+// The inputs behind those that every attention has: (lengths i32 [N]), (begins i32 [N,T]), (rng i64
+// [3]).
 inline void check_attention_extras(std::string_view op, std::span<const TensorType> extras,
                                    const AttentionGeometry& g) {
-  const size_t wanted = size_t{g.padded} + size_t{g.drop > 0};
+  const size_t wanted = size_t{g.padded} + size_t{g.documents} + size_t{g.drop > 0};
   if (extras.size() != wanted) {
-    user_error("[{}] takes {} inputs for its padding and dropout, got {}", op, wanted,
+    user_error("[{}] takes {} inputs for its padding, documents and dropout, got {}", op, wanted,
                extras.size());
   }
   if (g.padded) check_type(op, "lengths", extras[0], {{g.rows}, DType::i32});
+  if (g.documents) check_type(op, "begins", extras[0], {{g.rows, g.queries}, DType::i32});
   if (g.drop == 0) return;
   check_type(op, "rng", extras.back(), {{3}, DType::i64});
   if (g.random_element(g.rows - 1, g.queries, g.heads - 1) > kMaxRandomElements) {
@@ -128,14 +147,20 @@ struct AttentionParts {
 // The inputs of a call that need not be there; null without.
 struct AttentionExtras {
   const int32_t* lengths = nullptr;
+  const int32_t* begins = nullptr;
   const int64_t* rng = nullptr;
 
   AttentionExtras(const AttentionGeometry& g, std::span<const TensorRef> extras) {
     if (g.padded) lengths = extras[0].as<const int32_t>();
+    if (g.documents) begins = extras[0].as<const int32_t>();
     if (g.drop > 0) rng = extras.back().as<const int64_t>();
   }
   int64_t length(const AttentionGeometry& g, int64_t n) const {
     return lengths == nullptr ? g.keys : lengths[n];
+  }
+  // The first key that query i sees.
+  int64_t first(const AttentionGeometry& g, int64_t n, int64_t i) const {
+    return begins == nullptr ? 0 : g.first_seen(i, begins[n * g.queries + i]);
   }
 };
 

@@ -16,6 +16,8 @@ class AttentionScores {
                   std::span<const TensorRef> extras)
       : g(geometry), parts(g, args.inputs), extras_(g, extras) {}
 
+  // A query sees keys [first, visible).
+  int64_t first(int64_t n, int64_t i) const { return extras_.first(g, n, i); }
   int64_t visible(int64_t n, int64_t i) const { return g.visible(i, extras_.length(g, n)); }
 
   // Before softmax.
@@ -48,6 +50,7 @@ struct AttentionCase {
   int64_t rows, queries, keys, heads, groups, size;
   bool causal, padded, packed;
   double dropout;
+  bool documents = false;
 
   Attrs attrs() const {
     Attrs result = {{"heads", heads},
@@ -55,6 +58,7 @@ struct AttentionCase {
                     {"causal", int64_t{causal}},
                     {"padded", int64_t{padded}},
                     {"packed", int64_t{packed}},
+                    {"documents", int64_t{documents}},
                     {"dropout", dropout},
                     {"stream", int64_t{9}}};
     if (size == 4) result.set("scale", 0.7);
@@ -72,6 +76,10 @@ struct AttentionCase {
       sample.inputs.push_back({{rows}, DType::i32});
       sample.fills.push_back({Fill::Kind::labels, 0, static_cast<double>(keys + 1)});
     }
+    if (documents) {  // anywhere, behind the query and outside of the row, too
+      sample.inputs.push_back({{rows, queries}, DType::i32});
+      sample.fills.push_back({Fill::Kind::labels, -2, static_cast<double>(keys + 2)});
+    }
     if (dropout > 0) {
       sample.inputs.push_back({{3}, DType::i64});
       sample.fills.push_back({Fill::Kind::labels, 0, 1000});
@@ -82,11 +90,19 @@ struct AttentionCase {
 // The cases that both ops are checked on: each setting alone, and together; sizes that tensor cores
 // know, and that fill no tile.
 inline constexpr AttentionCase kAttentionCases[] = {
-    {2, 3, 5, 2, 2, 4, false, false, false, 0},   {2, 6, 6, 2, 2, 4, true, false, false, 0},
-    {3, 4, 7, 4, 2, 6, false, true, false, 0},    {2, 3, 6, 2, 1, 5, true, true, false, 0.3},
-    {2, 7, 7, 2, 2, 4, true, false, true, 0},     {2, 5, 5, 4, 2, 3, true, true, true, 0.25},
-    {1, 70, 70, 2, 1, 64, true, false, true, 0},  {2, 9, 130, 2, 2, 64, false, true, false, 0.1},
-    {1, 33, 97, 2, 2, 32, true, false, false, 0}, {1, 20, 20, 1, 1, 128, false, false, true, 0.2},
+    {2, 3, 5, 2, 2, 4, false, false, false, 0},
+    {2, 6, 6, 2, 2, 4, true, false, false, 0},
+    {3, 4, 7, 4, 2, 6, false, true, false, 0},
+    {2, 3, 6, 2, 1, 5, true, true, false, 0.3},
+    {2, 7, 7, 2, 2, 4, true, false, true, 0},
+    {2, 5, 5, 4, 2, 3, true, true, true, 0.25},
+    {1, 70, 70, 2, 1, 64, true, false, true, 0},
+    {2, 9, 130, 2, 2, 64, false, true, false, 0.1},
+    {1, 33, 97, 2, 2, 32, true, false, false, 0},
+    {1, 20, 20, 1, 1, 128, false, false, true, 0.2},
+    {2, 7, 7, 2, 1, 4, true, false, false, 0, true},
+    {2, 6, 6, 2, 2, 3, true, false, true, 0.25, true},
+    {1, 70, 70, 2, 1, 64, true, false, false, 0, true},
 };
 
 }  // namespace thimble

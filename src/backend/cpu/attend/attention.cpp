@@ -40,8 +40,8 @@ class Attention final : public TiledAttention {
     float largest[kTile], sum[kTile] = {}, fade[kTile];
     std::fill_n(largest, kTile, -std::numeric_limits<float>::infinity());
     const int64_t last = g_.visible(query + queries - 1, length);
-    for (int64_t key = 0; key < last; key += kTile) {
-      const ScoreTile tile = score_tile(g_, length, query, queries, key);
+    for (int64_t key = first_tile(g_, extras, n, query, queries); key < last; key += kTile) {
+      const ScoreTile tile = score_tile(g_, extras, n, query, queries, key);
       const int64_t at = g_.key_at(n, key, head);
       const FloatRows k =
           float_rows(from.k, from.first_k + at, tile.keys, g_.key_step, g_.size, widened);

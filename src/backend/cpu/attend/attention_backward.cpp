@@ -139,7 +139,8 @@ class AttentionBackward final : public TiledAttention {
     const int64_t size = g_.size, length = extras.length(g_, n);
     const int64_t queries = std::min(kTile, g_.queries - query);
     const int64_t last = std::min(keys.end, g_.visible(query + queries - 1, length));
-    if (last <= keys.begin) return;
+    const int64_t first = std::max(keys.begin, first_tile(g_, extras, n, query, queries));
+    if (last <= first) return;
     const int64_t result = g_.result_at(n, query, head), step = g_.heads * size;
     // y passes through the room of k.
     const FloatRows y = float_rows(rest[0], result, queries, step, size, r.k);
@@ -154,8 +155,8 @@ class AttentionBackward final : public TiledAttention {
     const auto scale = static_cast<float>(g_.scale);
     turn_rows(q.at, q.row, queries, size, scale, r.turned_q);
     turn_rows(dy.at, dy.row, queries, size, 1, r.turned_dy);
-    for (int64_t key = keys.begin; key < last; key += kTile) {
-      const ScoreTile tile = score_tile(g_, length, query, queries, key);
+    for (int64_t key = first; key < last; key += kTile) {
+      const ScoreTile tile = score_tile(g_, extras, n, query, queries, key);
       const int64_t at = g_.key_at(n, key, head);
       const FloatRows k = float_rows(from.k, from.first_k + at, tile.keys, g_.key_step, size, r.k);
       const FloatRows v = float_rows(from.v, from.first_v + at, tile.keys, g_.key_step, size, r.v);

@@ -123,17 +123,26 @@ THIMBLE_FOR_EACH_ISA void turn_rows(const float* from, int64_t row, int64_t rows
   }
 }
 
-ScoreTile score_tile(const AttentionGeometry& g, int64_t length, int64_t query, int64_t queries,
-                     int64_t key) {
+ScoreTile score_tile(const AttentionGeometry& g, const AttentionExtras& extras, int64_t n,
+                     int64_t query, int64_t queries, int64_t key) {
+  const int64_t length = extras.length(g, n);
   ScoreTile tile;
   tile.first_key = key;
   tile.keys = std::min(kTile, g.keys - key);
   tile.all_visible = queries == kTile;
   for (int64_t i = 0; i < queries; ++i) {
+    tile.first[i] = std::max<int64_t>(extras.first(g, n, query + i) - key, 0);
     tile.visible[i] = std::clamp<int64_t>(g.visible(query + i, length) - key, 0, tile.keys);
-    tile.all_visible = tile.all_visible && tile.visible[i] == tile.keys;
+    tile.all_visible = tile.all_visible && tile.first[i] == 0 && tile.visible[i] == tile.keys;
   }
   return tile;
+}
+
+int64_t first_tile(const AttentionGeometry& g, const AttentionExtras& extras, int64_t n,
+                   int64_t query, int64_t queries) {
+  int64_t first = extras.first(g, n, query);
+  for (int64_t i = 1; i < queries; ++i) first = std::min(first, extras.first(g, n, query + i));
+  return first / kTile * kTile;
 }
 
 THIMBLE_FOR_EACH_ISA void stream_softmax(const ScoreTile& tile, float* scores, float* largest,
@@ -142,7 +151,9 @@ THIMBLE_FOR_EACH_ISA void stream_softmax(const ScoreTile& tile, float* scores, f
   if (!tile.all_visible) {
     for (int64_t j = 0; j < tile.keys; ++j) {
       float* const row = scores + j * kTile;
-      for (int64_t i = 0; i < kTile; ++i) row[i] = j < tile.visible[i] ? row[i] : kNothing;
+      for (int64_t i = 0; i < kTile; ++i) {
+        row[i] = j >= tile.first[i] && j < tile.visible[i] ? row[i] : kNothing;
+      }
     }
   }
   for (int64_t i = 0; i < kTile; ++i) base[i] = largest[i];
@@ -172,7 +183,7 @@ THIMBLE_FOR_EACH_ISA void probabilities(const ScoreTile& tile, float* scores, co
     float* const row = scores + j * kTile;
     for (int64_t i = 0; i < kTile; ++i) {
       const float p = vector_exp(row[i] - lse[i]);
-      row[i] = j < tile.visible[i] ? p : 0;
+      row[i] = j >= tile.first[i] && j < tile.visible[i] ? p : 0;
     }
   }
 }

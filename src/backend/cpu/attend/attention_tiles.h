@@ -35,7 +35,8 @@ void turn_rows(const float* from, int64_t row, int64_t rows, int64_t columns, fl
 // batch.
 struct ScoreTile {
   int64_t first_key = 0, keys = 0;
-  int64_t visible[kTile] = {};  // of each query, counted from first_key
+  // Of each query the keys [first, visible) that it sees, counted from first_key.
+  int64_t first[kTile] = {}, visible[kTile] = {};
   bool all_visible = false;
 };
 
@@ -141,8 +142,13 @@ std::unique_ptr<Kernel> make_attention(const Signature& s) {
   return fits ? std::make_unique<K>(s, g) : nullptr;
 }
 
-// Fills the parts of a tile that depend on where it is, for queries [query, query + queries).
-ScoreTile score_tile(const AttentionGeometry& g, int64_t length, int64_t query, int64_t queries,
-                     int64_t key);
+// Fills the parts of a tile that depend on where it is, for queries [query, query + queries) of row
+// n of the batch.
+ScoreTile score_tile(const AttentionGeometry& g, const AttentionExtras& extras, int64_t n,
+                     int64_t query, int64_t queries, int64_t key);
+
+// The first key of the first tile that any of these queries sees a part of.
+int64_t first_tile(const AttentionGeometry& g, const AttentionExtras& extras, int64_t n,
+                   int64_t query, int64_t queries);
 
 }  // namespace thimble

@@ -40,19 +40,24 @@ struct AttentionCall {
   AttentionGeometry g;
   const T *q, *k, *v;
   const int32_t* lengths;
+  const int32_t* begins;
   const int64_t* rng;
 
-  // extras: the inputs that are there for padding and dropout.
+  // extras: the inputs that are there for padding, documents and dropout.
   AttentionCall(const AttentionGeometry& geometry, const KernelArgs& args,
                 std::span<const TensorRef> extras)
       : g(geometry), q(nullptr), k(nullptr), v(nullptr) {
     const AttentionParts<const T> parts(g, args.inputs);
     q = parts.q, k = parts.k, v = parts.v;
     const AttentionExtras there(g, extras);
-    lengths = there.lengths, rng = there.rng;
+    lengths = there.lengths, begins = there.begins, rng = there.rng;
   }
 
   __device__ int64_t length(int64_t n) const { return lengths == nullptr ? g.keys : lengths[n]; }
+  // The first key that query i sees.
+  __device__ int64_t first(int64_t n, int64_t i) const {
+    return begins == nullptr ? 0 : g.first_seen(i, begins[n * g.queries + i]);
+  }
 };
 
 // Further inputs and outputs of the gradient.

@@ -75,9 +75,9 @@ __global__ void __launch_bounds__(kPlainThreads)
   const auto [i, head, n] = QueryPlace(g, unit);
   float* const q = rows + threadIdx.x / 32 * size;
   stage_row(call.q + g.query_at(n, i, head), size, static_cast<float>(g.scale), q);
-  const int64_t visible = g.visible(i, call.length(n));
+  const int64_t seen_from = call.first(n, i), visible = g.visible(i, call.length(n));
   float sum[kChannels] = {}, largest = -INFINITY, total = 0;
-  for (int64_t first = 0; first < visible; first += 32) {
+  for (int64_t first = seen_from; first < visible; first += 32) {
     const int64_t j = first + lane;
     const float s = j < visible ? row_product(q, call.k + g.key_at(n, j, head), size) : -INFINITY;
     const float before = largest;
@@ -117,9 +117,9 @@ __global__ void __launch_bounds__(kPlainThreads)
   for (int c = lane; c < size; c += 32) own += dy[c] * widen(d.y[g.result_at(n, i, head) + c]);
   const float delta = warp_sum(own), lse = d.lse[g.lse_at(n, i, head)];
   if (lane == 0) d.delta[g.lse_at(n, i, head)] = delta;
-  const int64_t visible = g.visible(i, call.length(n));
+  const int64_t seen_from = call.first(n, i), visible = g.visible(i, call.length(n));
   float sum[kChannels] = {};
-  for (int64_t first = 0; first < visible; first += 32) {
+  for (int64_t first = seen_from; first < visible; first += 32) {
     const int64_t j = first + lane;
     float ds = 0;
     if (j < visible) {
@@ -160,7 +160,9 @@ __global__ void __launch_bounds__(kPlainThreads)
     for (int64_t first = sees_first; first < g.queries; first += 32) {
       const int64_t i = first + lane;
       float p = 0, ds = 0;
-      if (i < g.queries && j < g.visible(i, length)) {
+      const bool sees = i < g.queries && j < g.visible(i, length) && j >= call.first(n, i);
+      if (call.begins != nullptr && !__any_sync(~0u, sees)) continue;
+      if (sees) {
         p = expf(row_product(k, call.q + g.query_at(n, i, head), size) -
                  d.lse[g.lse_at(n, i, head)]);
         float dp = row_product(v, d.dy + g.result_at(n, i, head), size), factor = 1;

@@ -69,6 +69,45 @@ __device__ void hide_unseen(float (&scores)[kCount][4], const Seen& seen) {
   }
 }
 
+// The least and the largest first key of some queries: keys before the least are seen by none of
+// them, keys from the largest on by all that stand behind. Both are 0 unless a row holds documents.
+struct FirstKeys {
+  int least, largest;
+
+  // Of queries [query, end) of row n of the batch, the same in every lane.
+  template <class T>
+  __device__ FirstKeys(const AttentionCall<T>& call, int64_t n, int64_t query, int64_t end)
+      : least(0), largest(0) {
+    if (call.begins == nullptr) return;
+    least = static_cast<int>(query);
+    for (int64_t i = query + threadIdx.x % 32; i < end; i += 32) {
+      const int first = static_cast<int>(call.first(n, i));
+      least = min(least, first);
+      largest = max(largest, first);
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      least = min(least, __shfl_xor_sync(~0u, least, offset));
+      largest = max(largest, __shfl_xor_sync(~0u, largest, offset));
+    }
+  }
+};
+
+// Scores [16, 8n] of keys of other documents; first(r): the first of the tile's keys that the r-th
+// of the lane's rows sees.
+template <int kCount, class First>
+__device__ void hide_before(float (&scores)[kCount][4], const First& first) {
+  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int begin = static_cast<int>(first(r));
+#pragma unroll
+    for (int c = 0; c < kCount; ++c) {
+      if (c * 8 + column < begin) scores[c][2 * r] = -INFINITY;
+      if (c * 8 + column + 1 < begin) scores[c][2 * r + 1] = -INFINITY;
+    }
+  }
+}
+
 // A lane's state of a streamed softmax, for two rows.
 struct StreamedRows {
   float largest[2] = {-INFINITY, -INFINITY};  // of scores before scaling
@@ -130,6 +169,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   const int64_t last_query = min(g.queries, query + kQueryTile<kSize>) - 1;
   const int visible = static_cast<int>(g.visible(last_query, length));
   const int visible_to_all = static_cast<int>(g.visible(query, length));
+  const FirstKeys first_keys(call, n, query, last_query + 1);
+  const int first_tile = first_keys.least / kTileRows * kTileRows;
   const auto copy_keys = [&](int key) {
     T* const to = kv_tiles + key / kTileRows % 2 * 2 * kTileRows * kSize;
     const int64_t at = g.key_at(n, key, head), left = g.keys - key;
@@ -138,7 +179,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   };
   copy_rows<kSize, kQueryTile<kSize>>(q_tile, call.q + g.query_at(n, query, head), g.query_step,
                                       g.queries - query);
-  if (visible > 0) copy_keys(0);
+  if (visible > 0) copy_keys(first_tile);
   close_copies();
 
   const int first_row = warp * 16 * kBlocks;
@@ -150,7 +191,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const auto queries_at = [&](uint32_t(&left)[4], int block, int column) {
     load_left<kSize>(left, q_tile, first_row + block * 16, column);
   };
-  for (int key = 0; key < visible; key += kTileRows) {
+  for (int key = first_tile; key < visible; key += kTileRows) {
     if (key + kTileRows < visible) copy_keys(key + kTileRows);
     close_copies();
     await_copies<1>();
@@ -169,6 +210,10 @@ __global__ void __launch_bounds__(kTensorThreads)
       const int64_t row = query + first_row + b * 16 + lane / 4;  // and the eighth behind it
       if (key + kTileRows > visible_to_all) {
         hide_unseen(scores[b], [&](int r) { return g.visible(row + 8 * r, length) - key; });
+      }
+      if (key < first_keys.largest) {
+        hide_before(scores[b],
+                    [&](int r) { return call.first(n, min(row + 8 * r, last_query)) - key; });
       }
       rows[b].template take<kTileRows, kSize>(scores[b], scale2, results[b]);
       if constexpr (kDrop) {

@@ -77,6 +77,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   const int64_t last_query = min(g.queries, query + kOwn) - 1;
   const int visible = static_cast<int>(g.visible(last_query, length));
   const int visible_to_all = static_cast<int>(g.visible(query, length));
+  const FirstKeys first_keys(call, n, query, last_query + 1);
+  const int first_tile = first_keys.least / kTileRows * kTileRows;
   const int visible_to_warp =
       static_cast<int>(g.visible(query + first_row + 16 * kBlocks - 1, length));
   const auto copy_keys = [&](int key) {
@@ -89,7 +91,7 @@ __global__ void __launch_bounds__(kTensorThreads)
                          g.queries - query);
   copy_rows<kSize, kOwn>(dy_tile, d.dy + g.result_at(n, query, head), g.heads * g.size,
                          g.queries - query);
-  if (visible > 0) copy_keys(0);
+  if (visible > 0) copy_keys(first_tile);
   close_copies();
 
   const float scale2 = static_cast<float>(g.scale) * kLog2e;
@@ -113,7 +115,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   };
   const float kept_scale = kDrop ? static_cast<float>(1 / (1 - g.drop)) : 1.0f;
   float dq[kBlocks][kSize / 8][4] = {};
-  for (int key = 0; key < visible; key += kTileRows) {
+  for (int key = first_tile; key < visible; key += kTileRows) {
     if (key + kTileRows < visible) copy_keys(key + kTileRows);
     close_copies();
     await_copies<1>();
@@ -131,6 +133,9 @@ __global__ void __launch_bounds__(kTensorThreads)
     for (int b = 0; b < kBlocks; ++b) {
       if (key + kTileRows > visible_to_all) {
         hide_unseen(p[b], [&](int r) { return g.visible(row_of(b, r), length) - key; });
+      }
+      if (key < first_keys.largest) {
+        hide_before(p[b], [&](int r) { return call.first(n, row_of(b, r)) - key; });
       }
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
@@ -188,6 +193,22 @@ __device__ uint32_t kept_turned(const KeptKeys& kept, const Element& element) {
   return bits;
 }
 
+// The last query from `query` on that sees a key before `end`, the same in every lane; the row's last
+// unless it holds documents. REQUIRES: one does.
+template <class T>
+__device__ int64_t last_query_that_sees(const AttentionCall<T>& call, int64_t n, int64_t query,
+                                        int64_t end) {
+  if (call.begins == nullptr) return call.g.queries - 1;
+  int last = static_cast<int>(query);
+  for (int64_t i = query + threadIdx.x % 32; i < call.g.queries; i += 32) {
+    if (call.first(n, i) < end) last = static_cast<int>(i);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    last = max(last, __shfl_xor_sync(~0u, last, offset));
+  }
+  return last;
+}
+
 template <class T, int kSize, bool kDrop>
 __global__ void __launch_bounds__(kTensorThreads)
     key_tile_gradients(AttentionCall<T> call, AttentionGradients<T> d) {
@@ -206,7 +227,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16 * kBlocks;
   const int64_t ahead = g.keys - g.queries;
   const int64_t sees_first = g.causal && key > ahead ? (key - ahead) / kPassing * kPassing : 0;
-  const int tiles = static_cast<int>((g.queries - sees_first + kPassing - 1) / kPassing);
+  const int64_t last_reader = last_query_that_sees(call, n, sees_first, key + kOwn);
+  const int tiles = static_cast<int>((last_reader - sees_first) / kPassing + 1);
   const int turns = key < length ? tiles * static_cast<int>(shared_by) : 0;
   const auto head_of = [&](int turn) { return first_head + turn / tiles; };
   const auto query_of = [&](int turn) { return sees_first + turn % tiles * kPassing; };
@@ -268,6 +290,21 @@ __global__ void __launch_bounds__(kTensorThreads)
           for (int b = 0; b < kBlocks; ++b) {
             if (b * 16 >= seen) p[b][c][e] = -INFINITY;
             if (b * 16 + 8 >= seen) p[b][c][2 + e] = -INFINITY;
+          }
+        }
+      }
+    }
+    if (call.begins != nullptr) {
+#pragma unroll
+      for (int c = 0; c < kPassing / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int64_t reader = min(query + c * 8 + lane % 4 * 2 + e, g.queries - 1);
+          const int64_t first = call.first(n, reader) - key - first_row - lane / 4;
+#pragma unroll
+          for (int b = 0; b < kBlocks; ++b) {
+            if (b * 16 < first) p[b][c][e] = -INFINITY;
+            if (b * 16 + 8 < first) p[b][c][2 + e] = -INFINITY;
           }
         }
       }

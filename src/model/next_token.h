@@ -10,19 +10,27 @@ namespace thimble {
 
 // Settings that the device decides where the user does not.
 struct NextToken {
-  int64_t loss_rows = 0;  // 0: the op's own
-  bool joined = false;    // products add biases and shortcuts (Layers::affine)
+  int64_t loss_rows = 0;   // 0: the op's own
+  bool joined = false;     // products add biases and shortcuts (Layers::affine)
+  bool documents = false;  // a row holds several, of which 'begins' says where they do
 
   void complete(bool on_gpu) {
     if (on_gpu && loss_rows == 0) loss_rows = kLossRowsOnGpu;
     if (on_gpu) joined = true;
   }
+  void adopt(std::span<const RecordField> data) {
+    documents = find_field(data, "begins") != nullptr;
+  }
 };
 
-inline std::vector<RecordField> next_token_records(int64_t length, int64_t vocabulary) {
+inline std::vector<RecordField> next_token_records(int64_t length, int64_t vocabulary,
+                                                   bool documents) {
   std::vector<RecordField> fields;
   for (const char* name : {"tokens", "targets"}) {
     fields.push_back({.name = name, .dtype = DType::i32, .shape = {length}, .limit = vocabulary});
+  }
+  if (documents) {
+    fields.push_back({.name = "begins", .dtype = DType::i32, .shape = {length}, .limit = length});
   }
   return fields;
 }

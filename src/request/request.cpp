@@ -69,6 +69,28 @@ void choose_lengths_for(const Dataset& data, Recipe& recipe) {
   }
 }
 
+// Documents in a row see each other in a model that does not read where each begins.
+void check_apart(const std::string& model, std::span<const RecordField> read,
+                 const DatasetInfo& info) {
+  user_check(find_field(info.fields, "begins") == nullptr || find_field(read, "begins") != nullptr,
+             "rows of '{}' hold several documents, which {} would not keep apart; choose --packing "
+             "off",
+             info.name, model);
+}
+
+// A record that no batch has room for would end the run when its turn comes.
+void check_room(std::span<const RecordField> read, const DatasetInfo& info, const Recipe& recipe) {
+  for (const RecordField& field : read) {
+    const RecordField* const offered = find_field(info.fields, field.name);
+    if (offered == nullptr || !offered->variable || recipe.tokens > 0) continue;
+    const int64_t room = recipe.lengths.empty() ? field.shape[0] : std::ranges::max(recipe.lengths);
+    user_check(
+        offered->shape[0] <= room,
+        "records of '{}' have up to {} entries of '{}', and a row has {}; choose --length {}",
+        info.name, offered->shape[0], field.name, room, offered->shape[0]);
+  }
+}
+
 }  // namespace
 
 std::optional<double> take_search_seconds(Settings& settings) {
@@ -149,7 +171,10 @@ std::unique_ptr<Dataset> open_data(Request& request, bool needed) {
   choose_lengths_for(*dataset, recipe);
   usual = model;
   complete_model(usual);
-  check_match(model.name, family.intake->fields(usual), info.name, info.fields);
+  const std::vector<RecordField> read = family.intake->fields(usual);
+  check_match(model.name, read, info.name, info.fields);
+  check_apart(model.name, read, info);
+  check_room(read, info, recipe);
   check(recipe);
   return dataset;
 }

@@ -157,7 +157,7 @@ TEST(AttentionOfDocuments, TakesAnyBegins) {
   set([](int64_t i) { return std::numeric_limits<int32_t>::max() - i; });
   expect_same(run(), alone);
   for (int64_t i = 0; i < kLength * row.g.heads * row.g.size; ++i) {
-    ASSERT_EQ(alone[2].get(i), 0) << "a query that sees itself alone has no choice to change";
+    ASSERT_NEAR(alone[2].get(i), 0, 1e-5) << "a query that sees itself alone has no choice";
   }
 }
 

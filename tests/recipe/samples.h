@@ -104,6 +104,7 @@ inline const std::map<std::string, std::vector<std::string>>& field_samples() {
       {"data-dir", {"some/folder"}},
       {"sequences", {"640"}},
       {"shifted-windows", {"on"}},
+      {"packing", {"off"}},
       {"filters", {"8"}},
       {"frames", {"spectrum"}},
       {"seed", {"9", "18446744073709551615"}},

@@ -52,10 +52,13 @@ void complete(ModelOptions& options, bool on_gpu) {
 
 std::vector<RecordField> records(const ModelOptions& options) {
   ModelOptions read = options;
-  return next_token_records(options.length, settings_of(read).config->vocabulary);
+  const Decoder& own = settings_of(read);
+  return next_token_records(options.length, own.config->vocabulary, own.end.documents);
 }
 
-void adopt(std::span<const RecordField>, ModelOptions&) {}
+void adopt(std::span<const RecordField> data, ModelOptions& options) {
+  settings_of(options).end.adopt(data);
+}
 
 constexpr Intake kIntake = {records, adopt};
 
@@ -66,6 +69,9 @@ class Network {
 
   Model build() {
     const ValueId tokens = net_.tokens("tokens", c_.vocabulary);
+    if (own_.end.documents && !options_.generating) {
+      begins_ = net_.tokens("begins", options_.length);
+    }
     if (c_.turned.empty() || std::ranges::count(c_.turned, true) > 0) make_tables();
     const ValueId table = weight_of("model", "embed_tokens.weight");
     Attrs attrs;
@@ -174,10 +180,14 @@ class Network {
     q = turned(q, c_.heads, layer);
     k = turned(k, c_.groups, layer);
     const double scale = std::pow(static_cast<double>(c_.head_size), -0.5);
-    const ValueId y = b_.op(
-        "attention", {q, k, v},
-        {{"heads", c_.heads}, {"groups", c_.groups}, {"causal", int64_t{1}}, {"scale", scale}});
-    return linear("o_proj", y, c_.width, c_.out_bias);
+    Attrs attrs = {
+        {"heads", c_.heads}, {"groups", c_.groups}, {"causal", int64_t{1}}, {"scale", scale}};
+    std::vector<ValueId> inputs = {q, k, v};
+    if (begins_.valid()) {
+      attrs.set("documents", int64_t{1});
+      inputs.push_back(begins_);
+    }
+    return linear("o_proj", b_.op("attention", inputs, attrs), c_.width, c_.out_bias);
   }
 
   ValueId perceptron(ValueId x) {
@@ -200,6 +210,7 @@ class Network {
   Layers net_;
   Builder& b_;
   ValueId cosine_, sine_;
+  ValueId begins_;  // of the document of each token, where rows hold several
 };
 
 Model build(const ModelOptions& options) {

@@ -111,13 +111,16 @@ void complete(ModelOptions& options, bool on_gpu) {
 int64_t vocabulary_of(const Gpt& gpt) { return gpt.vocabulary > 0 ? gpt.vocabulary : kBytes; }
 
 std::vector<RecordField> records(const ModelOptions& options) {
-  return next_token_records(options.length, vocabulary_of(own_of<Gpt>(options)));
+  const Gpt gpt = own_of<Gpt>(options);
+  return next_token_records(options.length, vocabulary_of(gpt), gpt.end.documents);
 }
 
 void adopt(std::span<const RecordField> data, ModelOptions& options) {
   Gpt& gpt = settings_of(options);
   const RecordField* const tokens = find_field(data, "tokens");
   if (tokens != nullptr && gpt.vocabulary == 0) gpt.vocabulary = tokens->limit;
+  // Learned positions count from the beginning of the row.
+  if (gpt.positions == Positions::rotary) gpt.end.adopt(data);
 }
 
 constexpr Intake kIntake = {records, adopt};
@@ -130,6 +133,9 @@ class Network {
   Model build() {
     const int64_t vocabulary = vocabulary_of(gpt_);
     const ValueId tokens = net_.tokens("tokens", vocabulary);
+    if (gpt_.end.documents && !options_.generating) {
+      begins_ = net_.tokens("begins", options_.length);
+    }
     const ValueId table = net_.weight("tokens.weight", {vocabulary, gpt_.width}, kSmall);
     ValueId x = net_.dropout(with_positions(b_.op("embed", {table, tokens})));
     for (int64_t layer = 0; layer < gpt_.layers; ++layer) x = block(layer, x);
@@ -181,6 +187,10 @@ class Network {
     }
     Attrs attrs = {{"heads", gpt_.heads}, {"causal", int64_t{1}}, {"packed", int64_t{1}}};
     std::vector<ValueId> inputs = {qkv};
+    if (begins_.valid()) {
+      attrs.set("documents", int64_t{1});
+      inputs.push_back(begins_);
+    }
     if (net_.drops()) {
       attrs.set("dropout", options_.dropout);
       attrs.set("stream", b_.next_random_stream());
@@ -234,6 +244,7 @@ class Network {
   const Gpt gpt_;
   Layers net_;
   Builder& b_;
+  ValueId begins_;  // of the document of each token, where rows hold several
 };
 
 Model build(const ModelOptions& options) { return Network(options).build(); }

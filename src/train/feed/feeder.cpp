@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/host/parallel.h"
+#include "data/marked_labels.h"
 #include "data/order/shuffle.h"
 
 namespace thimble {
@@ -32,6 +33,11 @@ void pad(const RecordPart& part, int64_t begin, const RecordField& field) {
       std::ranges::fill(part.at<T>(i), static_cast<T>(field.pad));
     }
   });
+}
+
+// Of a batch without one label that counts, the loss and its gradients are 0.
+float normalizer_of(double counted) {
+  return counted == 0 ? 0.0f : 1.0f / static_cast<float>(counted);
 }
 
 // fill(begin, end) for all rows, on threads. The first failure is thrown when all have ended.
@@ -192,6 +198,9 @@ void Feeder::pad_row(Program& program, const Model& model, int64_t row) const {
 
 double Feeder::counted(const Model& model, const Place& place) const {
   if (model.loss_counts.empty()) return 1;
+  if (const auto* const marked = dynamic_cast<const MarkedLabels*>(&data_)) {
+    return static_cast<double>(marked->counted(place.split, place.index));
+  }
   const RecordField& field = data_.info().field(model.loss_counts);
   const auto at = static_cast<size_t>(&field - data_.info().fields.data());
   return static_cast<double>(data_.length(place.split, place.index, at));
@@ -228,7 +237,7 @@ double Feeder::fill_training(Program& program, const Model& model, const Trainin
     const TrainingRows whole = {.step = rows.step, .batch = rows.batch};
     for (int64_t r = 0; r < rows.batch; ++r) count += counted(model, training_place(whole, r));
   }
-  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(count);
+  program.view<float>(model.loss_normalizer)[0] = normalizer_of(count);
   return count;
 }
 
@@ -243,7 +252,7 @@ TestRows Feeder::fill_test(Program& program, const Model& model, int64_t first) 
     fill_row(program, model, row, place, model.rows());
     filled.counted += counted(model, place);
   }
-  program.view<float>(model.loss_normalizer)[0] = 1.0f / static_cast<float>(filled.counted);
+  program.view<float>(model.loss_normalizer)[0] = normalizer_of(filled.counted);
   return filled;
 }
 

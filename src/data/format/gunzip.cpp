@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-constexpr size_t kBuffer = 64 * 1024;
+constexpr size_t kBuffer = size_t{64} * 1024;
 // No deflate stream is tighter (zlib's "technical details"); 64 KiB covers small files.
 constexpr int64_t kBestRatio = 1032;
 

@@ -1,5 +1,7 @@
 #include "data/format/idx.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -59,7 +61,7 @@ std::pair<ReadFile, IdxHeader> open_file(const std::string& folder, const std::s
   const std::string suffix = fmt::format("idx{}-ubyte", rank);
   for (const char* joint : {"-", "."}) {
     for (const char* packing : {"", ".gz"}) {
-      const std::string path = folder + "/" + stem + joint + suffix + packing;
+      const std::string path = fmt::format("{}/{}{}{}{}", folder, stem, joint, suffix, packing);
       std::error_code ignored;
       if (!std::filesystem::is_regular_file(path, ignored)) continue;
       ReadFile file(path);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kMagic16 = 20240520, kVersion16 = 1;
 constexpr int32_t kMagic32 = 20240801, kVersion32 = 7;
-constexpr int64_t kHeader = 256 * 4;
+constexpr int64_t kHeader = int64_t{256} * 4;
 constexpr size_t kConverted = 8192;  // bytes that are converted at a time
 using TokenHeader = std::array<int32_t, 256>;
 

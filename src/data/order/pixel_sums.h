@@ -20,14 +20,15 @@ class PixelSums {
     for (size_t channel = 0; channel < sums_.size(); ++channel) {
       uint64_t sum = 0, square = 0;
       for (size_t at = channel; at < image.size(); at += sums_.size()) {
-        const uint32_t pixel = image[at];
+        const uint32_t pixel = image[at], squared = pixel * pixel;
         sum += pixel;
-        square += pixel * pixel;
+        square += squared;
       }
       sums_[channel] += sum;
       squares_[channel] += square;
     }
-    pixels_ += static_cast<double>(image.size() / sums_.size());
+    const size_t pixels = image.size() / sums_.size();
+    pixels_ += static_cast<double>(pixels);
   }
 
   std::vector<float> means() const {

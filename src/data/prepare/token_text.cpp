@@ -181,7 +181,7 @@ std::string vocabulary_digest(const std::string& folder) {
   const std::string gpt2(name_of(TokenKind::gpt2));
   if (!exists(path)) return is_bare_gpt2(folder) ? gpt2 : "";
   const nlohmann::json about = read_json(path, "a description of tokens");
-  const std::string by = kind_in(about);
+  std::string by = kind_in(about);
   if (by.empty() || by == gpt2) return by;  // of GPT-2 there is one
   constexpr Bytes kMost(int64_t{1} << 30);
   Sha256 hash;

@@ -159,7 +159,7 @@ std::string OnnxLowering::distance(const std::string& output, std::string_view k
 }
 
 std::string OnnxLowering::loss() {
-  const std::string end = end_of_loss(onnx_, choices_).name;
+  std::string end = end_of_loss(onnx_, choices_).name;
   OnnxNode closing;
   closing.out = {"loss"};
   node_ = &closing;

@@ -12,7 +12,7 @@ std::string OnnxLowering::as_value(const std::string& of) {
 }
 
 std::string OnnxLowering::permuted(const std::string& x, const std::vector<int64_t>& axes,
-                                   std::string out) {
+                                   const std::string& out) {
   return emit_as("permute", {{x, {}}}, out.empty() ? fresh() : out, {{"axes", axes}});
 }
 
@@ -40,7 +40,7 @@ std::string OnnxLowering::stepped(const std::string& x, int axis, int64_t begin,
 }
 
 std::string OnnxLowering::picked(const std::string& x, int axis, const std::vector<int64_t>& places,
-                                 std::string out) {
+                                 const std::string& out) {
   const Shape from = shape(x);
   const int64_t extent = from[axis];
   for (const int64_t at : places) {
@@ -51,7 +51,7 @@ std::string OnnxLowering::picked(const std::string& x, int axis, const std::vect
   bool even = step >= 1;
   for (size_t i = 1; i < places.size(); ++i) even = even && places[i] - places[i - 1] == step;
   if (even) {
-    const std::string y = stepped(x, axis, places.front(), places.back() + 1, step);
+    std::string y = stepped(x, axis, places.front(), places.back() + 1, step);
     if (!out.empty()) l_.alias(out, y);
     return y;
   }
@@ -68,7 +68,7 @@ std::string OnnxLowering::picked(const std::string& x, int axis, const std::vect
   const std::string rows = emit_as("embedding", {{table, {}}, {numbers, {}}}, fresh());
   dims = dims_of(lying);
   dims[0] = std::ssize(places);
-  return permuted(reshaped(rows, as_shape(dims)), back, std::move(out));
+  return permuted(reshaped(rows, as_shape(dims)), back, out);
 }
 
 std::string OnnxLowering::chosen(const Operand& mask, const Operand& x, const Operand& y,

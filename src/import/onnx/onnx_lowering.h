@@ -196,11 +196,11 @@ class OnnxLowering {
   }
   std::string fresh() { return fmt::format("{}.part{}", node_->out[0], ++parts_); }
   void set_known(Known numbers) { known_[node_->out[0]] = std::move(numbers); }
-  std::string reshaped(const std::string& x, const Shape& to, std::string out = "") {
+  std::string reshaped(const std::string& x, const Shape& to, const std::string& out = "") {
     return emit_as("reshape", {{x, {}}}, out.empty() ? fresh() : out, {}, to);
   }
   std::string part(const std::string& x, int64_t axis, int64_t begin, int64_t end,
-                   std::string out = "") {
+                   const std::string& out = "") {
     return emit_as("slice", {{x, {}}}, out.empty() ? fresh() : out,
                    {{"axis", axis}, {"begin", begin}, {"end", end}});
   }
@@ -275,12 +275,12 @@ class OnnxLowering {
   // Numbers where the operand is a list, or a number that has to be a value.
   std::string as_value(const std::string& of);
   std::string permuted(const std::string& x, const std::vector<int64_t>& axes,
-                       std::string out = "");
+                       const std::string& out = "");
   // With zeros, or another number, in front and behind.
   std::string padded(const std::string& x, int axis, int64_t before, int64_t behind, double value);
   // Places of an axis, in any order.
   std::string picked(const std::string& x, int axis, const std::vector<int64_t>& places,
-                     std::string out = "");
+                     const std::string& out = "");
   // Every step-th of an axis.
   std::string stepped(const std::string& x, int axis, int64_t begin, int64_t end, int64_t step);
   // x where the mask, of ones and zeros, has a one, else y.

@@ -60,7 +60,7 @@ struct OnnxNode {
   int64_t whole(std::string_view name, int64_t otherwise) const;
   double real(std::string_view name, double otherwise) const;
   std::string_view text(std::string_view name, std::string_view otherwise) const;
-  std::vector<int64_t> wholes(std::string_view name, std::vector<int64_t> otherwise) const;
+  std::vector<int64_t> wholes(std::string_view name, const std::vector<int64_t>& otherwise) const;
 };
 
 struct OnnxAxis {

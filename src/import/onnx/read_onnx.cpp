@@ -274,7 +274,8 @@ std::string_view OnnxNode::text(std::string_view key, std::string_view otherwise
   const auto found = attributes.find(key);
   return found == attributes.end() ? otherwise : std::string_view(found->second.text);
 }
-std::vector<int64_t> OnnxNode::wholes(std::string_view key, std::vector<int64_t> otherwise) const {
+std::vector<int64_t> OnnxNode::wholes(std::string_view key,
+                                      const std::vector<int64_t>& otherwise) const {
   const auto found = attributes.find(key);
   return found == attributes.end() ? otherwise : found->second.wholes;
 }

@@ -222,7 +222,7 @@ void OnnxLowering::conv_transpose(const OnnxNode& node) {
     sizes.push_back(size);
   }
   const bool alike = w.before == w.behind && asked.empty();
-  const auto four = [&](std::string of) {  // rows as images one pixel high
+  const auto four = [&](const std::string& of) {  // rows as images one pixel high
     std::vector<int64_t> dims = dims_of(shape(of));
     if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
     return reshaped(of, as_shape(dims));

@@ -216,7 +216,7 @@ class Network {
   std::optional<ForeignNames> foreign_names() const {
     if (gpt_.positions == Positions::rotary) return std::nullopt;
     ForeignNames names = {.program = "transformers", .prefix = "transformer."};
-    const auto add = [&](std::string own, std::string theirs, bool turned = false) {
+    const auto add = [&](const std::string& own, std::string theirs, bool turned = false) {
       theirs = names.prefix + theirs;
       names.tensors.push_back({.own = own + ".weight", .theirs = theirs + ".weight"});
       if (turned) names.tensors.back().axes = {1, 0};  // [out,in] here is [in,out] there

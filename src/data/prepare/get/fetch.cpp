@@ -1,6 +1,7 @@
 #include "data/prepare/get/fetch.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -105,7 +106,7 @@ std::string check_file(const std::string& path, const ExpectedFile& wanted) {
     hash.update(std::span<const std::byte>(block).first(size));
     at += static_cast<int64_t>(size);
   }
-  const std::string found = hash.hex();
+  std::string found = hash.hex();
   user_check(wanted.sha256.empty() || found == wanted.sha256,
              "'{}' is damaged or another version: its sha256 is {} where {} is wanted; {}", path,
              found, wanted.sha256, wanted.to_try);

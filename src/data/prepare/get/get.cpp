@@ -1,5 +1,7 @@
 #include "data/prepare/get/get.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -48,7 +50,7 @@ class Sums {
     if (of(name) == sha256) return;
     sums_[name] = sha256;
     std::string text;
-    for (const auto& [file, sum] : sums_) text += sum + "  " + file + "\n";
+    for (const auto& [file, sum] : sums_) text += fmt::format("{}  {}\n", sum, file);
     write_file(path_, text);
   }
 
@@ -116,7 +118,7 @@ bool unpacks(const std::string& path, Unpack how, const GetOptions& options) {
 std::string local_file(const std::string& from, const std::string& name, size_t files) {
   std::error_code ignored;
   if (fs::is_directory(from, ignored)) {
-    const std::string path = from + "/" + name;
+    std::string path = from + "/" + name;
     user_check(exists(path),
                "there is no '{}', as it is published, in '{}'; what is unpacked already needs no "
                "`data get`: name its folder with --data-dir",

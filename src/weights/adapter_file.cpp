@@ -92,7 +92,7 @@ void save_adapters(const std::string& folder, Program& program, const AdapterSpe
       tensors.push_back({key_of(named, part),
                          graph[value].type,
                          {},
-                         [&program, value](int64_t at, std::span<std::byte> out) {
+                         [&program, value = value](int64_t at, std::span<std::byte> out) {
                            program.read(value, at, out);
                          }});
     }

@@ -133,7 +133,8 @@ void read_tensors(const SafetensorsFile& file, Program& program,
 }
 
 nlohmann::json read_state(const fs::path& path) {
-  const nlohmann::json state = read_json(path.string(), "a checkpoint's state", Bytes(1 << 20));
+  nlohmann::json found = read_json(path.string(), "a checkpoint's state", Bytes(1 << 20));
+  const nlohmann::json& state = found;
   const auto has = [&](const char* key, bool (*is)(const nlohmann::json& value)) {
     return state.contains(key) && is(state[key]);
   };
@@ -166,7 +167,7 @@ nlohmann::json read_state(const fs::path& path) {
       "'{}' says step {}, and its folder is '{}': it is damaged or not of this folder; get a "
       "fresh copy of it",
       path.string(), state["step"].get<int64_t>(), folder);
-  return state;
+  return found;
 }
 
 void check_recipe(const std::string& folder, const nlohmann::json& stored,

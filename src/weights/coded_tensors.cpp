@@ -34,7 +34,7 @@ std::vector<T> numbers_in(const SafetensorsFile& file, const std::string& name) 
 // The settings that bitsandbytes keeps beside a tensor's numbers.
 nlohmann::json state_in(const SafetensorsFile& file, std::string_view name) {
   const std::vector<char> text = numbers_in<char>(file, part(name, kNf4State));
-  const auto state = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  auto state = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   user_check(state.is_object(), "'{}': the NF4 settings of '{}' are damaged", file.path(), name);
   return state;
 }
@@ -161,8 +161,8 @@ void check_nf4(const SafetensorsFile& file, std::string_view name, const CodedMa
   holds("", types[0].bytes().count);
   holds(".absmax", types[1].bytes().count);
   holds(".nested_absmax", types[2].bytes().count);
-  holds(".quant_map", 16 * 4);
-  holds(".nested_quant_map", 256 * 4);
+  holds(".quant_map", int64_t{16} * 4);
+  holds(".nested_quant_map", int64_t{256} * 4);
   check(std::ranges::equal(numbers_in<float>(file, part(name, ".quant_map")), kNf4Levels),
         "other levels than NF4's");
   check(

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr int64_t kChunkBytes = 256 * 1024;
+constexpr int64_t kChunkBytes = int64_t{256} * 1024;
 
 std::array<std::byte, kLengthBytes> little_endian(uint64_t value) {
   std::array<std::byte, kLengthBytes> bytes;

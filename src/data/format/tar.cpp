@@ -1,5 +1,7 @@
 #include "data/format/tar.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -92,7 +94,7 @@ void for_each_in_tar(const ReadFile& archive, const std::function<void(const Tar
       const bool ustar = std::string_view(block.data() + 257, 5) == "ustar";
       std::string name(text_in(block, 0, 100));
       const std::string_view prefix = ustar ? text_in(block, 345, 155) : "";
-      if (!prefix.empty()) name = std::string(prefix) + "/" + name;
+      if (!prefix.empty()) name = fmt::format("{}/{}", prefix, name);
       if (!long_name.empty()) name = long_name;
       long_name.clear();
       if (kind == '0' || kind == '\0' || kind == '7') each({name, begin, size});

@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-constexpr int64_t kPlane = 32 * 32;
+constexpr int64_t kPlane = int64_t{32} * 32;
 constexpr int64_t kRecord = 1 + 3 * kPlane;
 constexpr int kClasses = 10;
 

@@ -62,7 +62,7 @@ std::vector<std::string> entries_of(const std::string& folder, bool folders) {
 
 std::string folder_of_tests(const std::string& folder) {
   for (const char* name : {"val", "valid", "test"}) {
-    const std::string path = folder + "/" + name;
+    std::string path = folder + "/" + name;
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) return path;
   }

@@ -628,6 +628,18 @@ class Training(WithFolder):
         others = words[words.index("--patience"):]
         return [self.model, "--data", path, "--lora", "rank=2", "--length", "64", *others[2:]]
 
+    def test_the_recipe_of_the_repository(self):
+        recipes = os.path.join(os.path.dirname(__file__), "..", "..", "recipes")
+        with open(os.path.join(recipes, "smollm2-lora.toml"), encoding="utf-8") as file:
+            text = file.read()
+        with open(self.path("recipe.toml"), "w", encoding="utf-8") as file:
+            file.write(text.replace("hf:SmolLM2-135M-Instruct", "hf:" + self.model))
+        done = subprocess.run([sys.executable, "-m", "thimble", "finetune", self.path("recipe.toml"), "--data",
+                               self.records(60), "--steps", "2", "--threads", "1", "--json", "--out", self.path("run")],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["best"]["step"], 2)
+
     def test_refusals_of_the_command(self):
         for words, said in [([self.model], "--data FILE.jsonl"), (["nowhere", "--data", self.records(20)], "no config.json"),
                             ([self.model, "--data", self.records(20), "--frosen", "nf4"], "--frozen")]:

@@ -22,7 +22,7 @@ Talks to a run of `thimble finetune`, or to a Hugging Face folder. Ctrl-C stops 
   --temperature X     What logits are divided by; 0: always the likeliest token (0)
   --top-k N, --top-p X  Only the likeliest N tokens, or those of a share X of probability
   --seed N            Seed of the choice (1)
-  --context N         Tokens that the model sees at once
+  --context N         Tokens that the model sees at once (as many as it was made for, at most 2048)
   --memory SIZE       Budget of the arena
   --threads N         As of `thimble train`
   --last              The last weights of the run, not those of its best test
@@ -33,6 +33,7 @@ Talks to a run of `thimble finetune`, or to a Hugging Face folder. Ctrl-C stops 
 FLAGS: dict[str, Callable] = {"once": str, "system": str, "most": int, "temperature": float, "top-k": int,
                               "top-p": float, "seed": int, "context": int, "memory": str, "threads": int, "last": bool,
                               "template": str}
+CONTEXT = 2048  # tokens, at most, where nobody says how many
 WORDS = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer"
 _UNFINISHED = "\ufffd"  # of a character whose other bytes are in the next token
 
@@ -128,6 +129,11 @@ def run_settings(run: str) -> dict[str, Any]:
     return recipe
 
 
+def usual_context(tokens: Tokens) -> int:
+    """Tokens that a conversation may have; the length of a run's rows says nothing of it."""
+    return min(CONTEXT, tokens.longest) if isinstance(tokens.longest, int) else CONTEXT
+
+
 def opened(subject: str, own: Mapping[str, Any]) -> tuple[Any, Tokens, ChatTemplate | None]:
     """The generator, the tokenizer and the template of a run or a folder."""
     options = {name: own[name] for name in ("context", "memory", "threads") if name in own}
@@ -139,6 +145,7 @@ def opened(subject: str, own: Mapping[str, Any]) -> tuple[Any, Tokens, ChatTempl
         if os.path.isdir(best) and not own.get("last"):
             options["weights"] = best
     tokens = Tokens(folder)
+    options.setdefault("context", usual_context(tokens))
     text = find_template(folder, own.get("template"))
     from .._generator import Generator
     return Generator(source, **options), tokens, None if text is None else ChatTemplate(text, tokens.special)

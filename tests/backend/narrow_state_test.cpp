@@ -61,5 +61,49 @@ TEST(NarrowState, SecondMomentsAreRightOnAverage) {
               1e-3 * exact);
 }
 
+// A rank's part of a tensor is rounded by the random words of its elements, not by those of the first
+// rank's: a part of the whole's update, to the bit.
+TEST(NarrowState, RanksRoundByTheWordsOfTheWhole) {
+  constexpr int64_t kWhole = 192, kPart = 64, kStep = 5;
+  const std::unique_ptr<Backend> cpu = make_cpu_backend(2);
+  const auto updated = [&](int64_t first, int64_t count, int64_t rank, Backend* backend) {
+    const TensorType wide = {{count}}, narrow = {{count}, DType::bf16}, scalar = {{1}};
+    const Sample sample = {
+        .inputs = {wide, wide, narrow, narrow, scalar, scalar, {{2}, DType::i64}},
+        .attrs = {{"rule", std::string("adam")},
+                  {"rounding", std::string("stochastic")},
+                  {"shard", int64_t{count != kWhole}},
+                  {"stream", int64_t{3}}}};
+    OpCase update = make_case(*find_op("update"), sample);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto element = static_cast<double>(first + i);
+      update.inputs[0].set(i, element);
+      update.inputs[1].set(i, std::sin(element));
+      update.inputs[2].set(i, 0.3 + 1e-3 * element);
+      update.inputs[3].set(i, 0.1 + 1e-3 * element);
+    }
+    update.inputs[4].set(0, 1e-3);
+    update.inputs[5].set(0, kStep);
+    update.inputs[6].set(0, 7);
+    update.inputs[6].set(1, static_cast<double>(kStep + (rank << 32)));
+    return run_case(update, {.backend = backend});
+  };
+  for (Backend* const backend : {cpu.get(), static_cast<Backend*>(nullptr)}) {
+    const std::vector<Tensor> whole = updated(0, kWhole, 0, backend);
+    for (int64_t rank = 0; rank < kWhole / kPart; ++rank) {
+      const std::vector<Tensor> part = updated(rank * kPart, kPart, rank, backend);
+      const std::vector<Tensor> alike = updated(rank * kPart, kPart, 0, backend);
+      bool other = false;
+      for (size_t k = 0; k < whole.size(); ++k) {
+        for (int64_t i = 0; i < kPart; ++i) {
+          EXPECT_EQ(part[k].get(i), whole[k].get(rank * kPart + i)) << k << " " << i;
+          other = other || alike[k].get(i) != part[k].get(i);
+        }
+      }
+      EXPECT_EQ(other, rank > 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

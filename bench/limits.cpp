@@ -15,10 +15,10 @@
 #include "backend/backend.h"
 #include "base/failure.h"
 #include "execute/costs.h"
-#include "least_seconds.h"
 #include "pipeline/training_graph.h"
 #include "plan/bytes/least_bytes.h"
 #include "plan/search/optimal_planner.h"
+#include "support/least_seconds.h"
 
 namespace thimble {
 namespace {

@@ -1,4 +1,4 @@
-#include "least_seconds.h"
+#include "support/least_seconds.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,9 +10,9 @@
 // Buffers still waiting that no longer meet in time are searched separately.
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <limits>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "plan/layout/best_fit_in_call_order.h"
@@ -78,12 +78,14 @@ class Search {
     visits_left_ -= 2 * int64_t(waiting.size()) + (last_slot - first_slot + 1);
     if (visits_left_ <= 0) return false;
 
-    std::vector<int> candidates = waiting;
-    std::sort(candidates.begin(), candidates.end(), [&](int a, int b) {
-      return std::tuple(std::max(lowest_[a], floor), rank_[a]) <
-             std::tuple(std::max(lowest_[b], floor), rank_[b]);
-    });
-    if (!fits(candidates, floor, first_slot, last_slot)) return false;
+    std::vector<Candidate> candidates;
+    candidates.reserve(waiting.size());
+    for (const int i : waiting) {
+      candidates.push_back({std::max(lowest_[i], floor), rank_[i], i});
+      if (candidates.back().start + items_[i].size > capacity_) return false;
+    }
+    std::sort(candidates.begin(), candidates.end());
+    if (!fits(candidates, first_slot, last_slot)) return false;
 
     // The next buffer has to start below the lowest end that any waiting buffer could have.
     int64_t lowest_end = std::numeric_limits<int64_t>::max();
@@ -94,7 +96,7 @@ class Search {
     const std::vector<int64_t> saved_bytes(waiting_bytes_.begin() + first_slot,
                                            waiting_bytes_.begin() + last_slot + 1);
     std::vector<int> others(waiting.size() - 1);
-    for (const int i : candidates) {
+    for (const auto& [start, rank, i] : candidates) {
       const PartItem& item = items_[i];
       const int64_t offset = saved_lowest_of(waiting, saved_lowest, i);
       if (offset >= lowest_end) continue;
@@ -117,9 +119,17 @@ class Search {
     return false;
   }
 
-  // Whether every slot can still hold what waits for it. `by_lowest`: items by lowest offset; the
-  // first that covers a slot says where the slot's free bytes begin.
-  bool fits(const std::vector<int>& by_lowest, int64_t floor, int first_slot, int last_slot) {
+  // An item that waits, in the order in which items are tried.
+  struct Candidate {
+    int64_t start = 0;  // no lower
+    int rank = 0;
+    int item = 0;
+    auto operator<=>(const Candidate&) const = default;
+  };
+
+  // Whether every slot can still hold what waits for it. `by_start`: lowest first; the first that
+  // covers a slot says where the slot's free bytes begin.
+  bool fits(const std::vector<Candidate>& by_start, int first_slot, int last_slot) {
     // next_[s]: the first slot at or after s that nobody has covered, paths shortened on the way.
     next_.resize(waiting_bytes_.size() + 1);
     std::iota(next_.begin() + first_slot, next_.begin() + last_slot + 2, first_slot);
@@ -127,9 +137,7 @@ class Search {
       while (next_[s] != s) s = next_[s] = next_[next_[s]];
       return s;
     };
-    for (const int i : by_lowest) {
-      const int64_t start = std::max(lowest_[i], floor);
-      if (start + items_[i].size > capacity_) return false;
+    for (const auto& [start, rank, i] : by_start) {
       for (int s = uncovered(items_[i].first); s <= items_[i].last; s = uncovered(s)) {
         if (start + waiting_bytes_[s] > capacity_) return false;
         next_[s] = s + 1;

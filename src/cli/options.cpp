@@ -26,9 +26,8 @@ std::string help_of(const ListedField& listed) {
 // That no plan fits, in the form asked for.
 void report(const Refusal& refusal, bool json) {
   if (json) {
-    nlohmann::json object = {{"infeasible", true},
-                             {"min_bytes", refusal.least.min_bytes.count},
-                             {"why", refusal.least.why}};
+    nlohmann::json object = {{"infeasible", true}, {"why", refusal.least.why}};
+    object[refusal.searched ? "min_bytes" : "enough_bytes"] = refusal.least.min_bytes.count;
     if (refusal.allow) {
       nlohmann::json tiers = nlohmann::json::object();
       for (const TierFloor& floor : refusal.floors) {

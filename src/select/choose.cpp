@@ -67,8 +67,16 @@ std::variant<PlannedTraining, Refusal> choose_and_plan(const Recipe& recipe,
                                                        const SearchLimits& limits) {
   const bool chooses = selects_techniques(recipe, explicit_settings);
   std::optional<Step> requested;
-  if (machine->may_profile()) {
+  if (chooses || machine->may_profile()) {
     requested = build_step(recipe, largest_shape(recipe), *machine);
+  }
+  if (chooses && *recipe.memory != kLeastMemory) {
+    const NumericsTier allow = selected_tier(recipe, explicit_settings);
+    if (auto refusal = refused_by_weights(*requested, allow, *recipe.memory)) {
+      return *std::move(refusal);
+    }
+  }
+  if (machine->may_profile()) {
     profile_requested(*requested, recipe.memory, chooses ? kProfilingLimits.requested_part : 1);
   }
   if (chooses) {

@@ -3,6 +3,7 @@
 // is in select/pareto_selector.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace thimble {
@@ -30,6 +31,11 @@ struct SelectionLimits {
   // ---- Logits beside adapters (2026-11-19) -------------------------------------------------------
   // Tokens with logits at a time. A frozen head is only read once more for every group of them.
   int64_t few_logits = 64;
+
+  // ---- Refusals that a bound proves (2026-11-19) -------------------------------------------------
+  // They come within a second. The floor of a step of more nodes takes longer to find, and so do the
+  // floors of other tiers of a smaller one.
+  size_t refused_nodes = 2'000, refused_tiers_nodes = 120;
 
   // ---- The largest batch, length, depth or width (2026-11-16) ------------------------------------
   int64_t largest = 1 << 24;  // a larger value is never tried

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/bytes/least_bytes.h"
 #include "plan/policy.h"
 #include "plan/schedule/recompute.h"
 #include "plan/search/floor_search.h"
@@ -96,6 +97,11 @@ const Step& StepOption::step() {
     step_ = std::make_unique<Step>(build_step(candidate_.recipe, facts_.shape, machine_));
   }
   return *step_;
+}
+
+const std::string& StepOption::needs_most_at() {
+  const Graph& graph = step().model.graph;
+  return graph[least_bytes(graph, step().costs).at].name;
 }
 
 void StepOption::release_graph() {

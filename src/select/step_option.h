@@ -56,6 +56,9 @@ class StepOption final : public Option {
   // REQUIRES: no plan was asked for yet.
   void search_less(double part) { scale_searches(limits_, part); }
 
+  // The node at which no plan takes less than the bound.
+  const std::string& needs_most_at();
+
   // Built again where it was released.
   const Step& step();
   void release_graph();
@@ -64,9 +67,10 @@ class StepOption final : public Option {
 
   NumericsTier tier() const override { return candidate_.tier; }
   double risk() const override { return candidate_.risk; }
-  Bytes least_arena() const override {
-    return std::max(floor_,
-                    candidate_.recomputes ? bounds().least : bounds().without_recompute.live_peak);
+  Bytes least_arena() const override { return std::max(floor_, bound()); }
+  // The same, whatever raise_floor() said.
+  Bytes bound() const {
+    return candidate_.recomputes ? bounds().least : bounds().without_recompute.live_peak;
   }
   double least_seconds(Bytes budget) const override;
   std::optional<PlanPoint> without_recompute(Bytes budget) override {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "select/selection_limits.h"
 #include "select/shortlist.h"
 
 namespace thimble {
@@ -44,7 +45,7 @@ TechniqueSelector::TechniqueSelector(const Recipe& requested, const Settings& ex
                                      std::shared_ptr<Machine> machine, const SearchLimits& limits)
     : requested_(requested),
       explicit_settings_(explicit_settings),
-      allow_(explicit_settings.contains("allow") ? requested.allow : NumericsTier::equivalent),
+      allow_(selected_tier(requested, explicit_settings)),
       machine_(std::move(machine)),
       limits_(limits) {
   requested_.fit = false;
@@ -172,43 +173,59 @@ SelectionReport TechniqueSelector::report_of(const PlannedTraining& training, St
 }
 
 Refusal TechniqueSelector::refuse(Bytes budget) {
-  const Pick smallest = this->smallest(allow_);
-  StepOption& option = this->option(smallest, allow_);
-  Refusal refusal = {.least = infeasible(option.step().request(), option.smallest_plan()),
-                     .allow = allow_,
-                     .bound = smallest.arena};
-  for (const auto& any : options(allow_)) {
-    refusal.bound = std::min(refusal.bound, any->least_arena());
+  Refusal refusal = {.allow = allow_};
+  StepOption* leanest = options(allow_).front().get();
+  for (const auto& option : options(allow_)) {
+    if (option->bound() < leanest->bound()) leanest = option.get();
   }
+  refusal.bound = leanest->bound();
   refusal.proved = budget < refusal.bound;
-  refusal.least.min_bytes = smallest.arena;
-  refusal.sentence = fmt::format(
-      "no plan fits {} with --allow {}: the smallest found is {} ({} bytes); no plan is below {} "
-      "({} bytes); {}",
-      to_string(budget), name_of(allow_), to_string(smallest.arena), smallest.arena.count,
-      to_string(refusal.bound), refusal.bound.count, refusal.least.why);
+  refusal.searched = !refusal.proved || requested().nodes() <= kSelectionLimits.refused_nodes ||
+                     !requested().by_budget();
+  if (!refusal.searched) {
+    const Bytes enough = requested().without_recompute().arena;
+    refusal.least = {enough, fmt::format("most is needed at '{}'", leanest->needs_most_at())};
+    refusal.sentence = proved_sentence(refusal, budget);
+  } else {
+    const Pick smallest = this->smallest(allow_);
+    StepOption& option = this->option(smallest, allow_);
+    refusal.least = infeasible(option.step().request(), option.smallest_plan());
+    refusal.least.min_bytes = smallest.arena;
+    refusal.sentence = fmt::format(
+        "no plan fits {} with --allow {}: the smallest found is {} ({} bytes); no plan is below {} "
+        "({} bytes); {}",
+        to_string(budget), name_of(allow_), to_string(smallest.arena), smallest.arena.count,
+        to_string(refusal.bound), refusal.bound.count, refusal.least.why);
+    add_floor(refusal, allow_);
+  }
+  add_other_tiers(refusal);
+  add_unlocks(refusal, requested_, requested().step().model.graph);
+  return refusal;
+}
+
+void TechniqueSelector::add_floor(Refusal& refusal, NumericsTier tier) {
+  const Pick least = smallest(tier);
+  const Candidate& candidate = option(least, tier).candidate();
+  refusal.floors.push_back({tier, least.arena, flags_of(all_changes(candidate))});
+}
+
+void TechniqueSelector::add_other_tiers(Refusal& refusal) {
+  const bool searched =
+      refusal.searched &&
+      (!refusal.proved || requested().nodes() <= kSelectionLimits.refused_tiers_nodes);
   for (const NumericsTier tier :
        {NumericsTier::exact, NumericsTier::equivalent, NumericsTier::approximate}) {
-    const Pick least = tier == allow_ ? smallest : this->smallest(tier);
-    const Candidate& candidate = this->option(least, tier).candidate();
-    refusal.floors.push_back({tier, least.arena, flags_of(all_changes(candidate))});
-    if (tier > allow_ && least.arena < smallest.arena) {
+    if (tier == allow_) continue;
+    if (searched) add_floor(refusal, tier);
+    if (tier < allow_) continue;
+    if (!searched) {
+      refusal.unlock.push_back(may_go_further(tier));
+    } else if (const Bytes least = refusal.floors.back().least; least < refusal.least.min_bytes) {
       refusal.unlock.push_back(fmt::format("--allow {} goes down to {} ({} bytes)", name_of(tier),
-                                           to_string(least.arena), least.arena.count));
+                                           to_string(least), least.count));
     }
   }
-  const OptimizerSpec& optimizer = requested_.optimizer;
-  if (rule_of(optimizer).momentum && !rule_of(optimizer).folds && optimizer.momentum > 0) {
-    refusal.unlock.push_back("--optimizer sgd folds gradients into its momentum");
-  }
-  const Graph& graph = requested().step().model.graph;
-  const bool mixes =
-      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->mixes_rows; });
-  Recipe copy = requested_;
-  if (mixes && allow_ != NumericsTier::exact && find_field(fields_of(copy), "norm") != nullptr) {
-    refusal.unlock.push_back("--norm group makes microbatches equivalent");
-  }
-  return refusal;
+  std::ranges::sort(refusal.floors, {}, &TierFloor::tier);
 }
 
 bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings) {
@@ -216,6 +233,10 @@ bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings)
   user_check(!recipe.codec.automatic || !explicit_settings.contains("fit"),
              "--fit chooses codecs itself; leave --codec auto out, or choose --fit off");
   return !recipe.codec.automatic;
+}
+
+NumericsTier selected_tier(const Recipe& recipe, const Settings& explicit_settings) {
+  return explicit_settings.contains("allow") ? recipe.allow : NumericsTier::equivalent;
 }
 
 }  // namespace thimble

@@ -24,8 +24,7 @@ class TechniqueSelector {
   using Pick = ParetoSelector::Pick;
 
   // `explicit_settings` are the fields that the user set, and stay as they are, even beyond the
-  // tier. The tier is the recipe's if the user set it, else equivalent. REQUIRES: the recipe was
-  // checked, and the machine was opened for it.
+  // tier (selected_tier()). REQUIRES: the recipe was checked, and the machine was opened for it.
   TechniqueSelector(const Recipe& requested, const Settings& explicit_settings,
                     std::shared_ptr<Machine> machine, const SearchLimits& limits = {});
 
@@ -64,7 +63,10 @@ class TechniqueSelector {
                                                                 Recipe& recipe);
   SelectionReport report_of(const PlannedTraining& training, StepOption& chosen, PlanPoint plan);
   std::vector<TechniqueGain> gains_of(StepOption& chosen, const PlanPoint& plan);
+  // Within a second where a bound proves it: floors are searched for where that is quick by counts.
   Refusal refuse(Bytes budget);
+  void add_floor(Refusal& refusal, NumericsTier tier);
+  void add_other_tiers(Refusal& refusal);
 
   Recipe requested_;
   const Settings explicit_settings_;
@@ -79,5 +81,7 @@ class TechniqueSelector {
 // Whether techniques are chosen for the recipe's budget. False with `--codec auto`. UserError if
 // the user asked for both.
 bool selects_techniques(const Recipe& recipe, const Settings& explicit_settings);
+// The tier that techniques are chosen from: the recipe's if the user set it, else equivalent.
+NumericsTier selected_tier(const Recipe& recipe, const Settings& explicit_settings);
 
 }  // namespace thimble

@@ -29,7 +29,9 @@ class Bound {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const NodeId id = make_id<NodeId>(n);
       if (graph_.nodes[n].op->view) continue;
-      call = std::max(call, needs(id, [](ValueId) { return true; }));
+      const Bytes alone = needs(id, [](ValueId) { return true; });
+      call = std::max(call, alone);
+      raise(most, alone, id);
       const int stage = stage_of_[n];
       if (stage < 0) continue;
       const Bytes passing(through[static_cast<size_t>(stage)]);
@@ -39,7 +41,7 @@ class Bound {
       if (const Bytes together = last_input_of(id); together.count > 0) raise(most, together, id);
     }
     found_.largest_call = found_.persistent + found_.carried + call;
-    found_.all = found_.persistent + found_.carried + std::max(call, most);
+    found_.all = found_.persistent + found_.carried + most;
     return found_;
   }
 

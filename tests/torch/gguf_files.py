@@ -38,7 +38,7 @@ def main():
                     values = interleaved(values, heads[part])
                 tensor = there.pop(theirs(name))
                 read = gguf.quants.dequantize(tensor.data, tensor.tensor_type).reshape(values.shape)
-                step = numpy.abs(values).max() * (2 ** -11 if kind == "f16" else 0.5 / 127 * 1.01)
+                step = numpy.abs(values).max() * (2 ** -11 if kind == "f16" else (0.5 + 127 * 2 ** -11) / 127)
                 worst = max(worst, float(numpy.abs(read - values).max() / step))
             wrong += worst > 1 or len(there) > 0
             print(f"{kind}: {os.path.getsize(path)} bytes, differences up to {worst:.3f} of half a step", flush=True)

@@ -129,6 +129,16 @@ def run_settings(run: str) -> dict[str, Any]:
     return recipe
 
 
+def generator_of(source: str, **options: Any) -> Any:
+    """thimble.Generator; UserError in a package that has none yet."""
+    try:
+        from .._generator import Generator
+    except ImportError as error:
+        raise UserError("this package continues no texts by itself; export the run with --merged, and read it by "
+                        "transformers") from error
+    return Generator(source, **options)
+
+
 def usual_context(tokens: Tokens) -> int:
     """Tokens that a conversation may have; the length of a run's rows says nothing of it."""
     return min(CONTEXT, tokens.longest) if isinstance(tokens.longest, int) else CONTEXT
@@ -147,8 +157,7 @@ def opened(subject: str, own: Mapping[str, Any]) -> tuple[Any, Tokens, ChatTempl
     tokens = Tokens(folder)
     options.setdefault("context", usual_context(tokens))
     text = find_template(folder, own.get("template"))
-    from .._generator import Generator
-    return Generator(source, **options), tokens, None if text is None else ChatTemplate(text, tokens.special)
+    return generator_of(source, **options), tokens, None if text is None else ChatTemplate(text, tokens.special)
 
 
 def _say(texts: Iterator[str]) -> None:

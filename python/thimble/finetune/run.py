@@ -14,7 +14,7 @@ from .._figures import Figures, Progress
 from .._library import c
 from .._plan import Plan, _setting
 from .._run import Run
-from .chat import Conversation, usual_context
+from .chat import Conversation, generator_of, usual_context
 from .gguf import write_gguf
 from .settings import of_run, prepared_for
 from .template import ChatTemplate, find_template
@@ -57,14 +57,13 @@ class FineTuned:
     def generate(self, prompt: str | Sequence[Mapping[str, Any]], most: int = 256, **sampling: Any) -> str:
         """The answer to a question, or to a conversation (a list of messages). `sampling` as of
         :meth:`thimble.Generator.generate`: temperature (0: always the likeliest token), top_k, top_p, seed."""
-        from .._generator import Generator
         sampling.setdefault("temperature", 0.0)
         tokens = Tokens(self.model)
         if self._at != self.run.steps:
             if self._generator is not None:
                 self._generator.close()
             self.run.save()
-            self._generator, self._at = Generator(self.out, context=usual_context(tokens)), self.run.steps
+            self._generator, self._at = generator_of(self.out, context=usual_context(tokens)), self.run.steps
         text = find_template(self.model, self._template)
         chat = None if text is None else ChatTemplate(text, tokens.special)
         talk = Conversation(self._generator, tokens, chat)

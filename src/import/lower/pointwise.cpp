@@ -215,6 +215,9 @@ constexpr auto kRules = std::to_array<LoweringRule>({
        unary(l, node, "leaky_relu", {{"slope", real_of(node, "slope", 0.01)}});
      }},
     {"abs", same_map},
+    {"acos", same_map},
+    {"asin", same_map},
+    {"atan", same_map},
     {"ceil", same_map},
     {"cos", same_map},
     {"erf", same_map},

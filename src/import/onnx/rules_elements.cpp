@@ -9,18 +9,32 @@ namespace thimble {
 namespace {
 
 // Of the same meaning and with no more to say.
-constexpr auto kSameMaps = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"Relu", "relu"},   {"Sigmoid", "sigmoid"},
-     {"Tanh", "tanh"},   {"Exp", "exp"},
-     {"Log", "log"},     {"Sqrt", "sqrt"},
-     {"Abs", "abs"},     {"Neg", "neg"},
-     {"Erf", "erf"},     {"Sin", "sin"},
-     {"Cos", "cos"},     {"Reciprocal", "reciprocal"},
-     {"Round", "round"}, {"Floor", "floor"},
-     {"Ceil", "ceil"},   {"HardSwish", "hard_swish"},
-     {"Mish", "mish"},   {"Softplus", "softplus"},
-     {"Add", "add"},     {"Sub", "sub"},
-     {"Mul", "mul"},     {"Div", "div"}});
+constexpr auto kSameMaps =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"Relu", "relu"},
+                                                                  {"Sigmoid", "sigmoid"},
+                                                                  {"Tanh", "tanh"},
+                                                                  {"Exp", "exp"},
+                                                                  {"Log", "log"},
+                                                                  {"Sqrt", "sqrt"},
+                                                                  {"Abs", "abs"},
+                                                                  {"Neg", "neg"},
+                                                                  {"Erf", "erf"},
+                                                                  {"Sin", "sin"},
+                                                                  {"Cos", "cos"},
+                                                                  {"Acos", "acos"},
+                                                                  {"Asin", "asin"},
+                                                                  {"Atan", "atan"},
+                                                                  {"Reciprocal", "reciprocal"},
+                                                                  {"Round", "round"},
+                                                                  {"Floor", "floor"},
+                                                                  {"Ceil", "ceil"},
+                                                                  {"HardSwish", "hard_swish"},
+                                                                  {"Mish", "mish"},
+                                                                  {"Softplus", "softplus"},
+                                                                  {"Add", "add"},
+                                                                  {"Sub", "sub"},
+                                                                  {"Mul", "mul"},
+                                                                  {"Div", "div"}});
 
 }  // namespace
 

@@ -79,6 +79,18 @@ struct Cos {
   constexpr auto value(auto x) const { return std::cos(x); }
   constexpr auto slope(auto x) const { return -std::sin(x); }
 };
+struct Acos {
+  constexpr auto value(auto x) const { return std::acos(x); }
+  constexpr auto slope(auto x) const { return -1 / std::sqrt(1 - x * x); }
+};
+struct Asin {
+  constexpr auto value(auto x) const { return std::asin(x); }
+  constexpr auto slope(auto x) const { return 1 / std::sqrt(1 - x * x); }
+};
+struct Atan {
+  constexpr auto value(auto x) const { return std::atan(x); }
+  constexpr auto slope(auto x) const { return 1 / (1 + x * x); }
+};
 struct HardSigmoid {
   constexpr auto value(auto x) const {
     using Real = decltype(x);
@@ -175,6 +187,9 @@ template <class Body>
 void for_each_map(const MapSettings& s, const Body& body) {
   const auto a = static_cast<float>(s.a), b = static_cast<float>(s.b);
   body("abs", maps::Abs{});
+  body("acos", maps::Acos{});
+  body("asin", maps::Asin{});
+  body("atan", maps::Atan{});
   body("ceil", maps::Ceil{});
   body("clip", maps::Clip{a, b});
   body("cos", maps::Cos{});

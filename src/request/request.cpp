@@ -1,9 +1,12 @@
 #include "request/request.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "data/guess.h"
 #include "data/order/buckets.h"
 
 namespace thimble {
@@ -40,6 +43,24 @@ Settings settings_in_file(const std::string& path, Settings& run) {
     user_error("recipe '{}': {}", path, error.what());
   }
   return settings;
+}
+
+// A folder in place of a data set's name: which set it is, and that it is so taken.
+void guess_folder(Settings& settings, std::vector<std::string>& notes) {
+  const auto named = settings.find("data");
+  if (named == settings.end() || !named->second.is_string()) return;
+  const std::string folder = named->second.get<std::string>();
+  std::error_code ignored;
+  if (find_dataset(folder, "") != nullptr || !std::filesystem::is_directory(folder, ignored))
+    return;
+  const auto other = settings.find("data-dir");
+  user_check(other == settings.end() || other->second == nlohmann::json(folder),
+             "--data names the folder '{}', and --data-dir another; leave one out", folder);
+  const GuessedData guessed = guess_data(folder);
+  settings["data"] = guessed.set;
+  settings["data-dir"] = folder;
+  notes.push_back(fmt::format("'{}' holds {}: read as --data {} --data-dir {}", folder,
+                              guessed.since, guessed.set, folder));
 }
 
 // Settings that the data fix cannot be overridden.
@@ -111,6 +132,7 @@ Request read_request(const std::string& model, const Settings& asked) {
     explicit_settings["model"] = model;
   }
   explicit_settings.try_emplace("costs", "auto");
+  guess_folder(explicit_settings, request.notes);
   configure(request.recipe, explicit_settings);
   for (const UnusedSetting& unused : unused_settings(request.recipe, overrides)) {
     user_check(unused.warn_if_unused, "{}", unused.sentence);

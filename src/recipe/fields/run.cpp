@@ -38,14 +38,16 @@ void list_data(Recipe& recipe, Fields& fields, const ReadByModel& reads) {
   const std::string no_crops = !no_images.empty() ? no_images
                                : data.augment     ? ""
                                                   : "without --augment";
-  fields.text("data", data.name,
-              {.help = "A name from `thimble list data`",
-               .more = "a name from `thimble list data`; see [data](data.md)",
-               .usual = "digits; models made for images above 32x32: generated",
-               .affects = kNumbers});
+  fields.text(
+      "data", data.name,
+      {.help = "A name from `thimble list data`, or a folder",
+       .more = "a name from `thimble list data`, or a folder, which is looked into and said to "
+               "be one of them; see [data](data.md)",
+       .usual = "digits; models made for images above 32x32: generated",
+       .affects = kNumbers});
   fields.text("data-dir", data.folder,
               {.help = "Folder of the set's files",
-               .more = "where the files of `cifar10`, `mnist`, `idx` are",
+               .more = "where the files of the set are",
                .usual = "none",
                .placeholder = "FOLDER"});
   list_own_of_sets(data, reads, fields);

@@ -9,6 +9,7 @@
 #include "weights/checkpoint.h"
 #include "weights/merged_base.h"
 #include "weights/weights_file.h"
+#include "weights/write_onnx.h"
 
 namespace thimble {
 namespace {
@@ -45,6 +46,14 @@ int run(const ExportFlags& flags) {
     const std::string note = trained.load_file(flags.weights);
     if (!note.empty()) say("{}: {}\n", flags.weights, note);
   }
+  if (flags.file.ends_with(".onnx")) {
+    user_check(flags.names.empty() && !flags.adapters && !flags.coded,
+               "an ONNX file has the names and types of the file that the net came from; leave "
+               "--names, --adapters and --coded out");
+    write_onnx(flags.file, trained.program(), trained.model());
+    say("{}: {} for inference\n", flags.file, recipe.model.name);
+    return kOk;
+  }
   const std::optional<ForeignNames>& foreign = trained.model().foreign;
   if (flags.adapters) {
     save_adapters(flags.file, trained.program(), recipe.tuning.adapters, foreign,
@@ -74,7 +83,8 @@ Command add_export(CLI::App& app) {
       app.add_subcommand("export", "Write the weights of a run for other programs (safetensors)");
   add_argument(*command, "run", flags->run,
                "Folder of the run (--out of `thimble train`), or a checkpoint");
-  add_argument(*command, "file", flags->file, "File to write");
+  add_argument(*command, "file", flags->file,
+               "File to write: .safetensors, or .onnx of a net that came as such a file");
   add_value(*command, "--names", flags->names, "NAME",
             "Whose names and layouts: thimble, or transformers (of gpt), or pytorch (of nets "
             "from outside, where it is the usual) (thimble)");

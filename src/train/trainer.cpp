@@ -18,6 +18,7 @@
 #include "weights/checkpoint.h"
 #include "weights/outside_tensors.h"
 #include "weights/weights_file.h"
+#include "weights/write_onnx.h"
 
 namespace thimble {
 namespace {
@@ -519,7 +520,9 @@ void Trainer::summarize_ranks() {
 }
 
 void Trainer::export_weights(const std::string& path) {
-  save_weights(path, program(), names_outside(planned_.full().model));
+  const Model& model = planned_.full().model;
+  if (path.ends_with(".onnx")) return write_onnx(path, program(), model);
+  save_weights(path, program(), names_outside(model));
 }
 
 void Trainer::export_adapters(const std::string& folder) {

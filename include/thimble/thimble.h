@@ -219,6 +219,14 @@ THIMBLE_API const char* thimble_run_result(thimble_run* run);
 /* Tests on the run's own records, or on those that `fill` has. */
 THIMBLE_API thimble_code thimble_run_evaluate(thimble_run* run, thimble_fill fill, void* context,
                                               thimble_figures* figures);
+/* A result of the forward pass in evaluation, of as many test records as `rows`, the first of its rows. Its
+ * numbers are good during the call. */
+typedef int32_t (*thimble_take)(void* context, const thimble_tensor* output, int64_t rows);
+/* Results of all the records that `fill` has, as of a test, batch by batch. Fields that no result depends on
+ * (labels) have no `data`. Of the last batch, rows that are no records are to be filled with numbers that a
+ * record may have. */
+THIMBLE_API thimble_code thimble_run_predict(thimble_run* run, thimble_fill fill, thimble_take take,
+                                             void* context);
 /* From the next step on, in place of the schedule; below 0: the schedule again. */
 THIMBLE_API thimble_code thimble_run_set_rate(thimble_run* run, double rate);
 THIMBLE_API void thimble_run_stop(thimble_run* run);
@@ -231,7 +239,8 @@ THIMBLE_API thimble_code thimble_run_rest(thimble_run* run);
 
 /* Saves a checkpoint now; its folder. */
 THIMBLE_API thimble_code thimble_run_save(thimble_run* run, const char** folder);
-/* The weights as one safetensors file, for other programs. */
+/* The weights as one safetensors file, for other programs. Of a net that came as an ONNX file, NAME.onnx is that
+ * file for inference, with the weights in it. */
 THIMBLE_API thimble_code thimble_run_export(thimble_run* run, const char* path);
 /* The adapters of a recipe that has them (lora), as a folder that PEFT reads. */
 THIMBLE_API thimble_code thimble_run_export_adapters(thimble_run* run, const char* folder);

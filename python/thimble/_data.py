@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, Mapping
 
-from ._arrays import (BF16, as_array, fitting, to_bfloat16_bits, view_of)
+from ._arrays import (BF16, as_array, fitting, from_bfloat16_bits, need_numpy, to_bfloat16_bits,
+                      view_of)
 from ._errors import UserError
 from ._library import Batch
 from ._plan import Field
@@ -16,7 +17,7 @@ Arrays = list  # one for each field
 def arrays_of(batch: Any, fields: list[Field]) -> Arrays:
     """A dict by name, or a sequence in the order of the fields; a single array where one is read."""
     names = [field.name for field in fields]
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         missing = [name for name in names if name not in batch]
         if missing:
             raise UserError(f"a batch has {', '.join(map(str, batch))} and lacks "
@@ -53,15 +54,18 @@ def rows_of(arrays: Arrays, fields: list[Field]) -> int:
 class Writer:
     """Writes rows of arrays into what the library asks to be filled."""
 
-    def __init__(self, fields: list[Field]) -> None:
+    def __init__(self, fields: list[Field], written: list[int] | None = None) -> None:
+        """`written`: which of the fields the arrays are of; None: all."""
         self.fields = fields
+        self._written = range(len(fields)) if written is None else written
         # By address, type and shape: programs of one arena (training, evaluation) have different
         # fields at the same address.
         self._views: dict[tuple, Any] = {}
 
     def write(self, batch: Batch, at: int, arrays: Arrays, first: int, count: int) -> None:
         """Rows [first, first + count) of the arrays to those from `at` on."""
-        for index, (array, field) in enumerate(zip(arrays, self.fields)):
+        for index, array in zip(self._written, arrays):
+            field = self.fields[index]
             tensor = batch.fields[index]
             where = (tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)
             view = self._views.get(where)
@@ -80,6 +84,30 @@ def _length(items: Any) -> int:
         return len(items)
     except TypeError:
         return 0
+
+
+class Records:
+    """Batches of a data set of single records (of Hugging Face's `datasets`), in order: as often as wanted."""
+
+    drop_last = False
+
+    def __init__(self, dataset: Any, batch: int) -> None:
+        self.dataset, self.batch_size = dataset, batch
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dataset.with_format("torch").iter(batch_size=self.batch_size))
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.batch_size)
+
+
+def batches_of(data: Any, batch: int | None) -> Any:
+    """The data as batches: data sets of Hugging Face's have records, and say so by what they can do."""
+    if not (hasattr(data, "with_format") and hasattr(data, "iter") and hasattr(data, "column_names")):
+        return data
+    if not batch:
+        raise UserError("a data set of single records needs the size of a batch: batch=32, or a DataLoader of it")
+    return Records(data, int(batch))
 
 
 class Loader:
@@ -184,6 +212,48 @@ class Tests:
         arrays = next(self._iterator, None)
         if arrays is None:
             return False
-        self._arrays = arrays_of(arrays, self.fields)
+        self._arrays = self._arrays_of(arrays)
         self._rows = self._left = rows_of(self._arrays, self.fields)
         return self._left > 0 or self._more()
+
+    def _arrays_of(self, batch: Any) -> Arrays:
+        return arrays_of(batch, self.fields)
+
+
+class Predicted(Tests):
+    """Results of records, which may have more fields than a result depends on."""
+
+    def __init__(self, batches: Iterable[Any], fields: list[Field]) -> None:
+        super().__init__(batches, fields)
+        self._all = fields
+        self._parts: dict[str, list] = {}
+        self._records = 0  # of the batch at hand
+
+    def fill(self, batch: Batch) -> None:  # type: ignore[override]
+        read = [index for index in range(batch.field_count) if batch.fields[index].data]
+        self.fields = [self._all[index] for index in read]
+        super().fill(batch, Writer(self._all, read))
+        self._records = batch.filled
+        if 0 < batch.filled < batch.rows:  # the last record again, in place of those that are not there
+            for index in read:
+                tensor = batch.fields[index]
+                view = view_of(tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)
+                lead = (slice(None),) * tensor.row_axis
+                view[lead + (slice(batch.filled, None),)] = view[lead + (slice(batch.filled - 1, batch.filled),)]
+            batch.filled = batch.rows
+
+    def take(self, output: Any, _: int) -> None:
+        tensor = output.contents
+        rows = view_of(tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)[:self._records]
+        made = from_bfloat16_bits(rows) if tensor.dtype == BF16 else rows.copy()
+        self._parts.setdefault(tensor.name.decode(), []).append(made)
+
+    def results(self) -> dict[str, Any]:
+        return {name: need_numpy().concatenate(parts) for name, parts in self._parts.items()}
+
+    def _arrays_of(self, batch: Any) -> Arrays:
+        if isinstance(batch, Mapping):
+            batch = {name: value for name, value in batch.items() if any(f.name == name for f in self.fields)}
+        elif isinstance(batch, (tuple, list)) and len(batch) == len(self._all):
+            batch = [value for value, field in zip(batch, self._all) if field in self.fields]
+        return arrays_of(batch, self.fields)

@@ -46,6 +46,7 @@ Prepare = CFUNCTYPE(c_int32, c_void_p, c_int64)
 Rate = CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_double))
 Watch = CFUNCTYPE(c_int32, c_void_p)
 Give = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64, c_void_p)
+Take = CFUNCTYPE(c_int32, c_void_p, POINTER(Tensor), c_int64)
 Show = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
 
 
@@ -90,6 +91,7 @@ _FUNCTIONS = {
     "run_train": (c_int, [_HANDLE, Show, c_void_p]),
     "run_result": (c_char_p, [_HANDLE]),
     "run_evaluate": (c_int, [_HANDLE, Fill, c_void_p, POINTER(Figures)]),
+    "run_predict": (c_int, [_HANDLE, Fill, Take, c_void_p]),
     "run_set_rate": (c_int, [_HANDLE, c_double]),
     "run_stop": (None, [_HANDLE]),
     "run_done": (c_int64, [_HANDLE]),

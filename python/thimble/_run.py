@@ -12,7 +12,7 @@ from . import _library as lib
 from ._arrays import (BF16, F32, as_array, fitting, from_bfloat16_bits, need_numpy, numpy_dtype,
                       to_bfloat16_bits, view_of)
 from ._callbacks import Callbacks
-from ._data import Tests, Writer
+from ._data import Predicted, Tests, Writer
 from ._errors import UserError, check
 from ._figures import Figures, Progress, figures_of
 from ._library import c
@@ -138,6 +138,21 @@ class Run:
         self._check(c.run_evaluate(self._open(), fill, None, ctypes.byref(figures)))
         return figures_of(figures)
 
+    def predict(self, data: Any) -> dict[str, Any]:
+        """Results of the net in evaluation, by their names (logits): a row for each record, as NumPy arrays.
+
+        `data` is a batch of any number of rows (a dict, a tuple, an array), or an iterable of such. Labels are left
+        out, or are there and say nothing.
+        """
+        need_numpy()
+        one = isinstance(data, (Mapping, tuple)) or hasattr(data, "shape")
+        records = Predicted([data] if one else data, self._fields)
+        guard = self._callbacks.guard
+        fill = lib.Fill(lambda _, batch: guard(records.fill, batch.contents))
+        take = lib.Take(lambda _, *result: guard(records.take, *result))
+        self._check(c.run_predict(self._open(), fill, take, None))
+        return records.results()
+
     def rest(self) -> None:
         """Between steps: gives back memory that holds nothing from one to the next, until it is used again."""
         check(c.run_rest(self._open()))
@@ -165,7 +180,8 @@ class Run:
         return os.fsdecode(folder.value)  # type: ignore[arg-type]
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """The weights as one safetensors file, for other programs."""
+        """The weights as one safetensors file, for other programs; or, of a net that came as an ONNX file, that file for
+        inference with the weights in it (NAME.onnx)."""
         check(c.run_export(self._open(), os.fspath(path).encode()))
 
     def weights(self, copy: bool = True) -> dict[str, Any]:

@@ -11,6 +11,7 @@
 #include "request/resume.h"
 #include "train/feed/caller_batches.h"
 #include "train/feed/feeder.h"
+#include "train/predict.h"
 #include "weights/merged_base.h"
 
 namespace thimble::api {
@@ -257,6 +258,34 @@ thimble_code thimble_run_evaluate(thimble_run* run, thimble_fill fill, void* con
     if (figures == nullptr) return;
     *figures = figures_of(*tested, *run, run->test_metrics);
     figures->records = count;
+  });
+}
+
+thimble_code thimble_run_predict(thimble_run* run, thimble_fill fill, thimble_take take,
+                                 void* context) {
+  return guarded([&] {
+    Trainer& trainer = *given(run, "run").trainer;
+    user_check(fill != nullptr && take != nullptr, "predictions need the callbacks fill and take");
+    CallerData data = caller_data(fill, context, run->planned->training.full().model);
+    const std::vector<bool> read = fields_predicted_from(trainer.evaluator().model());
+    data.fill = [fill, context, &read](BatchToFill batch) {
+      std::vector<BatchField> fields(batch.fields.begin(), batch.fields.end());
+      for (size_t i = 0; i < fields.size(); ++i) {
+        if (read[i]) continue;
+        std::memset(fields[i].data, 0, static_cast<size_t>(fields[i].type.bytes().count));
+        fields[i].data = nullptr;
+      }
+      batch.fields = fields;
+      return fill_by(fill, context, batch);
+    };
+    data.tests = true;
+    const CallerBatches records(std::move(data));
+    const uint64_t seed = run->planned->training.recipe.seed;
+    predict(trainer.evaluator(), records, seed, [&](const Predicted& predicted) {
+      thimble_tensor output = described(predicted.output->name.c_str(), predicted.type);
+      output.data = const_cast<std::byte*>(predicted.bytes.data());
+      call("take", take, context, &output, predicted.rows);
+    });
   });
 }
 

@@ -192,7 +192,8 @@ Model Lowering::finish(const std::string& loss_name, std::span<const NetOutput> 
     }
   }
   for (const NetOutput& output : outputs) {
-    model_.outputs.push_back({output.name, values_.at(output.value).value});
+    const PermutedTensor& made = values_.at(output.value);  // tests and callers see the net's order
+    model_.outputs.push_back({output.name, options_.training ? made.value : plain(builder_, made)});
   }
   model_.whole_batches = true;
   return std::move(model_);

@@ -108,6 +108,8 @@ class Trainer {
   Figures advance();
   // Over the test records of `source`, which need not be the run's. Empty: asked to stop meanwhile.
   std::optional<Figures> evaluate(const BatchSource& source, int64_t* count = nullptr);
+  // The forward pass in evaluation, of the longest records.
+  BoundStep& evaluator() { return evaluators_.front(); }
   // A checkpoint of what is there now; its folder. UserError where a step was left in its middle.
   // REQUIRES: the run has a folder.
   std::string save();

@@ -18,7 +18,7 @@ GPU := $(shell nvidia-smi >/dev/null 2>&1 && echo yes)
 CUDA := $(if $(GPU),AUTO,OFF)
 ARCHITECTURE := $(if $(GPU),native,90-real)
 
-.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-onnx test-border fuzz fuzz-gradients test-cuda sanitize-cuda \
+.PHONY: help setup configure build library build-tests run test test-isa test-page test-slow test-asan test-campaign test-torch test-onnx test-border test-coverage fuzz fuzz-gradients test-cuda sanitize-cuda \
         deb wheel test-package bench bench-cpu bench-python bench-gpu bench-busy bench-ranks bench-remat bench-techniques bench-fit bench-search bench-optimality card papers papers-cpu papers-quick parity \
         docs docs-test docs-check pictures format check-format tidy size clean
 
@@ -31,6 +31,7 @@ help:
 	@echo "make test-slow  long tests: crash and resume, full zoo, accuracy of every technique"
 	@echo "make test-campaign  independent checks: twins in PyTorch, kills, mutated files, budgets, limits (SCALE=0.1: a tenth)"
 	@echo "make test-torch  networks of torchvision and transformers, exported and trained beside PyTorch (NETS=\"vit gpt2\": those)"
+	@echo "make test-coverage  every architecture of transformers and timm beside PyTorch, for hours (NETS=\"causal timm:resnet\": those)"
 	@echo "make test-border  modules and losses that people write: PyTorch's updates, or refused with their line (CASES=\"losses gan\": those)"
 	@echo "make test-mutants  small faults planted by MUTANTS=300 and SEED=1, and which of them the tests notice (an hour)"
 	@echo "make fuzz       Clang's libFuzzer on readers of network files, SECONDS=60 each (installs clang)"
@@ -148,6 +149,7 @@ $(TORCH_VENV)/bin/python:
 test-torch: library $(TORCH)
 	@PYTHONDONTWRITEBYTECODE=1 nice $(TORCH) tests/torch/errors.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/train.py
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/loaders.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/check.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/optimizers.py
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/memory.py
@@ -166,6 +168,11 @@ test-onnx: library $(TORCH)
 	@$(TORCH) -c "import onnxruntime" 2>/dev/null || $(TORCH) -m pip install --quiet onnxruntime
 	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/onnx/published.py \
 	        $(NETS) $(if $(MARKDOWN),--markdown $(MARKDOWN))
+
+# Every architecture of transformers and timm, for hours; goes on where it stopped. NETS: "causal", "timm:resnet"; MARKDOWN=FILE: the page, too.
+test-coverage: library $(TORCH)
+	@PYTHONDONTWRITEBYTECODE=1 THIMBLE_LIBRARY=$(CURDIR)/$(BUILD)/lib/libthimble.so.0 nice $(TORCH) tests/torch/coverage.py \
+	        --out $(or $(OUT),build/coverage) $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(NETS)
 
 # CASES: names of cases, or of files in tests/torch/border; MARKDOWN=FILE: the table, too.
 test-border: library $(TORCH)

@@ -23,10 +23,13 @@ from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
+from ._data import batches_of
 from ._errors import UserError
 from ._process import Process, trim
+from ._run import Run as _Run
 from .exporter import CannotExport, capture
-from .exporter.capture import capture_apart, fields_of
+from .exporter.batches import Layout, fields_of
+from .exporter.capture import capture_apart
 from .exporter.check import Check
 from .exporter.files import differing, read_safetensors, write_safetensors
 from .exporter.handover import Handover, handed_over
@@ -41,7 +44,9 @@ from .exporter.optimizers import (
 from .exporter.schedules import Schedule, schedule_of
 from .exporter.write import weights_of, write_graph
 
-__all__ = ["CannotExport", "export", "load", "plan", "settings_of", "train"]
+__all__ = ["CannotExport", "Run", "export", "load", "plan", "settings_of", "train"]
+
+_SOME = 2  # rows of a batch that a run keeps, to write its module as ONNX
 
 
 def export(
@@ -77,7 +82,8 @@ def _export(model, loss, example, path, optimizer, schedule, check, threads=None
     groups = []
     if optimizer is not None:
         groups = put_into_groups(graph, model, optimizer, schedule.shares)
-    batch, targets = fields_of(model, loss, example)
+    layout = Layout(model, loss, example)
+    batch = layout.of(example)
     rows = int(next(iter(batch.values())).shape[0])
     weights = now or weights_of(path)
     write_safetensors(weights, {**graph.tensors, **graph.constants})
@@ -94,7 +100,7 @@ def _export(model, loss, example, path, optimizer, schedule, check, threads=None
     graph.tensors, graph.constants = {}, {name: _Shape(t) for name, t in graph.constants.items()}
     checking = None
     if check:
-        checking = Check(model, loss, batch, targets, graph, weights, threads, _bytes(memory))
+        checking = Check(model, loss, layout, batch, graph, weights, threads, _bytes(memory))
         checking.run()
     write_graph(
         graph,
@@ -220,12 +226,15 @@ def train(
     import thimble
 
     process = Process()
+    loader = batches_of(loader, recipe.get("batch"))
+    test = batches_of(test, recipe.get("batch"))
     begun = iter(loader)
     example = next(begun, None)
     if example is None:
         raise thimble.UserError("the batches ended early: the loader has none")
     if "epochs" not in recipe and "steps" not in recipe:
         recipe["epochs"] = 1
+    layout = Layout(model, loss, example)
     of_torch = isinstance(optimizer, torch.optim.Optimizer)
     if of_torch and fresh is None and not resume:
         check_not_elsewhere(optimizer)
@@ -260,14 +269,13 @@ def train(
         handover = Handover(model, [*graph.parameters, *graph.buffers], now or weights_of(path))
         changes = {name for name, parameter in graph.parameters.items() if parameter["trained"]} | graph.buffers.keys()
         del graph
-        names = list(fields_of(model, loss, example)[0])
         first = itertools.chain([example], begun)  # what was looked at is trained on, too
         with contextlib.ExitStack() as early:  # a run that is not made, or is not begun
             early.callback(handover.take_back, None, ())
-            run = thimble.Run(
+            run = Run(
                 planned,
-                _named(first, names) if begun is loader else _Epochs(loader, names, first),
-                test=None if test is None else _tests(test, names, planned.fields),
+                _named(first, layout) if begun is loader else _Epochs(loader, layout, first),
+                test=None if test is None else _tests(test, layout, planned.fields),
                 out=out,
                 resume=resume,
                 overwrite=overwrite,
@@ -279,6 +287,8 @@ def train(
             if before > 0:
                 state.tensors, state.counts = {}, []  # the checkpoint has them
             state.put_into(run)
+            run.layout, run.model = layout, model
+            run.example = {name: tensor[:_SOME].clone() for name, tensor in layout.of(example).items()}
             handover.settle(run)
             early.pop_all()
         try:
@@ -304,6 +314,19 @@ def train(
         return run
 
 
+class Run(_Run):
+    """A run of a module, which takes batches as the loader of its training gave them."""
+
+    layout: Layout
+    model: torch.nn.Module
+    example: dict[str, torch.Tensor]
+
+    def evaluate(self, test: Iterable | None = None):
+        """The module's loss and accuracy in evaluation, on whole batches of any loader; without one, on the run's own
+        records to test on."""
+        return super().evaluate(None if test is None else _named(batches_of(test, self.plan.batch), self.layout))
+
+
 def _steps_of(recipe, loader) -> int:
     """Of the run; 0: nobody knows."""
     if "steps" in recipe:
@@ -313,7 +336,7 @@ def _steps_of(recipe, loader) -> int:
     return 0
 
 
-def _tests(test, names, fields) -> _Epochs:
+def _tests(test, layout, fields) -> Iterable:
     """The batches to test on, of which the first is looked at before anything is trained."""
     import thimble
     from ._data import arrays_of, rows_of
@@ -323,34 +346,31 @@ def _tests(test, names, fields) -> _Epochs:
     if example is None:
         raise thimble.UserError("there is no batch to test on; leave `test` out, or give some")
     try:
-        rows_of(arrays_of(next(_named([example], names)), fields), fields)
+        rows_of(arrays_of(layout.of(example), fields), fields)
     except thimble.UserError as error:
         raise thimble.UserError(f"of the batches to test on, {error}") from error
     first = itertools.chain([example], begun)
-    return _named(first, names) if begun is test else _Epochs(test, names, first)
+    return _named(first, layout) if begun is test else _Epochs(test, layout, first)
 
 
-def _named(batches: Iterable, names: list[str]) -> Iterator[dict]:
+def _named(batches: Iterable, layout: Layout) -> Iterator[dict]:
     for batch in batches:
-        if isinstance(batch, abc.Mapping):
-            yield dict(batch)
-        else:
-            yield dict(zip(names, batch if isinstance(batch, (tuple, list)) else [batch]))
+        yield layout.of(batch)
 
 
 class _Epochs:
     """Batches by the names of the net's inputs; as many as the loader has, and as often. `first`: those
     of the first epoch, where it has begun."""
 
-    def __init__(self, loader: Iterable, names: list[str], first: Iterable | None = None):
-        self.loader, self.names, self._first = loader, names, first
+    def __init__(self, loader: Iterable, layout: Layout, first: Iterable | None = None):
+        self.loader, self.layout, self._first = loader, layout, first
         for part in ("sampler", "dataset", "batch_size"):  # of a DataLoader
             if hasattr(loader, part):
                 setattr(self, part, getattr(loader, part))
 
     def __iter__(self):
         first, self._first = self._first, None
-        return _named(self.loader if first is None else first, self.names)
+        return _named(self.loader if first is None else first, self.layout)
 
     def __len__(self):
         return len(self.loader)

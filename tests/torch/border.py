@@ -26,7 +26,8 @@ import border
 import thimble
 from border import CASES, PARTS
 from thimble.exporter import eager
-from thimble.exporter.capture import WithLoss, fields_of
+from thimble.exporter.batches import Layout
+from thimble.exporter.capture import WithLoss
 from thimble.exporter.draws import still
 from train import SMALL
 
@@ -82,12 +83,13 @@ def by_pytorch(case, double=False) -> Trained:
 
     def train(model, loss, batches, optimizer, scheduler=None, clip_norm=None, **_):
         for batch in batches:
-            given, targets = fields_of(model, loss, batch)
+            layout = Layout(model, loss, batch)
+            given = layout.of(batch)
             if double:
                 given = {n: t.double() if t.is_floating_point() else t for n, t in given.items()}
             optimizer.zero_grad()
             with eager.as_exported():
-                value, _ = WithLoss(model, loss, list(given), targets)(*given.values())
+                value, _ = WithLoss(model, loss, layout)(*given.values())
                 value.sum().backward()
             if clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)

@@ -14,27 +14,28 @@ import torch
 from torch import nn
 
 from .apart import apart
+from .batches import Layout
 from .reader import Graph, Reader
 from .tracing import noting_data, traceable
 from .untouched import untouched
-from .values import DTYPES, CannotExport, exported_rows, exporting, is_callers
+from .values import CannotExport, exported_rows, exporting, is_callers
 
 
 class WithLoss(nn.Module):
     """The module to export: it takes flat tensors, and returns the loss and other outputs. Its mode is that of the
     user's module, each of whose parts has a mode of its own."""
 
-    def __init__(self, model, loss, names, targets):
+    def __init__(self, model, loss, layout: Layout):
         super().__init__()
         self.model = model
         self.loss = loss
-        self.names, self.targets = names, targets
+        self.layout = layout
         self.training = model.training
 
     def forward(self, *tensors):
-        given = dict(zip(self.names, tensors))
+        arguments, keywords, targets = self.layout.call(tensors)
+        output = self.model(*arguments, **keywords)
         if self.loss is None:
-            output = self.model(**given)
             loss = (
                 output["loss"]
                 if isinstance(output, abc.Mapping)
@@ -42,30 +43,12 @@ class WithLoss(nn.Module):
             )
             rest = output.get("logits") if isinstance(output, abc.Mapping) else None
             return loss, [] if rest is None else [rest]
-        inputs = [tensor for name, tensor in given.items() if name not in self.targets]
-        targets = [given[name] for name in self.targets]
-        output = self.model(*inputs)
         flat = [
             leaf
             for leaf in torch.utils._pytree.tree_leaves(output)
             if isinstance(leaf, torch.Tensor)
         ]
         return self.loss(output, *targets), flat
-
-
-def fields_of(model, loss, example) -> tuple[dict, list]:
-    """A batch by name, and the names that are the loss's own."""
-    if isinstance(example, abc.Mapping):
-        return dict(example), [] if loss is None else [list(example)[-1]]
-    batch = list(example) if isinstance(example, (tuple, list)) else [example]
-    if loss is None:
-        raise CannotExport(
-            "a batch without names goes with a loss of its own; give loss=..., or batches that are dicts"
-        )
-    names = [name for name in inspect.signature(model.forward).parameters][: len(batch) - 1]
-    if len(names) < len(batch) - 1:
-        names = [f"input{i}" for i in range(len(batch) - 1)]
-    return dict(zip([*names, "target"], batch)), ["target"]
 
 
 def _export(wrapped, tensors, rows):
@@ -115,17 +98,9 @@ def _frames(error):
 
 def capture(model: nn.Module, loss, example) -> Graph:
     """The graph of a training step's forward pass."""
-    batch, targets = fields_of(model, loss, example)
-    for name, tensor in batch.items():
-        if not isinstance(tensor, torch.Tensor) or tensor.ndim == 0:
-            raise CannotExport(
-                f"'{name}' of a batch is a {type(tensor).__name__}, not a tensor with a row for each record"
-            )
-        if tensor.dtype not in DTYPES:
-            raise CannotExport(
-                f"'{name}' of a batch is {tensor.dtype}; float32, int64, int32, uint8 and bool can be fed"
-            )
-    wrapped = WithLoss(model, loss, list(batch), targets)
+    layout = Layout(model, loss, example)
+    batch, targets = layout.of(example), layout.targets
+    wrapped = WithLoss(model, loss, layout)
     tensors = where_the_module_is(model, batch)
     with exporting(tensors[0].shape[0]), untouched(model, loss):
         exports = [_export(wrapped, tensors, rows) for rows in exported_rows()]

@@ -39,10 +39,10 @@ class Check:
     """Of a captured graph, whose weights are in a file already. `room`: bytes that it should do with; None: any
     number."""
 
-    def __init__(self, model, loss, batch, targets, graph, weights, threads=None, room=None):
+    def __init__(self, model, loss, layout, batch, graph, weights, threads=None, room=None):
         self.room = None if room is None else room * 3 // 4  # the rest is for tensors that are compared
         self.model, self.loss, self.graph, self.weights = model, loss, graph, weights
-        self.wrapped = WithLoss(model, loss, list(batch), targets)
+        self.wrapped = WithLoss(model, loss, layout)
         self.threads = threads
         named = dict(model.named_parameters())
         self.parameters = {name: named[name] for name in graph.parameters}

@@ -32,6 +32,7 @@ from .exporter.batches import Layout, fields_of
 from .exporter.capture import capture_apart
 from .exporter.check import Check
 from .exporter.files import differing, read_safetensors, write_safetensors
+from .exporter.inference import write_onnx
 from .exporter.handover import Handover, handed_over
 from .exporter.optimizers import (
     State,
@@ -325,6 +326,13 @@ class Run(_Run):
         """The module's loss and accuracy in evaluation, on whole batches of any loader; without one, on the run's own
         records to test on."""
         return super().evaluate(None if test is None else _named(batches_of(test, self.plan.batch), self.layout))
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """The trained module as an ONNX file for inference, by PyTorch's exporter. CannotExport where that cannot, or
+        where onnxruntime, if it is installed, gives other numbers than the module."""
+        labels = [name for name in self.example if name == "labels" or name.startswith("labels.")]
+        inputs = {n: tensor for n, tensor in self.example.items() if n not in (*self.layout.targets, *labels)}
+        write_onnx(self.model, self.layout, inputs, os.fspath(path))
 
 
 def _steps_of(recipe, loader) -> int:

@@ -289,6 +289,33 @@ FUNCTIONS = {
         torch.arange(16.0).reshape(4, 4) / 8,
         enable_gqa=True,
     ),
+    "attention of windows": lambda x: F.scaled_dot_product_attention(
+        *(part.unflatten(-1, (2, 4)).unflatten(1, (2, 2)).transpose(2, 3) for part in (x[..., :8], x[..., 8:], x[..., 4:12]))
+    ),
+    "attention of windows with a mask": lambda x: F.scaled_dot_product_attention(
+        *(part.unflatten(-1, (2, 4)).unflatten(1, (2, 2)).transpose(2, 3) for part in (x[..., :8], x[..., 8:], x[..., 4:12])),
+        attn_mask=torch.arange(8.0).reshape(2, 1, 2, 2) / 8,
+    ),
+    "topk": lambda x: torch.cat([x.topk(3).values, x.topk(2, largest=False).values], -1),
+    "topk of a middle axis": lambda x: x.topk(2, dim=1).values * x.topk(2, dim=1).indices,
+    "topk of many": lambda x: x.topk(11).values * x.topk(11).indices,
+    "topk of infinities": lambda x: x.gather(-1, torch.where(x > 0, x, float("-inf")).topk(1).indices),
+    "sort": lambda x: x.sort(-1, descending=True).values * torch.arange(16),
+    "sort of a middle axis": lambda x: x.sort(1).values * x.argsort(1),
+    "sort of equal numbers": lambda x: x * (x > 0).float().sort(dim=-1, stable=True).indices,
+    "median": lambda x: x.kthvalue(5).values,
+    "other places of each row": lambda x: x[torch.arange(x.shape[0])[:, None], places(x)[:, 0] % PLACES],
+    "a place of each row": lambda x: x[:, 0][torch.arange(x.shape[0]), places(x)[:, 0, 0]][:, None],
+    "fft": lambda x: torch.fft.fft(x, dim=1).real + torch.fft.fftn(x, dim=(1, 2), norm="ortho").imag,
+    "rfft, a filter, irfft": lambda x: torch.fft.irfft(torch.fft.rfft(x) * torch.fft.rfft(torch.arange(16.0)), n=16),
+    "rfft2, a filter, irfft2": lambda x: torch.fft.irfft2(
+        torch.fft.rfft2(x, norm="ortho") * torch.view_as_complex(torch.arange(18.0).reshape(9, 2) / 9), s=(4, 16), norm="ortho"
+    ),
+    "sizes of frequencies": lambda x: torch.fft.rfft(x).abs() + torch.fft.ifft(x, dim=1)[..., :9].real,
+    "complex rotations": lambda x: torch.view_as_real(
+        torch.view_as_complex(x.unflatten(-1, (8, 2))) * torch.polar(torch.ones(4, 8), torch.arange(32.0).reshape(4, 8))
+    ).flatten(2),
+    "acos, asin and atan": lambda x: torch.acos(x * 0.9) + torch.asin(x * 0.9) + torch.atan(3 * x),
     "attention without heads": lambda x: F.scaled_dot_product_attention(x, x, x),
     "linear": lambda x: F.interpolate(x, 8, mode="linear"),
     "bicubic": lambda x: F.interpolate(image(x), (7, 9), mode="bicubic"),

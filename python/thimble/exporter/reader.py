@@ -14,6 +14,7 @@ from .values import (
     DTYPES,
     Buffer,
     CannotExport,
+    Complex,
     Known,
     Node,
     Unsupported,
@@ -527,7 +528,7 @@ class _NoSuchOp(Unsupported):
 
 def _is_known(target, items) -> bool:
     """Whether what an op gives, of such inputs, can be computed here."""
-    given = any(isinstance(item, Value) for item in items)
+    given = any(isinstance(item, (Value, Complex)) for item in items)
     name = target.name() if hasattr(target, "name") else ""
     return not given and not ops.draws(target) and not ops.changes_statistics(name)
 

@@ -12,7 +12,9 @@ import torch
 import torch.fx.proxy
 import torch.utils.checkpoint
 
+from .experts import all_at_once
 from .functions import own_gradients
+from .picks import last_of_rows
 from .values import CannotExport, is_callers
 
 
@@ -30,6 +32,8 @@ def traceable(module):
             _no_autocast(),
             _every_line(),
             own_gradients(),
+            all_at_once(),
+            last_of_rows(),
         ):
             stack.enter_context(patch)
         yield

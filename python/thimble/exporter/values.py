@@ -76,6 +76,18 @@ class Value:
 
 
 @dataclasses.dataclass(eq=False)
+class Complex:
+    """A tensor of complex numbers, as two of one shape. `im` is None while it is real."""
+
+    re: Any
+    im: Any
+
+    @property
+    def shape(self) -> list:
+        return self.re.shape
+
+
+@dataclasses.dataclass(eq=False)
 class Known:
     """A tensor that no input and no parameter has a part in, in both exports."""
 

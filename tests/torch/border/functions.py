@@ -299,7 +299,7 @@ def resized():
     return Resized(), F.cross_entropy, of_images()
 
 
-@case("a transform of frequencies", refused="fft")
+@case("a transform of frequencies")
 def frequencies():
     class Frequencies(nn.Module):
         def __init__(self):
@@ -313,7 +313,7 @@ def frequencies():
     return Frequencies(), F.cross_entropy, of_series()
 
 
-@case("the largest k of a row and their places", refused="topk")
+@case("the largest k of a row and their places")
 def largest_of_a_row():
     class Top(nn.Module):
         def __init__(self):

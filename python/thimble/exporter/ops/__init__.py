@@ -5,6 +5,7 @@ name, and gives a value, or a list of them. Many become few: docs/import.md list
 # They fill the table.
 from . import elements, images, layers, lookups, losses, noise  # noqa: F401
 from . import places, shapes, steps, sums, volumes  # noqa: F401
+from . import frequencies  # noqa: F401, behind all whose parts it takes
 from .elements import finite
 from .shapes import with_part
 from .registry import HANDLERS, Arguments, changes_statistics, draws, is_view

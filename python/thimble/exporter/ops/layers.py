@@ -7,9 +7,10 @@ import math
 import torch
 
 from ..values import Known, Unsupported, Value, depends_on_rows
-from .registry import op, reshaped, times
+from .registry import op, product, reshaped, times
 from .shapes import flipped, sliced
-from .elements import binary, masked
+from .elements import binary, mapped, masked
+from .sums import reduced
 
 
 @op("linear")
@@ -182,10 +183,10 @@ def _batch_norm(r, a):
     x = r.value(a.input)
     if a.running_mean is None and a.training and not depends_on_rows(x.shape):
         return _standardised(r, a, x)
+    if a.running_mean is None and a.training:
+        return _by_the_batch(r, a, x)
     if a.running_mean is None or a.momentum is None:
-        raise Unsupported(
-            "without running statistics or with momentum=None; build it with track_running_stats=True and a momentum"
-        )
+        raise Unsupported("with momentum=None, a mean over all steps; build it with a momentum")
     if a.training and a.running_mean.name in r.graph.buffers:
         raise Unsupported("twice in one forward pass, which moves its statistics twice; give each call a layer of its own")
     running = [r.buffer(item) for item in (a.running_mean, a.running_var)]
@@ -212,6 +213,19 @@ def _standardised(r, a, x):
             made = binary(r, name, made, reshaped(r, item, [channels, 1]))
     made = reshaped(r, made, [turned.shape[at] for at in order] if turned is not x else x.shape)
     return made if turned is x else r.emit("permute", [made], x.shape, axes=order)
+
+
+def _by_the_batch(r, a, x):
+    """Of rows, without running statistics: those of the batch, in evaluation too."""
+    axes = [at for at in range(len(x.shape)) if at != 1]
+    mean = reduced(r, "mean", x, axes, True)
+    off = binary(r, "sub", x, mean)
+    variance = reduced(r, "mean", mapped(r, "square", off), axes, True)
+    made = binary(r, "mul", off, mapped(r, "rsqrt", binary(r, "add", variance, float(a.eps))))
+    for name, item in (("mul", a.weight), ("add", a.bias)):
+        if item is not None:
+            made = binary(r, name, made, reshaped(r, item, [x.shape[1], *[1] * (len(x.shape) - 2)]))
+    return made
 
 
 def _affine(r, a):
@@ -281,6 +295,8 @@ def _attention(r, a):
         mask = masked(r, mask, 0.0, -3.0e38)
     if mask is not None:
         mask = r.value(mask)
+    if len(q.shape) > 4:
+        q, k, v, mask = _joined_in_front(r, q, k, v, mask)
     if len(q.shape) == 3:  # one head
         q, k, v = (reshaped(r, item, [item.shape[0], 1, *item.shape[1:]]) for item in (q, k, v))
         if mask is not None and len(mask.shape) == 3:
@@ -294,6 +310,22 @@ def _attention(r, a):
         dropout=float(a.dropout_p),
     )
     return reshaped(r, made, a.shape)
+
+
+def _joined_in_front(r, q, k, v, mask):
+    """Windows, frames and the like as rows: [rows, ..., heads, T, D] is [rows*..., heads, T, D]."""
+    front = q.shape[:-3]
+    joined = product(front)
+
+    def as_rows(item):
+        if item.shape[:-3] != front:
+            item = r.emit("expand", [item], [*front, *item.shape[-3:]], item.dtype)
+        return reshaped(r, item, [joined, *item.shape[-3:]])
+
+    if mask is not None:
+        mask = reshaped(r, mask, [1] * (len(q.shape) - len(mask.shape)) + mask.shape)
+        mask = reshaped(r, mask, mask.shape[-3:]) if all(e == 1 for e in mask.shape[:-3]) else as_rows(mask)
+    return as_rows(q), as_rows(k), as_rows(v), mask
 
 
 def _known_mask(mask):

@@ -7,8 +7,8 @@ import math
 import torch
 
 from ..values import Known, Unsupported, Value, depends_on_rows, exported_rows
-from .registry import op, reshaped
-from .shapes import in_runs, sliced
+from .registry import op, product, reshaped
+from .shapes import in_runs, moved, sliced
 from .elements import binary, compared
 
 
@@ -98,7 +98,7 @@ def _taken_of_rows(r, x, rows, places, shape):
             return reshaped(r, taken, shape)
     places = r.value(places)
     if places.shape != ["rows"] or len(x.shape) != 3 or x.dtype != "f32":
-        raise Unsupported("other places of every row; one number a row of [rows,T,C] can be")
+        return _taken_in_each(r, x, rows, places, shape)
     places = reshaped(r, places, ["rows", 1, 1])
 
     def standing_for(numbers):
@@ -109,6 +109,26 @@ def _taken_of_rows(r, x, rows, places, shape):
     # A place counted from the end, -1 for the last, stands for the same one.
     chosen = binary(r, "add", standing_for(front), standing_for(front - x.shape[1]))
     return reshaped(r, r.emit("matmul", [chosen, x], ["rows", 1, x.shape[2]]), shape)
+
+
+def _taken_in_each(r, x, rows, places, shape):
+    """x[rows, places] of other places in every row: `take_along` of its second axis. Places count from the front."""
+    if places.dtype != "i32" or "rows" not in rows.shape:
+        raise Unsupported("other places of every row; whole numbers can be")
+    axis, rank = rows.shape.index("rows"), max(len(rows.shape), len(places.shape))
+    at = axis + rank - len(rows.shape)
+    apart = [1] * (rank - len(places.shape)) + places.shape
+    if at != 0 or apart[0] != "rows":
+        raise Unsupported("other places of every row, whose first axis is not that of the rows")
+    count, rest = product(apart[1:]), x.shape[2:]
+    width, last = product(rest), 2
+    flat = reshaped(r, x, ["rows", x.shape[1], width])
+    turned = moved(r, flat, 1, last)
+    index = r.emit("mul", [reshaped(r, places, ["rows", 1, count]), 1.0], ["rows", 1, count], "i32", whole=1)
+    index = index if width == 1 else r.emit("expand", [index], ["rows", width, count], "i32")
+    whole = None if x.dtype == "f32" else 1
+    taken = r.emit("take_along", [turned, index], ["rows", width, count], x.dtype, whole=whole)
+    return reshaped(r, moved(r, taken, last, 1), shape)
 
 
 def _taken_of_several(r, x, axes, indexes, shape):

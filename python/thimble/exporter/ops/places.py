@@ -8,23 +8,14 @@ import math
 import torch
 
 from ..values import Known, Unsupported, depends_on_rows
-from .registry import op, axis_of, reshaped, broadcast
+from .registry import op, axis_of, product, reshaped, broadcast
 from .elements import binary, compared, masked
 from .lookups import every_row, from_the_front, gathered
-from .shapes import sliced, with_part
+from .shapes import moved, sliced, with_part
 
 
 def _whole(x):
     return None if x.dtype == "f32" else 1
-
-
-def _moved(r, x, axis, to):
-    """With that axis at another place."""
-    axes = [at for at in range(len(x.shape)) if at != axis]
-    axes.insert(to, axis)
-    if axes == sorted(axes):
-        return x
-    return r.emit("permute", [x], [x.shape[at] for at in axes], x.dtype, axes=axes)
 
 
 def _cut(r, x, shape, but=None):
@@ -47,10 +38,10 @@ def _gather(r, a):
     x = _cut(r, x, a.shape, axis)
     if isinstance(a.index, Known) and not depends_on_rows(a.index.shape[axis : axis + 1]):
         return gathered(r, x, axis, a.index, a.shape)
-    x, index = _moved(r, x, axis, len(x.shape) - 1), r.value(a.index)
-    index = _moved(r, index, axis, len(x.shape) - 1)
+    x, index = moved(r, x, axis, len(x.shape) - 1), r.value(a.index)
+    index = moved(r, index, axis, len(x.shape) - 1)
     taken = r.emit("take_along", [x, index], index.shape, x.dtype, whole=_whole(x))
-    return _moved(r, taken, len(x.shape) - 1, axis)
+    return moved(r, taken, len(x.shape) - 1, axis)
 
 
 def _changed(r, x, axis, index, change):
@@ -66,11 +57,11 @@ def _changed(r, x, axis, index, change):
 def _along(r, op_name, x, axis, index, source, **attrs):
     """put_along or add_along of an axis, whichever it is."""
     last = len(x.shape) - 1
-    turned = [_moved(r, r.value(item), axis, last) for item in (index, source)]
-    x = _moved(r, x, axis, last)
+    turned = [moved(r, r.value(item), axis, last) for item in (index, source)]
+    x = moved(r, x, axis, last)
     inputs = [x, *turned] if op_name == "put_along" else turned[::-1]
     made = r.emit(op_name, inputs, x.shape, x.dtype, whole=_whole(x), **attrs)
-    return _moved(r, made, last, axis)
+    return moved(r, made, last, axis)
 
 
 def _put(r, x, axis, index, source):
@@ -144,16 +135,10 @@ def _rows_added(r, x, ids, source, zeros):
     if isinstance(x.shape[0], str):
         raise Unsupported("adds to other rows")
     rest = x.shape[1:]
-    width = _product(rest)
+    width = product(rest)
     flat = reshaped(r, source, [ids.shape[0], width])
     sums = reshaped(r, r.emit("add_rows", [flat, ids], [x.shape[0], width], rows=x.shape[0]), x.shape)
     return sums if zeros else binary(r, "add", x, sums)
-
-
-def _product(shape):
-    counts = [int(e.partition("*")[2] or 1) if isinstance(e, str) else e for e in shape]
-    rows = depends_on_rows(shape)
-    return math.prod(counts) if not rows else "rows" if math.prod(counts) == 1 else f"rows*{math.prod(counts)}"
 
 
 @op("index_add")
@@ -161,9 +146,9 @@ def _index_add(r, a):
     x, source = r.value(a.self), r.value(a.source)
     axis = axis_of(a.dim, x.shape)
     ids = reshaped(r, _places(a.index, x.shape[axis]), [source.shape[axis] if source.shape else 1])
-    x, source = _moved(r, x, axis, 0), _moved(r, source, axis, 0)
+    x, source = moved(r, x, axis, 0), moved(r, source, axis, 0)
     source = source if a.alpha == 1 else binary(r, "mul", source, float(a.alpha))
-    return _moved(r, _rows_added(r, x, ids, source, _is_zero(a.self)), 0, axis)
+    return moved(r, _rows_added(r, x, ids, source, _is_zero(a.self)), 0, axis)
 
 
 def _places(index, extent):
@@ -181,7 +166,7 @@ def _index_copy(r, a):
 def _index_fill(r, a):
     x = r.value(a.self)
     axis = axis_of(a.dim, x.shape)
-    index = reshaped(r, _places(a.index, x.shape[axis]), [_product(a.index.shape)])
+    index = reshaped(r, _places(a.index, x.shape[axis]), [product(a.index.shape)])
     shape = x.shape[:axis] + index.shape + x.shape[axis + 1 :]
     source = r.emit("expand", [Known((torch.tensor([float(a.value)]),) * 2)], shape)
     return _slices_put(r, x, axis, index, source)
@@ -294,11 +279,11 @@ def _put_at(r, a, x, axes, indexes, values):
     order += range(len(order), len(values.shape))
     if order != sorted(order):
         values = r.emit("permute", [values], [values.shape[at] for at in order], values.dtype, axes=order)
-    values = reshaped(r, values, [_product(shape), *(x.shape[at] for at in rest)])
+    values = reshaped(r, values, [product(shape), *(x.shape[at] for at in rest)])
     order = [*axes, *rest]
     turned = r.emit("permute", [x], [x.shape[at] for at in order], x.dtype, axes=order)
     flat = reshaped(r, turned, [math.prod(extents), *(x.shape[at] for at in rest)])
-    ids = reshaped(r, places, [_product(shape)])
+    ids = reshaped(r, places, [product(shape)])
     if a.accumulate:
         made = _rows_added(r, flat, ids, values, _is_zero(a.self))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ..values import known_of, size_of
@@ -126,3 +128,10 @@ def broadcast(*shapes) -> list:
 def times(numbers, count) -> list:
     numbers = [numbers] if isinstance(numbers, int) else list(numbers)
     return numbers * count if len(numbers) == 1 else numbers
+
+
+def product(shape) -> int | str:
+    """Of sizes, one of which may be a multiple of the rows."""
+    counts = [int(e.partition("*")[2] or 1) if isinstance(e, str) else e for e in shape]
+    rows = any(isinstance(e, str) for e in shape)
+    return math.prod(counts) if not rows else "rows" if math.prod(counts) == 1 else f"rows*{math.prod(counts)}"

@@ -368,3 +368,12 @@ def _copy(r, a):
 
 
 op("fill.Scalar")(_filled(0))
+
+
+def moved(r, x, axis, to):
+    """With that axis at another place."""
+    axes = [at for at in range(len(x.shape)) if at != axis]
+    axes.insert(to, axis)
+    if axes == sorted(axes):
+        return x
+    return r.emit("permute", [x], [x.shape[at] for at in axes], x.dtype, axes=axes)

@@ -6,8 +6,8 @@ import torch
 
 from ..values import Known, Unsupported, Value
 from .registry import op, axis_of, reshaped
-from .elements import as_floats, binary, compared, mapped, ones_of
-from .shapes import parts
+from .elements import FARTHEST, as_floats, binary, compared, mapped, masked, ones_of
+from .shapes import moved, parts, sliced
 
 
 def reduced(r, kind, x, dims, keep):
@@ -104,6 +104,84 @@ def _max(r, a):
         raise Unsupported("the largest number of all rows and its place; amax and amin give the number alone")
     top = largest(r, x, [axis], a.keepdim)
     return [mapped(r, "neg", top) if negated else top, place_of_largest(r, x, axis, a.keepdim)]
+
+
+_MOST_BY_TURNS = 8  # numbers that are found one after another
+
+
+@op("topk")
+def _topk(r, a):
+    """The k largest along an axis, the first of equal ones first, and their places: by turns, where they are few."""
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("the largest numbers of all rows")
+    if a.k > _MOST_BY_TURNS:
+        return _ordered(r, x, axis, a.largest, a.k)
+    turned, last = moved(r, x, axis, len(x.shape) - 1), len(x.shape) - 1
+    left = as_floats(r, r.emit("detach", [turned], turned.shape, turned.dtype))
+    left = left if a.largest else mapped(r, "neg", left)
+    places = []
+    for turn in range(a.k):
+        places.append(place_of_largest(r, left, last, True))
+        if turn + 1 < a.k:
+            gone = compared(r, "eq", Known((torch.arange(x.shape[axis], dtype=torch.float32),) * 2), places[-1], left.shape)
+            left = masked(r, gone, -FARTHEST, left)
+    index = r.emit("concat", places, [*turned.shape[:-1], a.k], "i32", axis=last) if a.k > 1 else places[0]
+    return _taken_along(r, turned, index, axis)
+
+
+def _taken_along(r, turned, index, axis):
+    """Numbers at places of the last axis, and the places, both with that axis where it was."""
+    last = len(turned.shape) - 1
+    whole = None if turned.dtype == "f32" else 1
+    values = r.emit("take_along", [turned, index], index.shape, turned.dtype, whole=whole)
+    return [moved(r, values, last, axis), moved(r, index, last, axis)]
+
+
+def _ordered(r, x, axis, descending, count):
+    """The first numbers in order, and their places: each number's rank is how many come before it, of all pairs."""
+    extent, last = x.shape[axis], len(x.shape) - 1
+    if extent > _MOST_IN_ORDER:
+        raise Unsupported(f"an order of {extent} numbers; {_MOST_IN_ORDER} at most are sorted here, all pairs of them compared")
+    turned = moved(r, x, axis, last)
+    keys = as_floats(r, r.emit("detach", [turned], turned.shape, turned.dtype))
+    own, other = reshaped(r, keys, [*keys.shape, 1]), reshaped(r, keys, [*keys.shape[:-1], 1, extent])
+    pairs = [*keys.shape, extent]
+    before = r.emit("cast", [compared(r, "gt" if descending else "lt", other, own, pairs)], pairs)
+    same = r.emit("cast", [compared(r, "eq", other, own, pairs)], pairs)
+    in_front = torch.ones(extent, extent).tril(-1)  # of equal numbers, those that stand in front
+    before = binary(r, "add", before, binary(r, "mul", same, Known((in_front, in_front))))
+    rank = reduced(r, "sum", before, [last + 1], False)
+    wanted = torch.arange(count, dtype=torch.float32)[:, None]
+    chosen = [*keys.shape[:-1], count, extent]
+    ranks = reshaped(r, rank, [*keys.shape[:-1], 1, extent])
+    those = Value(compared(r, "eq", ranks, Known((wanted, wanted)), chosen).name, chosen, "i32")
+    front = torch.arange(extent, dtype=torch.int32)
+    index = reduced(r, "max", binary(r, "mul", those, Known((front, front))), [last + 1], False)
+    return _taken_along(r, turned, index, axis)
+
+
+_MOST_IN_ORDER = 2048
+
+
+@op("sort", "sort.stable", "argsort", "argsort.stable")
+def _sort(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    if isinstance(x.shape[axis], str):
+        raise Unsupported("an order of all rows")
+    values, places = _ordered(r, x, axis, bool(a.descending), x.shape[axis])
+    return places if "argsort" in a.nodes[0].target.name() else [values, places]
+
+
+@op("kthvalue")
+def _kth(r, a):
+    x = r.value(a.self)
+    axis = axis_of(a.dim, x.shape)
+    values, places = _ordered(r, x, axis, False, a.k)
+    pair = [sliced(r, item, axis, a.k - 1, a.k) for item in (values, places)]
+    return pair if a.keepdim else [reshaped(r, item, a.first_shape) for item in pair]
 
 
 @op("any", "any.dim", "any.dims", "all", "all.dim", "all.dims")

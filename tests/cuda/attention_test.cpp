@@ -15,6 +15,7 @@ std::vector<AttentionCase> cases() {
       {2, 300, 300, 3, 3, 64, true, false, true, 0.2},  //
       {2, 257, 257, 4, 2, 64, true, true, true, 0.1},   // shared keys, padding
       {3, 90, 200, 4, 4, 64, false, true, false, 0.1},  // another sequence
+      {2, 200, 200, 7, 1, 64, true, false, true, 0},    // seven heads that sum apart
       {1, 190, 333, 2, 1, 128, true, false, false, 0},  // queries at the end of the keys
       {2, 129, 129, 2, 2, 32, false, false, true, 0.5},
       {2, 130, 130, 2, 2, 24, true, false, true, 0.3},       // no size of tensor cores

@@ -29,7 +29,7 @@ void attend_in_tiles(const AttentionGeometry& g, const KernelArgs& args, CudaDev
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const AttentionGeometry g = attention_geometry("attention", s.inputs, s.attrs);
   return make_attention(
-      g, s.inputs[0].dtype, device, {},
+      g, s.inputs[0].dtype, device, {}, {},
       [&device, g](const KernelArgs& args) { attend_plainly(g, args, device); },
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;

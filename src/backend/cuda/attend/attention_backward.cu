@@ -30,8 +30,15 @@ void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, Cuda
   row_deltas<T, kSize><<<static_cast<unsigned>((deltas + kTensorThreads - 1) / kTensorThreads),
                          kTensorThreads, 0, device.stream>>>(g, d);
   constexpr int kOwn = kOwnRows<kSize, T>;
-  key_tile_gradients<T, kSize, kDrop><<<tensor_grid(g.groups, g.rows, g.keys, kOwn), kTensorThreads,
-                                        key_shared_bytes<kSize, T>(), device.stream>>>(call, d);
+  const int64_t parts = key_parts(g, sizeof(T));
+  key_tile_gradients<T, kSize, kDrop>
+      <<<tensor_grid(g.groups * parts, g.rows, g.keys, kOwn), kTensorThreads,
+         key_shared_bytes<kSize, T>(), device.stream>>>(call, d);
+  if (parts > 1) {
+    const int64_t pairs = g.rows * g.keys * g.groups * kSize / 2;
+    sum_key_parts<T><<<static_cast<unsigned>((pairs + kTensorThreads - 1) / kTensorThreads),
+                       kTensorThreads, 0, device.stream>>>(g, d, parts);
+  }
   query_tile_gradients<T, kSize, kDrop>
       <<<tensor_grid(g.heads, g.rows, g.queries, kOwn), kTensorThreads,
          query_shared_bytes<kSize, T>(), device.stream>>>(call, d);
@@ -41,7 +48,7 @@ void gradients_in_tiles(const AttentionGeometry& g, const KernelArgs& args, Cuda
 std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
   const AttentionGeometry g = attention_geometry("attention_backward", s.inputs, s.attrs);
   return make_attention(
-      g, s.inputs[0].dtype, device, delta_bytes(g),
+      g, s.inputs[0].dtype, device, delta_bytes(g), tile_scratch(g, size_of(s.inputs[0].dtype)),
       [&device, g](const KernelArgs& args) { gradients_plainly(g, args, device); },
       [&device, g](auto tag, auto size, auto drop) {
         using T = typename decltype(tag)::type;

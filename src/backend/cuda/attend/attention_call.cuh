@@ -60,12 +60,18 @@ struct AttentionCall {
   }
 };
 
+// Where the parts of sums are in the scratch, behind the deltas: a multiple of 256 bytes, in floats.
+inline int64_t parts_at(const AttentionGeometry& g) {
+  return (g.rows * g.heads * g.queries + 63) / 64 * 64;
+}
+
 // Further inputs and outputs of the gradient.
 template <class T>
 struct AttentionGradients {
   const T *y, *dy;
   const float* lse;
   float* delta;  // [N,H,Tq], dy . y of each query's head
+  float* parts;  // of dk and dv, where heads sum apart
   T *dq, *dk, *dv;
 
   AttentionGradients(const AttentionGeometry& g, const KernelArgs& args) {
@@ -73,6 +79,7 @@ struct AttentionGradients {
     y = rest[0].template as<const T>(), dy = rest[2].template as<const T>();
     lse = rest[1].template as<const float>();
     delta = reinterpret_cast<float*>(args.workspace);
+    parts = delta + parts_at(g);
     const AttentionParts<T> to(g, args.outputs);
     dq = to.q, dk = to.k, dv = to.v;
   }

@@ -303,10 +303,11 @@ bool allow_shared(Function* kernel, size_t bytes) {
 
 // The kernel of a signature with this geometry: plain(args) where tensor cores do not suit, else
 // what tensor(TypeTag<T>{}, size, drop) returns, which is as with_tensor_tiles() says; an empty
-// function of it: the device has no room for tiles. Null: there is none.
+// function of it: the device has no room for tiles. Each has its scratch. Null: there is none.
 template <class Plain, class Tensor>
 std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, CudaDevice& device,
-                                       Bytes scratch, const Plain& plain, const Tensor& tensor) {
+                                       Bytes scratch, Bytes tile_scratch, const Plain& plain,
+                                       const Tensor& tensor) {
   const bool empty = g.rows * g.queries * g.keys == 0;
   if (!on_device(dtype) || g.size > kMostPlainChannels || empty) return nullptr;
   std::function<void(const KernelArgs&)> in_tiles;
@@ -315,7 +316,7 @@ std::unique_ptr<Kernel> make_attention(const AttentionGeometry& g, DType dtype, 
                       [&](auto tag, auto size, auto drop) { in_tiles = tensor(tag, size, drop); });
   }
   if (in_tiles == nullptr) return own_kernel(plain, scratch);
-  std::unique_ptr<Kernel> kernel = own_kernel(std::move(in_tiles), scratch);
+  std::unique_ptr<Kernel> kernel = own_kernel(std::move(in_tiles), tile_scratch);
   kernel->name = "own, tensor cores";
   return kernel;
 }

@@ -10,8 +10,11 @@ namespace thimble {
 
 // Blocks of 16 rows that a warp takes, of queries or of keys: as many as leave their sums in
 // registers. The more it takes at once, the less often shared memory is read.
+constexpr int gradient_blocks(int64_t size, int64_t number_bytes) {
+  return size <= 64 && number_bytes == 2 ? 2 : 1;
+}
 template <int kSize, class T>
-constexpr int kGradientBlocks = kSize <= 64 && sizeof(T) == 2 ? 2 : 1;
+constexpr int kGradientBlocks = gradient_blocks(kSize, sizeof(T));
 // The rows of a tile that stays, and of those that come and go.
 template <int kSize, class T>
 constexpr int kOwnRows = 16 * kTensorWarps* kGradientBlocks<kSize, T>;
@@ -28,6 +31,25 @@ template <int kSize, class T>
 constexpr size_t key_shared_bytes() {
   constexpr int kPassing = kPassingQueries<kSize, T>;
   return (2 * kOwnRows<kSize, T> + 4 * kPassing) * kSize * sizeof(T) + 4 * kPassing * sizeof(float);
+}
+
+// Thread blocks that keep a card busy. One number for all cards: how a sum is split decides its bits.
+constexpr int64_t kEnoughBlocks = 512;
+
+// Sums that a group's heads make apart of the gradients of its keys and values: one, or one a head
+// where groups and tiles of keys are too few thread blocks.
+inline int64_t key_parts(const AttentionGeometry& g, int64_t number_bytes) {
+  const int64_t own = 16 * kTensorWarps * gradient_blocks(g.size, number_bytes);
+  const int64_t blocks = g.groups * g.rows * ((g.keys + own - 1) / own);
+  return blocks < kEnoughBlocks ? g.heads / g.groups : 1;
+}
+
+// Scratch of the tiles' kernels: deltas, then a part's dk and dv, in f32, one part behind the other.
+inline Bytes tile_scratch(const AttentionGeometry& g, int64_t number_bytes) {
+  const int64_t parts = key_parts(g, number_bytes);
+  const Bytes sums =
+      parts == 1 ? Bytes(0) : Bytes(2 * parts * g.rows * g.keys * g.groups * g.size * 4);
+  return Bytes(parts_at(g) * 4) + sums;
 }
 
 // The logarithm of what exponentials of a query's scores are divided by, to base 2: from its lse. A
@@ -222,7 +244,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   float* const row_numbers = reinterpret_cast<float*>(query_tiles + 4 * kTile);  // lse, delta, ...
   const AttentionGeometry& g = call.g;
   const int64_t key = int64_t{blockIdx.z} * kOwn, n = blockIdx.y, length = call.length(n);
-  const int64_t shared_by = g.heads / g.groups, first_head = blockIdx.x * shared_by;
+  const int64_t parts = gridDim.x / g.groups, shared_by = g.heads / g.groups / parts;
+  const int64_t first_head = blockIdx.x * shared_by;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = static_cast<int>(threadIdx.x) / 32 * 16 * kBlocks;
   const int64_t ahead = g.keys - g.queries;
@@ -348,11 +371,39 @@ __global__ void __launch_bounds__(kTensorThreads)
   const float scale = static_cast<float>(g.scale);
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b) {
-    const int64_t row = key + first_row + b * 16, to = g.key_at(n, row, first_head);
-    store_sums<T, kSize>(dk[b], scale, scale, d.dk + to, g.key_step, g.keys - row);
-    store_sums<T, kSize>(dv[b], 1, 1, d.dv + to, g.key_step, g.keys - row);
+    const int64_t row = key + first_row + b * 16;
+    if (parts == 1) {
+      const int64_t to = g.key_at(n, row, first_head);
+      store_sums<T, kSize>(dk[b], scale, scale, d.dk + to, g.key_step, g.keys - row);
+      store_sums<T, kSize>(dv[b], 1, 1, d.dv + to, g.key_step, g.keys - row);
+      continue;
+    }
+    const int64_t width = g.groups * kSize, sums = g.rows * g.keys * width;
+    float* const to = d.parts + blockIdx.x % parts * 2 * sums + (n * g.keys + row) * width +
+                      blockIdx.x / parts * kSize;
+    store_sums<float, kSize>(dk[b], scale, scale, to, width, g.keys - row);
+    store_sums<float, kSize>(dv[b], 1, 1, to + sums, width, g.keys - row);
   }
 #endif
+}
+
+// dk and dv of their parts, summed in the order of heads, two neighbours a thread.
+template <class T>
+__global__ void __launch_bounds__(kTensorThreads)
+    sum_key_parts(AttentionGeometry g, AttentionGradients<T> d, int64_t parts) {
+  const int64_t width = g.groups * g.size, sums = g.rows * g.keys * width;
+  const int64_t i = (blockIdx.x * int64_t{kTensorThreads} + threadIdx.x) * 2;
+  if (i >= sums) return;
+  float2 k = {0, 0}, v = {0, 0};
+  for (int64_t part = 0; part < parts; ++part) {
+    const float* const from = d.parts + part * 2 * sums + i;
+    const float2 more_k = *reinterpret_cast<const float2*>(from);
+    const float2 more_v = *reinterpret_cast<const float2*>(from + sums);
+    k.x += more_k.x, k.y += more_k.y, v.x += more_v.x, v.y += more_v.y;
+  }
+  const int64_t to = i / width * g.key_step + i % width;
+  store_pair(d.dk + to, k.x, k.y);
+  store_pair(d.dv + to, v.x, v.y);
 }
 
 }  // namespace thimble

@@ -11,6 +11,9 @@
 namespace thimble {
 namespace {
 
+// The attr of ops that make scores of a vocabulary a few rows at a time.
+constexpr std::string_view kRowsAtOnce = "rows_at_once";
+
 constexpr const SelectionLimits& kLimits = kSelectionLimits;
 
 bool mixes_rows(const Graph& graph) {
@@ -128,10 +131,21 @@ std::vector<Change> frozen_formats(const Recipe& requested, const Graph& graph) 
 }
 
 // Fewer tokens with logits at a time, where a frozen weight makes them: it is read once more for every
-// group of them. One that is trained would have all of its gradient added to as often.
-std::vector<Change> loss_rows(const Recipe& requested, const ModelOptions& model) {
+// group of them. One that is trained would have all of its gradient added to as often. Not where the
+// backend's kernels take no less scratch so.
+std::vector<Change> loss_rows(const Recipe& requested, const ModelOptions& model,
+                              const Graph& graph, Backend& backend) {
   const int64_t rows = kLimits.few_logits;
   if (!requested.tuning.adapters.enabled() || model.batch * model.length <= rows) return {};
+  bool less = false;
+  for (size_t n = 0; n < graph.nodes.size() && !less; ++n) {
+    if (!graph.nodes[n].attrs.has(kRowsAtOnce)) continue;
+    Signature signature = signature_of(graph, make_id<NodeId>(n));
+    const Bytes usual = backend.kernel(signature).workspace;
+    signature.attrs.set(kRowsAtOnce, rows);
+    less = backend.kernel(signature).workspace < usual;
+  }
+  if (!less) return {};
   Recipe copy = requested;
   bool there = false;
   for_each_field(copy, [&](const Field& field) { there |= field.name() == "loss-rows"; });
@@ -220,7 +234,7 @@ std::vector<Change> microbatches_between(const Recipe& requested, const Change& 
 }
 
 Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
-                    const Graph& graph) {
+                    const Graph& graph, Backend& backend) {
   Recipe copy = requested;
   std::set<std::string_view> pinned;
   for_each_field(copy, [&](const Field& field) {
@@ -249,7 +263,7 @@ Choices choices_for(const Recipe& requested, const Settings& explicit_settings, 
                     "gradients folded into the momentum",
                     NumericsTier::equivalent}});
   }
-  offer("loss rows", loss_rows(requested, model));
+  offer("loss rows", loss_rows(requested, model, graph, backend));
   offer("frozen", frozen_formats(requested, graph));
   const bool adapts = requested.tuning.adapters.enabled();
   offer("precision", precisions(adapts));

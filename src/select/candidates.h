@@ -41,10 +41,10 @@ struct Candidate {
 
 // By technique: its changes, of which a candidate has one at most.
 using Choices = std::vector<std::vector<Change>>;
-// `graph` is the step of `requested`. Techniques with a field in `explicit_settings` are left as
+// `graph` is the step of `requested`, for that backend. Techniques with a field in `explicit_settings` are left as
 // they are.
 Choices choices_for(const Recipe& requested, const Settings& explicit_settings, NumericsTier allow,
-                    const Graph& graph);
+                    const Graph& graph, Backend& backend);
 
 Settings all_changes(const Candidate& candidate);
 

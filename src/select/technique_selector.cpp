@@ -64,7 +64,8 @@ TechniqueSelector::Choice& TechniqueSelector::choice(NumericsTier tier) {
     const Graph& graph = requested->step().model.graph;
     allowed_tier(requested_, graph, requested_.codec);
     machine_->scale_untimed_steps(requested->step().costs.share);
-    const Choices choices = choices_for(requested_, explicit_settings_, tier, graph);
+    const Choices choices =
+        choices_for(requested_, explicit_settings_, tier, graph, machine_->backend());
     SearchLimits limits = limits_;
     if (tier != allow_) {  // for its floor alone
       limits.shortlist_tried = limits.floor_shortlist_tried;

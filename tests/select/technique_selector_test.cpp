@@ -46,7 +46,8 @@ class Rivals {
       plans_.push_back({plan.predicted_seconds, plan.arena});
     }
     for (const auto& changes :
-         choices_for(requested, explicit_settings, tier, fit.requested().step().model.graph)) {
+         choices_for(requested, explicit_settings, tier, fit.requested().step().model.graph,
+                     machine_->backend())) {
       for (const Change& change : changes) {
         const auto candidate = with_changes(requested, {change});
         if (!candidate) continue;
@@ -163,8 +164,9 @@ TEST(StepOption, NoPlanIsBelowItsBounds) {
     const Recipe requested = recipe_of(explicit_settings);
     const auto machine = Machine::open(requested);
     TechniqueSelector fit(requested, explicit_settings, machine);
-    for (const auto& changes : choices_for(requested, explicit_settings, NumericsTier::approximate,
-                                           fit.requested().step().model.graph)) {
+    for (const auto& changes :
+         choices_for(requested, explicit_settings, NumericsTier::approximate,
+                     fit.requested().step().model.graph, machine->backend())) {
       try {
         StepOption step(with_changes(requested, {changes.back()}).value(), *machine);
         const Bytes least = step.smallest().arena;
@@ -461,7 +463,7 @@ TEST(Candidates, HarmComesInTheStatedOrder) {
   double milder = 0, worst_of_milder = 0;
   std::vector<Change> worst;
   const Choices choices = choices_for(requested, explicit_settings, NumericsTier::approximate,
-                                      plain.step().model.graph);
+                                      plain.step().model.graph, machine->backend());
   for (const char* technique : {"precision", "state", "codec", "microbatch", "sparsity"}) {
     for (const auto& changes : choices) {
       if (changes.front().technique != technique) continue;

@@ -2,7 +2,8 @@
 //   -> (y like q, lse [N,H,Tq]); attrs of attention_geometry.h.
 //   y = dropout(softmax(scale * q k^T)) v, per head, over the keys that a query sees
 // lengths (padded = 1) say how many keys of a row are real, begins (documents = 1) where the
-// document of each token begins. rng (dropout > 0) is that of dropout.
+// document of each token begins. rng (dropout > 0) is that of dropout. continued = 1: lengths say where
+// the queries of a row begin in a KV cache, which has no gradient.
 // lse, the log-sum-exp of the scores, is saved for the gradient, which computes them again. A query
 // that sees no key gets zeros, and -inf for its lse.
 #include <array>
@@ -108,7 +109,23 @@ std::vector<Sample> samples_of(std::index_sequence<kCases...>) {
 }
 
 std::vector<Sample> samples() {
-  return samples_of(std::make_index_sequence<std::size(kAttentionCases)>{});
+  std::vector<Sample> all = samples_of(std::make_index_sequence<std::size(kAttentionCases)>{});
+  // Queries over a cache of `keys` positions, which begin anywhere in it, some at its end.
+  const auto continued = [&](int64_t rows, int64_t queries, int64_t keys, int64_t heads,
+                             int64_t groups, int64_t size) {
+    const AttentionCase c = {rows, queries, keys, heads, groups, size, true, false, false, 0};
+    Sample sample = {.inputs = c.sources(), .attrs = c.attrs()};
+    sample.attrs.set("continued", int64_t{1});
+    sample.fills.resize(sample.inputs.size());
+    sample.inputs.push_back({{rows}, DType::i32});
+    sample.fills.push_back({Fill::Kind::labels, 0, static_cast<double>(keys)});
+    all.push_back(std::move(sample));
+  };
+  continued(2, 1, 7, 4, 2, 6);
+  continued(3, 1, 150, 3, 1, 64);
+  continued(2, 5, 9, 2, 2, 4);
+  continued(2, 70, 200, 4, 2, 16);
+  return all;
 }
 
 // Positions of a row see each other; lengths are a number of each row, begins one of each position.
@@ -116,7 +133,9 @@ RowFlow rows(const RowCall& call, size_t output) {
   const size_t sources = call.attrs.integer("packed", 0) != 0 ? 1 : 3;
   std::array<int, 5> axes = {2, 2, 2, -1, -1};
   if (sources == 1) axes = {2, -1, -1, -1, -1};
-  if (call.attrs.integer("padded", 0) != 0) axes[sources] = 0;
+  const bool by_row =
+      call.attrs.integer("padded", 0) != 0 || call.attrs.integer("continued", 0) != 0;
+  if (by_row) axes[sources] = 0;
   if (call.attrs.integer("documents", 0) != 0) axes[sources] = 1;
   return rows_of_joint_slices(call, output, std::span(axes).first(call.inputs.size()));
 }

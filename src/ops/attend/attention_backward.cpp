@@ -11,6 +11,7 @@ namespace {
 AttentionGeometry geometry_of(std::span<const TensorType> inputs, const Attrs& attrs) {
   const size_t sources = attrs.integer("packed", 0) != 0 ? 1 : 3;
   if (inputs.size() < sources + 3) check_inputs("attention_backward", inputs, sources + 3);
+  user_check(attrs.integer("continued", 0) == 0, "[attention_backward] a KV cache has no gradient");
   return attention_geometry("attention_backward", inputs, attrs);
 }
 

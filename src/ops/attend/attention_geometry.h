@@ -9,6 +9,9 @@
 // documents: a row holds several, one behind the other, and `begins` says for each token where its
 // document begins. Query i sees keys [begins[i], i], so nothing of another document. Whatever
 // numbers `begins` has, a query sees itself at least, and no key that is not there.
+//
+// continued: k and v are a KV cache. An extra input says at which of its positions the queries of
+// each row begin, which are causal: query i sees keys [0, first + i].
 #pragma once
 
 #include "base/number/random_stream.h"
@@ -22,7 +25,7 @@ struct AttentionGeometry {
   int64_t query_step, key_step;  // elements from one position to the next
   double scale, drop;
   int64_t stream;
-  bool causal, padded, packed, documents;
+  bool causal, padded, packed, documents, continued;
 
   // How many of the inputs are q, k and v.
   constexpr size_t sources() const { return packed ? 1 : 3; }
@@ -39,8 +42,13 @@ struct AttentionGeometry {
   constexpr int64_t lse_at(int64_t n, int64_t i, int64_t head) const {
     return (n * heads + head) * queries + i;
   }
-  // Keys that query i sees, of `length` that are not padding.
+  // Keys that query i sees, of `length` that are not padding; continued: the queries are the last of
+  // `length` positions, which may be more than there are keys.
   constexpr int64_t visible(int64_t i, int64_t length) const {
+    if (continued) {
+      const int64_t own = i + length - queries + 1;
+      return own < 0 ? 0 : own < keys ? own : keys;
+    }
     const int64_t present = length < 0 ? 0 : length < keys ? length : keys;
     const int64_t before = i + keys - queries + 1;
     return causal && before < present ? before : present;
@@ -48,6 +56,11 @@ struct AttentionGeometry {
   // The first key that query i sees, whose document begins at `begin`.
   constexpr int64_t first_seen(int64_t i, int64_t begin) const {
     return begin < 0 ? 0 : begin < i ? begin : i;
+  }
+  // Of row n, by the extra input; null: there is none.
+  constexpr int64_t length(const int32_t* given, int64_t n) const {
+    if (given == nullptr) return keys;
+    return continued ? given[n] + queries : given[n];
   }
   // Of the random word that decides whether a key is dropped for a query. Rows of words begin at a
   // multiple of four, so that four neighbours share a draw.
@@ -62,7 +75,7 @@ struct AttentionGeometry {
     const double all = 2.0 * static_cast<double>(rows * heads * size) *
                        static_cast<double>(queries) * static_cast<double>(keys);
     const double seen = static_cast<double>(2 * keys - queries + 1) / 2;
-    return causal ? all * seen / static_cast<double>(keys) : all;
+    return causal && !continued ? all * seen / static_cast<double>(keys) : all;
   }
 };
 
@@ -78,6 +91,7 @@ inline AttentionGeometry attention_geometry(std::string_view op, std::span<const
   g.padded = attrs.integer("padded", 0) != 0;
   g.packed = attrs.integer("packed", 0) != 0;
   g.documents = attrs.integer("documents", 0) != 0;
+  g.continued = attrs.integer("continued", 0) != 0;
   g.drop = attrs.real("dropout", 0);
   g.stream = attrs.integer("stream", 0);
   if (g.heads < 1 || g.groups < 1 || g.heads % g.groups != 0) {
@@ -101,6 +115,10 @@ inline AttentionGeometry attention_geometry(std::string_view op, std::span<const
     check_type(op, "keys", inputs[1], wanted);
     check_type(op, "values", inputs[2], wanted);
   }
+  if (g.continued && (g.padded || g.packed || g.documents || !g.causal)) {
+    user_error("[{}] queries over a cache are causal, and neither packed, padded nor of documents",
+               op);
+  }
   if (g.causal && g.keys < g.queries) {
     user_error("[{}] {} queries that see no later keys want as many keys, got {}", op, g.queries,
                g.keys);
@@ -115,17 +133,18 @@ inline AttentionGeometry attention_geometry(std::string_view op, std::span<const
   return g;
 }
 
-// The inputs behind those that every attention has: (lengths i32 [N]), (begins i32 [N,T]), (rng i64
-// [3]).
+// The inputs behind those that every attention has: (lengths i32 [N]) or (first positions i32 [N]),
+// (begins i32 [N,T]), (rng i64 [3]).
 inline void check_attention_extras(std::string_view op, std::span<const TensorType> extras,
                                    const AttentionGeometry& g) {
-  const size_t wanted = size_t{g.padded} + size_t{g.documents} + size_t{g.drop > 0};
+  const size_t wanted = size_t{g.padded || g.continued} + size_t{g.documents} + size_t{g.drop > 0};
   if (extras.size() != wanted) {
     user_error("[{}] takes {} inputs for its padding, documents and dropout, got {}", op, wanted,
                extras.size());
   }
   if (g.padded) check_type(op, "lengths", extras[0], {{g.rows}, DType::i32});
   if (g.documents) check_type(op, "begins", extras[0], {{g.rows, g.queries}, DType::i32});
+  if (g.continued) check_type(op, "first positions", extras[0], {{g.rows}, DType::i32});
   if (g.drop == 0) return;
   check_type(op, "rng", extras.back(), {{3}, DType::i64});
   if (g.random_element(g.rows - 1, g.queries, g.heads - 1) > kMaxRandomElements) {
@@ -146,18 +165,16 @@ struct AttentionParts {
 
 // The inputs of a call that need not be there; null without.
 struct AttentionExtras {
-  const int32_t* lengths = nullptr;
+  const int32_t* lengths = nullptr;  // or first positions
   const int32_t* begins = nullptr;
   const int64_t* rng = nullptr;
 
   AttentionExtras(const AttentionGeometry& g, std::span<const TensorRef> extras) {
-    if (g.padded) lengths = extras[0].as<const int32_t>();
+    if (g.padded || g.continued) lengths = extras[0].as<const int32_t>();
     if (g.documents) begins = extras[0].as<const int32_t>();
     if (g.drop > 0) rng = extras.back().as<const int64_t>();
   }
-  int64_t length(const AttentionGeometry& g, int64_t n) const {
-    return lengths == nullptr ? g.keys : lengths[n];
-  }
+  int64_t length(const AttentionGeometry& g, int64_t n) const { return g.length(lengths, n); }
   // The first key that query i sees.
   int64_t first(const AttentionGeometry& g, int64_t n, int64_t i) const {
     return begins == nullptr ? 0 : g.first_seen(i, begins[n * g.queries + i]);

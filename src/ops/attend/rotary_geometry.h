@@ -13,7 +13,15 @@ struct RotaryGeometry {
   int64_t offset;
   double base;
   bool inverse;
-  bool tables;  // cosines and sines are inputs 1 and 2
+  bool tables;         // cosines and sines are inputs 1 and 2
+  bool continued;      // the last input says at which position each row begins
+  int64_t table_rows;  // positions that tables have
+
+  // Of position t of row n. `first`: the last input, or null. Positions beyond a table are its last.
+  constexpr int64_t place(const int32_t* first, int64_t n, int64_t t) const {
+    const int64_t at = (first == nullptr ? offset : first[n]) + t;
+    return !tables ? at : at < 0 ? 0 : at < table_rows ? at : table_rows - 1;
+  }
 
   // By what the angle of pair d grows from one position to the next.
   double frequency(int64_t d) const {
@@ -38,7 +46,9 @@ inline RotaryGeometry rotary_geometry(std::span<const TensorType> inputs, const 
   g.base = attrs.real("base", 10000);
   user_check(g.base > 0, "[rotary] wants a base above 0, got {}", g.base);
   g.inverse = attrs.integer("inverse", 0) != 0;
-  g.tables = inputs.size() > 1;
+  g.continued = attrs.integer("continued", 0) != 0;
+  g.tables = inputs.size() > (g.continued ? 2 : 1);
+  g.table_rows = g.tables && inputs[1].shape.rank() == 2 ? inputs[1].shape[0] : 0;
   return g;
 }
 

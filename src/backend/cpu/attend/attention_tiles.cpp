@@ -178,6 +178,20 @@ THIMBLE_FOR_EACH_ISA void stream_softmax(const ScoreTile& tile, float* scores, f
   for (int64_t i = 0; i < kTile; ++i) sum[i] = sum[i] * fade[i] + added[i];
 }
 
+THIMBLE_FOR_EACH_ISA RowSoftmax row_softmax(int64_t keys, float* scores) {
+  float largest = scores[0];
+  for (int64_t j = 1; j < keys; ++j) largest = scores[j] > largest ? scores[j] : largest;
+  for (int64_t j = 0; j < keys; ++j) scores[j] = vector_exp(scores[j] - largest);
+  float sums[16] = {}, sum = 0;
+  int64_t j = 0;
+  for (; j + 16 <= keys; j += 16) {
+    for (int64_t lane = 0; lane < 16; ++lane) sums[lane] += scores[j + lane];
+  }
+  for (; j < keys; ++j) sum += scores[j];
+  for (const float lane : sums) sum += lane;
+  return {largest, sum};
+}
+
 THIMBLE_FOR_EACH_ISA void probabilities(const ScoreTile& tile, float* scores, const float* lse) {
   for (int64_t j = 0; j < tile.keys; ++j) {
     float* const row = scores + j * kTile;

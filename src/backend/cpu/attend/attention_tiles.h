@@ -44,6 +44,12 @@ struct ScoreTile {
 // visible, else 0, and both `largest` and `sum` include the tile. Earlier results shrink by `fade`.
 void stream_softmax(const ScoreTile& tile, float* scores, float* largest, float* sum, float* fade);
 
+// The softmax of one query: scores = exp(score - largest). REQUIRES: there is one.
+struct RowSoftmax {
+  float largest, sum;
+};
+RowSoftmax row_softmax(int64_t keys, float* scores);
+
 // scores = exp(scores - lse) where the key is visible, else 0.
 void probabilities(const ScoreTile& tile, float* scores, const float* lse);
 

@@ -48,9 +48,11 @@ class Rotary final : public Kernel {
     parts_.run([&](int part, int64_t begin, int64_t end) {
       float* const turned = reinterpret_cast<float*>(args.workspace) + part * room();
       float* const row = turned + g_.size;
+      const int32_t* const first = g_.continued ? args.inputs.back().as<const int32_t>() : nullptr;
       for (int64_t t = begin; t < end; ++t) {
-        const Turns turns = turns_at(args, t, turned);
+        Turns turns = {};
         for (int64_t n = 0; n < g_.rows; ++n) {
+          if (n == 0 || g_.continued) turns = turns_at(args, g_.place(first, n, t), turned);
           const int64_t at = (n * g_.positions + t) * width_;
           float* const to = room_for(y, at, row);
           turn(g_, turns, as_f32(x, at, width_, row), to);
@@ -65,18 +67,18 @@ class Rotary final : public Kernel {
 
   // Computed into `room` [size], or where the tables have them. Turning back is the transposed map:
   // the sines of both halves change places and signs.
-  Turns turns_at(const KernelArgs& args, int64_t t, float* room) const {
+  Turns turns_at(const KernelArgs& args, int64_t place, float* room) const {
     const int64_t half = g_.size / 2;
     if (g_.tables) {
-      const float* const cosine = args.inputs[1].as<const float>() + t * g_.size;
-      const float* const sine = args.inputs[2].as<const float>() + t * g_.size;
+      const float* const cosine = args.inputs[1].as<const float>() + place * g_.size;
+      const float* const sine = args.inputs[2].as<const float>() + place * g_.size;
       if (!g_.inverse) return {cosine, sine, cosine + half, sine + half};
       for (int64_t d = 0; d < g_.size; ++d) room[d] = -sine[(d + half) % g_.size];
       return {cosine, room, cosine + half, room + half};
     }
     float *const cosine = room, *const sine = room + half;
     for (int64_t d = 0; d < half; ++d) {
-      const double angle = static_cast<double>(g_.offset + t) * g_.frequency(d);
+      const double angle = static_cast<double>(place) * g_.frequency(d);
       cosine[d] = static_cast<float>(std::cos(angle));
       sine[d] = static_cast<float>(g_.inverse ? -std::sin(angle) : std::sin(angle));
     }

@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_kernel.h"
 #include "backend/cpu/multiply/coded_factor.h"
 #include "backend/cpu/multiply/product.h"
+#include "backend/cpu/multiply/row_product.h"
 
 namespace thimble {
 namespace {
@@ -168,6 +169,33 @@ class SlabMatmul final : public Kernel {
   int64_t slab_at_ = 0, sums_at_ = 0, scratch_at_ = 0;
 };
 
+// Of one row: the matrix is decoded once, a piece of a row at a time.
+class CodedRowMatmul final : public Kernel {
+ public:
+  static bool fits(const Signature& s) {
+    const CodedSize size = size_of_product(s);
+    return size.m == 1 && size.turned && size.n > 0 && size.k > 0;
+  }
+  explicit CodedRowMatmul(const Signature& s)
+      : matrix_(coded_matrix(s.attrs)),
+        product_(size_of_product(s).n, size_of_product(s).k, s.accumulate != 0) {
+    name = "own, by row, decoding " + std::string(name_of(matrix_.format));
+    workspace = product_.workspace();
+  }
+  void run(const KernelArgs& args) override {
+    const CodedNumbers numbers = coded_numbers(matrix_, args.inputs.subspan(1));
+    product_.run(args.inputs[0], args.outputs[0], args.workspace,
+                 [&](int64_t n, int64_t first, int64_t count, float* room) {
+                   decode_row(numbers, n, first, count, room);
+                   return room;
+                 });
+  }
+
+ private:
+  const CodedMatrix matrix_;
+  const RowProduct product_;
+};
+
 class SixteenBitMatmul final : public Kernel {
  public:
   explicit SixteenBitMatmul(const Signature& s) {
@@ -193,6 +221,7 @@ class SixteenBitMatmul final : public Kernel {
 
 std::unique_ptr<Kernel> make(const Signature& s) {
   if (!stageable_input(s)) return nullptr;
+  if (CodedRowMatmul::fits(s)) return std::make_unique<CodedRowMatmul>(s);
   const DType x = s.inputs[0].dtype, w = s.inputs[1].dtype;
   const bool as_they_are = is_sixteen_bit(w) && (x == DType::f32 || x == w);
   if (as_they_are) return make_if_supported<SixteenBitMatmul>(s);

@@ -39,7 +39,7 @@ template <class T>
 struct AttentionCall {
   AttentionGeometry g;
   const T *q, *k, *v;
-  const int32_t* lengths;
+  const int32_t* lengths;  // or first positions
   const int32_t* begins;
   const int64_t* rng;
 
@@ -53,7 +53,7 @@ struct AttentionCall {
     lengths = there.lengths, begins = there.begins, rng = there.rng;
   }
 
-  __device__ int64_t length(int64_t n) const { return lengths == nullptr ? g.keys : lengths[n]; }
+  __device__ int64_t length(int64_t n) const { return g.length(lengths, n); }
   // The first key that query i sees.
   __device__ int64_t first(int64_t n, int64_t i) const {
     return begins == nullptr ? 0 : g.first_seen(i, begins[n * g.queries + i]);

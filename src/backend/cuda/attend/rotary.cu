@@ -14,7 +14,7 @@ struct Frequencies {
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
     turn_by_tables(const T* x, T* y, int64_t count, RotaryGeometry g, const float* cosines,
-                   const float* sines) {
+                   const float* sines, const int32_t* first) {
   const int pairs = static_cast<int>(g.size) / 2, heads = static_cast<int>(g.heads);
   const int64_t thread = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   for (int64_t i = thread; i < count; i += gridDim.x * int64_t{blockDim.x}) {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int64_t row = head / heads, at = head * g.size + d;
     T near = x[at], far = x[at + pairs];
     if (head - row * heads < g.rotated) {
-      const int64_t place = row % g.positions * g.size + d;
+      const int64_t place = g.place(first, row / g.positions, row % g.positions) * g.size + d;
       const float near_sine = g.inverse ? -sines[place + pairs] : sines[place];
       const float far_sine = g.inverse ? -sines[place] : sines[place + pairs];
       const float a = widen(near), b = widen(far);
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kBlockThreads)
-    turn_pairs(const T* x, T* y, int64_t count, RotaryGeometry g, Frequencies frequencies) {
+    turn_pairs(const T* x, T* y, int64_t count, RotaryGeometry g, Frequencies frequencies,
+               const int32_t* first) {
   const int pairs = static_cast<int>(g.size) / 2, heads = static_cast<int>(g.heads);
   const int64_t thread = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   for (int64_t i = thread; i < count; i += gridDim.x * int64_t{blockDim.x}) {
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const int64_t row = head / heads, at = head * g.size + d;
     T near = x[at], far = x[at + pairs];
     if (head - row * heads < g.rotated) {
-      const float t = static_cast<float>(g.offset + row % g.positions);
+      const auto t = static_cast<float>(g.place(first, row / g.positions, row % g.positions));
       float sine, cosine;
       sincosf(t * frequencies.at[d], &sine, &cosine);
       if (g.inverse) sine = -sine;
@@ -59,6 +60,10 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+const int32_t* first_positions(const RotaryGeometry& g, const KernelArgs& args) {
+  return g.continued ? args.inputs.back().as<const int32_t>() : nullptr;
+}
+
 std::unique_ptr<Kernel> make_by_tables(const RotaryGeometry& g, CudaDevice& device) {
   return own_kernel([&device, g](const KernelArgs& args) {
     const int64_t count = args.outputs[0].elements() / 2;
@@ -67,7 +72,7 @@ std::unique_ptr<Kernel> make_by_tables(const RotaryGeometry& g, CudaDevice& devi
       using T = typename decltype(tag)::type;
       turn_by_tables<<<blocks_for(count, device), kBlockThreads, 0, device.stream>>>(
           args.inputs[0].as<T>(), args.outputs[0].as<T>(), count, g, args.inputs[1].as<float>(),
-          args.inputs[2].as<float>());
+          args.inputs[2].as<float>(), first_positions(g, args));
     });
     check_launch("rotary");
   });
@@ -87,7 +92,8 @@ std::unique_ptr<Kernel> make(const Signature& s, CudaDevice& device) {
     with_device_type(args.outputs[0].type.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       turn_pairs<<<blocks_for(count, device), kBlockThreads, 0, device.stream>>>(
-          args.inputs[0].as<T>(), args.outputs[0].as<T>(), count, g, frequencies);
+          args.inputs[0].as<T>(), args.outputs[0].as<T>(), count, g, frequencies,
+          first_positions(g, args));
     });
     check_launch("rotary");
   });

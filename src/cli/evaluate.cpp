@@ -2,13 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/console.h"
-#include "cli/options.h"
 #include "cli/progress.h"
-#include "generate/trained_model.h"
+#include "cli/trained.h"
 #include "request/request.h"
 #include "train/trainer.h"
-#include "weights/base_weights.h"
-#include "weights/checkpoint.h"
 
 namespace thimble {
 namespace {
@@ -35,14 +32,9 @@ int run(const EvaluateFlags& flags) {
   const Feeder feeder(*data, feed_options(request.recipe));
   auto planned = plan_or_explain(request.recipe, flags.json);
   if (!planned) return kInfeasible;
-  Trainer trainer(*planned, feeder, {.weights = flags.weights});
-  if (flags.weights.empty()) {
-    const Model& model = planned->full().model;
-    load_base(base_of_checkpoint(checkpoint), checkpoint, trainer.program(), model);
-    load_checkpoint_weights(weights_of_checkpoint(checkpoint), trainer.program());
-  } else if (!trainer.weights_note().empty()) {
-    say("{}: {}\n", flags.weights, trainer.weights_note());
-  }
+  Trainer trainer(*planned, feeder, {});
+  say_note(flags.weights,
+           load_trained({checkpoint, flags.weights}, trainer.program(), planned->full().model));
   int64_t count = 0;
   const Figures tested = *trainer.evaluate(feeder, &count);
   if (flags.json) {

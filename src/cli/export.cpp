@@ -3,8 +3,7 @@
 
 #include "base/error.h"
 #include "cli/console.h"
-#include "cli/options.h"
-#include "generate/trained_model.h"
+#include "cli/trained.h"
 #include "weights/adapter_file.h"
 #include "weights/checkpoint.h"
 #include "weights/merged_base.h"
@@ -40,12 +39,7 @@ int run(const ExportFlags& flags) {
   if (!planned) return kInfeasible;
   if (flags.merged) return merge(flags, checkpoint, *planned);
   TrainedModel trained(*planned);
-  if (flags.weights.empty()) {
-    trained.load_checkpoint(checkpoint);
-  } else {
-    const std::string note = trained.load_file(flags.weights);
-    if (!note.empty()) say("{}: {}\n", flags.weights, note);
-  }
+  say_note(flags.weights, trained.load({checkpoint, flags.weights}));
   if (flags.file.ends_with(".onnx")) {
     user_check(flags.names.empty() && !flags.adapters && !flags.coded,
                "an ONNX file has the names and types of the file that the net came from; leave "

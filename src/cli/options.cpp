@@ -9,9 +9,9 @@
 #include "base/number/bytes.h"
 #include "cli/console.h"
 #include "cli/progress.h"
+#include "cli/trained.h"
 #include "comm/world.h"
 #include "data/dataset.h"
-#include "generate/trained_model.h"
 #include "request/memory_limit.h"
 
 namespace thimble {
@@ -52,6 +52,11 @@ void report(const Refusal& refusal, bool json) {
   say("  or give more --memory\n");
 }
 
+void put_device(const TrainedFlags& flags, Recipe& recipe) {
+  if (!flags.device.empty()) recipe.device = flags.device;
+  if (flags.threads >= 0) recipe.on.threads = flags.threads;
+}
+
 // How a size without its B was read: some programs mean powers of 1000 by it. Empty: it has one.
 std::string note_on_size(const Request& request) {
   const auto memory = request.explicit_settings.find("memory");
@@ -90,9 +95,14 @@ void TrainedFlags::add_to(CLI::App& command, const char* folder) {
 
 Recipe TrainedFlags::recipe_of(const std::string& checkpoint) const {
   Recipe recipe = recipe_in(checkpoint);
-  if (!device.empty()) recipe.device = device;
-  if (threads >= 0) recipe.on.threads = threads;
+  put_device(*this, recipe);
   return recipe;
+}
+
+TextModel text_model_of(const TrainedFlags& flags) {
+  TextModel model = text_model(flags.run);
+  put_device(flags, model.recipe);
+  return model;
 }
 
 void RecipeFlags::add_model_to(CLI::App& command) {
@@ -157,6 +167,10 @@ Settings RecipeFlags::overrides() const {
   return settings;
 }
 
+void say_note(const std::string& file, const std::string& note) {
+  if (!note.empty()) say("{}: {}\n", file, note);
+}
+
 CLI::Validator number_between(double least, double most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     double value = 0;
@@ -183,6 +197,20 @@ std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) 
   if (auto* ready = std::get_if<PlannedTraining>(&planned)) return std::move(*ready);
   if (launched_rank() == 0) report(refusal_of(recipe, std::get<Infeasible>(planned)), json);
   return std::nullopt;
+}
+
+std::optional<PlannedGeneration> plan_text_or_explain(const Recipe& recipe,
+                                                      const TextGeneration& asked, bool json) {
+  check(recipe);
+  auto planned = plan_text_generation(recipe, Machine::open(recipe), asked);
+  if (auto* none = std::get_if<Infeasible>(&planned)) {
+    std::string sentence = none->why;
+    report({.least = std::move(*none), .sentence = std::move(sentence)}, json);
+    return std::nullopt;
+  }
+  auto& ready = std::get<PlannedGeneration>(planned);
+  if (!ready.note.empty()) say("thimble: note: {}\n", ready.note);
+  return std::move(ready);
 }
 
 void settle_budget(Request& request, Machine& machine, World* world, bool quiet) {

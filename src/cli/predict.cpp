@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/io/file.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/trained.h"
 #include "data/format/picture.h"
 #include "data/labelled_images.h"
 #include "data/prepare/token_text.h"
@@ -132,10 +132,11 @@ int predict_classes(const PredictFlags& flags, PlannedTraining& planned, Trained
   return kOk;
 }
 
-int predict_tokens(const PredictFlags& flags, const std::string& checkpoint,
-                   TrainedModel& trained) {
-  Sampler sampler(trained);  // says so of a model that does not go on with a text
-  const Recipe& recipe = trained.planned().recipe;
+int predict_tokens(const PredictFlags& flags, const std::string& checkpoint, const Recipe& recipe) {
+  auto planned = plan_text_or_explain(recipe, {}, flags.json);
+  if (!planned) return kInfeasible;
+  Sampler sampler(*std::move(planned));
+  say_note(flags.weights, sampler.load({checkpoint, flags.weights}));
   const std::string folder = flags.data_dir.empty() ? recipe.data.folder : flags.data_dir;
   const std::unique_ptr<TokenText> text = TokenText::read(folder);
   check_vocabulary(checkpoint, vocabulary_digest(folder), folder);
@@ -164,17 +165,12 @@ int run(const PredictFlags& flags) {
   const std::string checkpoint = checkpoint_in(flags.run);
   Recipe recipe = flags.recipe_of(checkpoint);
   recipe.ranks = {};
+  if (!flags.text.empty()) return predict_tokens(flags, checkpoint, recipe);
   auto planned = plan_or_explain(recipe, flags.json);
   if (!planned) return kInfeasible;
   TrainedModel trained(*planned);
-  if (flags.weights.empty()) {
-    trained.load_checkpoint(checkpoint);
-  } else {
-    const std::string note = trained.load_file(flags.weights);
-    if (!note.empty()) say("{}: {}\n", flags.weights, note);
-  }
-  return flags.text.empty() ? predict_classes(flags, *planned, trained)
-                            : predict_tokens(flags, checkpoint, trained);
+  say_note(flags.weights, trained.load({checkpoint, flags.weights}));
+  return predict_classes(flags, *planned, trained);
 }
 
 }  // namespace

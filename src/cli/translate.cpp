@@ -83,7 +83,10 @@ void check_files(const TranslateFlags& flags, size_t sentences) {
 // Averaged where that was asked for, in a file that goes away.
 void load(const TranslateFlags& flags, const std::string& folder, TrainedModel& trained) {
   if (!flags.weights.empty()) return load_checkpoint_weights(flags.weights, trained.program());
-  if (flags.average == 1) return trained.load_checkpoint(folder);
+  if (flags.average == 1) {
+    trained.load({.checkpoint = folder});
+    return;
+  }
   namespace fs = std::filesystem;
   const std::string mean = fmt::format("{}/.average-{}.partial", flags.run, getpid());
   average_weights(last_weights(flags.run, flags.average), mean);

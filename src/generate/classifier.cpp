@@ -49,7 +49,7 @@ Classifier::Classifier(TrainedModel& trained)
 
 void Classifier::classify(const BatchSource& source, const Take& take) {
   Program& program = bound_->program();
-  const uint64_t seed = trained_.planned().recipe.seed;
+  const uint64_t seed = trained_.seed();
   const int64_t count = source.test_count();
   for (int64_t first = 0; first < count;) {
     bound_->set_own_constants(seed);

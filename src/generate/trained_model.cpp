@@ -24,6 +24,17 @@ Recipe recipe_in(const std::string& checkpoint) {
   return recipe_from_json(recipe_of_checkpoint(checkpoint), "'" + checkpoint + "'");
 }
 
+TextModel text_model(const std::string& name) {
+  TextModel found;
+  if (name.starts_with("hf:")) {
+    found.recipe.model.name = name;
+  } else {
+    found.checkpoint = checkpoint_in(name);
+    found.recipe = recipe_in(found.checkpoint);
+  }
+  return found;
+}
+
 void check_vocabulary(const std::string& checkpoint, const std::string& digest,
                       const std::string& folder) {
   const nlohmann::json data = data_of_checkpoint(checkpoint);
@@ -34,20 +45,21 @@ void check_vocabulary(const std::string& checkpoint, const std::string& digest,
              folder, checkpoint);
 }
 
-TrainedModel::TrainedModel(PlannedTraining& planned)
-    : planned_(planned), arena_(planned.backend().allocate(planned.plan().arena)) {
-  trained_ =
-      std::make_unique<BoundStep>(planned.full(), planned.full(), planned.backend(), *arena_);
-  set_first_values(program(), model(), planned.recipe.seed);
+std::string load_trained(const TrainedWeights& from, Program& program, const Model& model) {
+  if (!from.file.empty()) return load_weights(from.file, program, model.foreign);
+  if (from.checkpoint.empty()) return "";
+  load_base(base_of_checkpoint(from.checkpoint), from.checkpoint, program, model);
+  load_checkpoint_weights(weights_of_checkpoint(from.checkpoint), program);
+  return "";
 }
 
-void TrainedModel::load_checkpoint(const std::string& checkpoint) {
-  load_base(base_of_checkpoint(checkpoint), checkpoint, program(), model());
-  load_checkpoint_weights(weights_of_checkpoint(checkpoint), program());
-}
-
-std::string TrainedModel::load_file(const std::string& path) {
-  return load_weights(path, program(), model().foreign);
+ResidentModel::ResidentModel(const PlannedStep& first, Backend& backend, uint64_t seed)
+    : first_(first),
+      backend_(backend),
+      seed_(seed),
+      arena_(backend.allocate(first.plan.arena)),
+      bound_(std::make_unique<BoundStep>(first, first, backend, *arena_)) {
+  set_first_values(program(), model(), seed);
 }
 
 }  // namespace thimble

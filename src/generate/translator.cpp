@@ -85,7 +85,7 @@ void Translator::advance(BoundStep& variant, std::span<const std::vector<int32_t
   logits_.resize(rows * vocabulary);
   const auto width = static_cast<size_t>(options_.beam);
   // A step may have overwritten what it read.
-  variant.set_own_constants(trained_.planned().recipe.seed);
+  variant.set_own_constants(trained_.seed());
   const std::span<int32_t> source = numbers(program, model, "source");
   const std::span<int32_t> lengths = numbers(program, model, "source_length");
   const std::span<int32_t> target = numbers(program, model, "target_in");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/kv_cache.h"
 
 namespace thimble {
 namespace {
@@ -176,6 +177,32 @@ ValueId Layers::dropout(ValueId x) {
   if (!drops()) return x;
   return builder_.op("dropout", {x, rng()},
                      {{"p", options_.dropout}, {"stream", builder_.next_random_stream()}});
+}
+
+ValueId Layers::first_position() {
+  if (!first_position_.valid()) {
+    first_position_ = builder_.input(kFirstPosition, {{options_.batch}, DType::i32});
+  }
+  return first_position_;
+}
+
+ValueId Layers::positions() {
+  if (!positions_.valid()) {
+    const int64_t all = options_.batch * options_.length;
+    positions_ = builder_.input(kPositions, {{all}, DType::i32});
+  }
+  return positions_;
+}
+
+ValueId Layers::cached_attention(ValueId q, ValueId k, ValueId v, Attrs attrs, int64_t cache) {
+  const auto kept = [&](std::string_view name, ValueId rows) {
+    TensorType type = builder_.type(rows);
+    type.shape = Shape({options_.batch, cache, type.shape[2]});
+    return builder_.op("write_rows", {builder_.state(name, type), rows, first_position()});
+  };
+  const ValueId keys = kept(kCachedKeys, k), values = kept(kCachedValues, v);
+  attrs.set("continued", int64_t{1});
+  return builder_.op("attention", {q, keys, values, first_position()}, attrs);
 }
 
 ValueId Layers::tokens(std::string_view field, int64_t limit) {

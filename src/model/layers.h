@@ -40,6 +40,13 @@ class Layers {
   // Each row of the last axis by itself, whatever the options say.
   ValueId layer_norm(std::string_view name, ValueId x, double epsilon = 1e-5);
   ValueId dropout(ValueId x);
+  // Causal attention as `attrs` say over a KV cache of so many positions: k and v are written into
+  // it, and queries see all that it holds up to their own places (model/kv_cache.h).
+  ValueId cached_attention(ValueId q, ValueId k, ValueId v, Attrs attrs, int64_t cache);
+  // The inputs that say where rows continue the cache; the first call, outside of any scope, makes
+  // each.
+  ValueId first_position();
+  ValueId positions();
   bool drops() const { return options_.training && options_.dropout > 0; }
   // The input that random bits are made of; the first call makes it.
   ValueId rng();
@@ -88,6 +95,7 @@ class Layers {
   Model model_;
   Builder builder_;
   std::map<std::string, ValueId> weights_;  // by their scoped names
+  ValueId first_position_, positions_;
 };
 
 }  // namespace thimble

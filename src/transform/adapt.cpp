@@ -139,7 +139,7 @@ class Adapting {
 
 }  // namespace
 
-void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng) {
+void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng, ValueId logits) {
   const Targets targets(spec.targets);
   const auto readers = readers_of(graph);
   std::vector<bool> is_table(graph.values.size(), false);
@@ -152,8 +152,8 @@ void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng) {
   std::vector<std::string> others;
   for (const Linear& linear : linear_layers(graph)) {
     const std::string module = module_of(graph[linear.weight].name);
-    const bool head =
-        makes_logits(graph, readers, graph[linear.node].outputs[0]) || is_table[linear.weight.at()];
+    const ValueId made = graph[linear.node].outputs[0];
+    const bool head = makes_logits(graph, readers, made, logits) || is_table[linear.weight.at()];
     if (targets.match(module) && !(targets.is_all() && head)) {
       chosen.push_back(linear);
     } else if (!head) {

@@ -25,8 +25,9 @@ struct Adapter {
 };
 
 // Freezes the weights and adds adapters. `rng` is the model's input of random numbers; dropout
-// makes one where there is none. UserError where the targets match no linear layer.
-void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng);
+// makes one where there is none. `logits`: those of a graph without a loss. UserError where the
+// targets match no linear layer.
+void adapt(Graph& graph, const AdapterSpec& spec, ValueId& rng, ValueId logits = {});
 
 // In the order of their weights.
 std::vector<Adapter> find_adapters(const Graph& graph);

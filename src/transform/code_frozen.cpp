@@ -29,8 +29,8 @@ struct Reads {
 
 class Coder {
  public:
-  Coder(Graph& graph, CodedFormat format)
-      : graph_(graph), b_(graph), format_(format), readers_(readers_of(graph)) {}
+  Coder(Graph& graph, CodedFormat format, ValueId logits)
+      : graph_(graph), b_(graph), format_(format), logits_(logits), readers_(readers_of(graph)) {}
 
   // The format that the matrix is to be kept in. None: it stays as it is.
   std::optional<CodedFormat> format_of(ValueId value) const {
@@ -85,8 +85,8 @@ class Coder {
         if (node.inputs[i] != value) continue;
         const bool table = is_table(node, i);
         reads.any = true;
-        reads.as_table |=
-            table || (multiplies(node, i) && makes_logits(graph_, readers_, node.outputs[0]));
+        reads.as_table |= table || (multiplies(node, i) &&
+                                    makes_logits(graph_, readers_, node.outputs[0], logits_));
         reads.other |= !table && !multiplies(node, i);
       }
     }
@@ -141,15 +141,16 @@ class Coder {
   Graph& graph_;
   Builder b_;
   const CodedFormat format_;
+  const ValueId logits_;
   const std::vector<std::vector<NodeId>> readers_;
   std::vector<size_t> slots_;
 };
 
 }  // namespace
 
-void code_frozen(Graph& graph, CodedFormat format) {
+void code_frozen(Graph& graph, CodedFormat format, ValueId logits) {
   const size_t values = graph.values.size(), nodes = graph.nodes.size();
-  Coder coder(graph, format);
+  Coder coder(graph, format, logits);
   for (size_t v = 0; v < values; ++v) {
     const ValueId value = make_id<ValueId>(v);
     const auto chosen = coder.format_of(value);

@@ -11,7 +11,8 @@ namespace thimble {
 
 // REQUIRES: a graph of forward nodes alone. If the format has fewer than 16 bits, embedding tables
 // and heads that make logits are kept in bf16, as bitsandbytes leaves them.
-void code_frozen(Graph& graph, CodedFormat format);
+// `logits`: those of a graph without a loss.
+void code_frozen(Graph& graph, CodedFormat format, ValueId logits = {});
 
 // UserError where the format applies to no frozen matrix of the graph.
 void check_codes_something(const Graph& graph, CodedFormat format);

@@ -10,13 +10,14 @@ std::optional<ProductForm> product_of(const Node& node) {
 }
 
 bool makes_logits(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
-                  ValueId value) {
+                  ValueId value, ValueId logits) {
+  if (value == logits) return true;
   return std::ranges::any_of(readers[value.at()], [&](NodeId reader) {
     const Node& node = graph[reader];
     const OpDef& op = *node.op;
     if (op.logits >= 0) return node.inputs[static_cast<size_t>(op.logits)] == value;
     const bool passes = op.view || op.casts || op.slices || op.sums != 0;
-    return passes && makes_logits(graph, readers, node.outputs[0]);
+    return passes && makes_logits(graph, readers, node.outputs[0], logits);
   });
 }
 

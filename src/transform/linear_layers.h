@@ -12,7 +12,8 @@ namespace thimble {
 std::optional<ProductForm> product_of(const Node& node);
 
 // Whether a loss takes the softmax of the value, also through views, casts, parts and additions.
+// `logits`: a value that is some, though no loss reads it.
 bool makes_logits(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
-                  ValueId value);
+                  ValueId value, ValueId logits);
 
 }  // namespace thimble

@@ -55,6 +55,49 @@ TEST_F(Sample, MakesAsMuchTextAsAskedForFromTheSeed) {
   EXPECT_EQ(numbers.json()["tokens"].size(), 30u);
 }
 
+// A cache changes how long it takes, and the bytes.
+TEST_F(Sample, WithACacheAndWithoutOne) {
+  const Words how = {"--prompt", "über", "--length", "60", "--temperature", "0"};
+  const Outcome cached = thimble_says(ask(how)),
+                whole = thimble_says(ask(how + Words{"--no-cache"}));
+  ASSERT_EQ(cached.code, 0) << cached.err;
+  EXPECT_EQ(cached.json()["tokens"].size(), 60u);
+  EXPECT_EQ(cached.json()["tokens"], whole.json()["tokens"]);
+  EXPECT_EQ(cached.json()["cache_bytes"], 2 * 21 * 16 * 4);
+  EXPECT_EQ(whole.json()["cache_bytes"], 0);
+  expect_mistake(thimble_says(ask({"--prompt", "über", "--context", "22"})),
+                 "has 21 learned positions");
+  const Outcome none = thimble_says(ask({"--prompt", "über", "--memory", "4KiB"}));
+  EXPECT_EQ(none.code, 3);
+  EXPECT_TRUE(none.json()["infeasible"].get<bool>());
+  EXPECT_NE(none.err.find("give --memory more, or a shorter --context"), std::string::npos)
+      << none.err;
+}
+
+TEST_F(Sample, EndsBeforeATextOrAToken) {
+  const Words how = {"--prompt", "Stock", "--seed", "3"};
+  const nlohmann::json all = thimble_says(ask(how)).json();
+  EXPECT_FALSE(all["stopped"].get<bool>());
+  const std::string text = all["text"].get<std::string>();
+  ASSERT_GT(text.size(), 12u);
+  size_t at = 8;
+  while ((text[at] & 0x80) != 0) ++at;
+  const std::string stop = text.substr(at, 1);
+  const nlohmann::json ended =
+      thimble_says(ask(how + Words{"--stop", stop, "--stop", "@@"})).json();
+  EXPECT_TRUE(ended["stopped"].get<bool>());
+  EXPECT_EQ(ended["text"].get<std::string>(), text.substr(0, text.find(stop)));
+  const int token = all["tokens"][9].get<int>();
+  const nlohmann::json before =
+      thimble_says(ask(how + Words{"--stop-token", std::to_string(token)})).json();
+  EXPECT_TRUE(before["stopped"].get<bool>());
+  EXPECT_LE(before["tokens"].size(), 9u);
+  EXPECT_EQ(std::ranges::count(before["tokens"], token), 0);
+  const nlohmann::json narrow = thimble_says(ask(how + Words{"--top-p", "0"})).json();
+  EXPECT_EQ(narrow["tokens"],
+            thimble_says(ask(how + Words{"--temperature", "0"})).json()["tokens"]);
+}
+
 TEST_F(Sample, SaysInASentenceWhatItCannotGoOnWith) {
   const auto refuses = [](const Words& words, const std::string& why) {
     const Outcome outcome = thimble_says(words);
@@ -68,6 +111,10 @@ TEST_F(Sample, SaysInASentenceWhatItCannotGoOnWith) {
   refuses(ask({"--numbers", "--prompt", "one"}), "is whole numbers");
   refuses(ask({"--numbers"}), "give them with --prompt");
   refuses(ask({"--temperature", "nan"}), "--temperature: Value nan not in range 0 to 1000");
+  refuses(ask({"--top-p", "1.5"}), "--top-p: Value 1.5 not in range 0 to 1");
+  refuses(ask({"--stop", ""}), "would end before anything");
+  refuses(ask({"--numbers", "--prompt", "1", "--stop", "a"}), "give --stop-token");
+  refuses({"sample", "hf:" + path("nowhere"), "--numbers", "--prompt", "1"}, "config.json");
   refuses(ask({"--data-dir", path("nowhere")}), "does not say what its tokens are");
   refuses({"sample", path("nowhere")}, "there is no checkpoint");
   // As many characters, one of them another.

@@ -216,11 +216,10 @@ TEST(Gpt, GoesOnWithATextItKnows) {
   EXPECT_LT(result.losses.back(), 0.1);
 
   const std::string checkpoint = checkpoint_in(folder / "run");
-  Recipe found = recipe_in(checkpoint);
-  PlannedTraining planned = std::get<PlannedTraining>(plan_training(found));
-  TrainedModel trained(planned);
-  Sampler sampler(trained);
-  trained.load_checkpoint(checkpoint);
+  const Recipe found = recipe_in(checkpoint);
+  auto planned = plan_text_generation(found, Machine::open(found));
+  Sampler sampler(std::get<PlannedGeneration>(std::move(planned)));
+  sampler.load({.checkpoint = checkpoint});
   // Longer than the model, so that its beginning is forgotten on the way; the same from any seed.
   std::vector<int32_t> prompt, wanted;
   for (int64_t i = 0; i < 3; ++i) prompt.push_back(Sentence::token(i));

@@ -20,6 +20,7 @@ constexpr int64_t kUsualLength = 512;
 
 struct Decoder {
   std::shared_ptr<const DecoderConfig> config;  // read once for all graphs
+  int64_t places = 0;  // rows of the tables of positions, whatever the length of a step
   NextToken end = {};
 };
 
@@ -38,7 +39,9 @@ Decoder& settings_of(ModelOptions& options) {
 void fields(ModelOptions& options, Fields& list) {
   list.whole("length", options.length, {.least = 1, .most = 1'000'000, .open = 0},
              {.help = "tokens of a row", .usual = "512, or fewer", .affects = affects::all});
-  list_loss_rows(own_of<Decoder>(options).end.loss_rows, list, affects::all);
+  NextToken& end = own_of<Decoder>(options).end;
+  list_loss_rows(end.loss_rows, list, affects::all);
+  list_cache(end.cache, list);
 }
 
 void complete(ModelOptions& options, bool on_gpu) {
@@ -48,6 +51,7 @@ void complete(ModelOptions& options, bool on_gpu) {
   user_check(options.length <= own.config->longest,
              "'{}' knows {} positions, fewer than a --length of {}; choose a shorter one",
              options.name, own.config->longest, options.length);
+  own.places = std::max(own.places, options.length);
 }
 
 std::vector<RecordField> records(const ModelOptions& options) {
@@ -72,6 +76,7 @@ class Network {
     if (own_.end.documents && !options_.generating) {
       begins_ = net_.tokens("begins", options_.length);
     }
+    if (cached()) net_.first_position();
     if (c_.turned.empty() || std::ranges::count(c_.turned, true) > 0) make_tables();
     const ValueId table = weight_of("model", "embed_tokens.weight");
     Attrs attrs;
@@ -115,15 +120,17 @@ class Network {
     return net_.finish_tokens(x, head, own_.end.loss_rows);
   }
 
+  bool cached() const { return options_.generating && own_.end.cache > 0; }
+
   ValueId reshaped(ValueId x, const std::vector<int64_t>& dims) {
     return b_.op("reshape", {x}, {{"shape", dims}});
   }
 
-  // Cosines and sines [T,D] of every position, whatever scales them.
+  // Cosines and sines [places, D] of every position, whatever scales them.
   void make_tables() {
-    const TensorType type = {{options_.length, c_.head_size}, DType::f32};
+    const TensorType type = {{own_.places, c_.head_size}, DType::f32};
     std::vector<double> cosine, sine;
-    for (int64_t t = 0; t < options_.length; ++t) {
+    for (int64_t t = 0; t < own_.places; ++t) {
       for (int64_t d = 0; d < c_.head_size; ++d) {
         const int64_t pair = d % (c_.head_size / 2);
         const double share = 2 * static_cast<double>(pair) / static_cast<double>(c_.head_size);
@@ -162,7 +169,10 @@ class Network {
   // Of so many heads, [N,T,heads*D].
   ValueId turned(ValueId x, int64_t heads, int64_t layer) {
     const bool turns = c_.turned.empty() || c_.turned[static_cast<size_t>(layer)];
-    return turns ? b_.op("rotary", {x, cosine_, sine_}, {{"heads", heads}}) : x;
+    if (!turns) return x;
+    if (!cached()) return b_.op("rotary", {x, cosine_, sine_}, {{"heads", heads}});
+    return b_.op("rotary", {x, cosine_, sine_, net_.first_position()},
+                 {{"heads", heads}, {"continued", int64_t{1}}});
   }
   ValueId normed(std::string_view name, ValueId x, int64_t heads) {
     if (!c_.head_norms) return x;
@@ -182,6 +192,10 @@ class Network {
     const double scale = std::pow(static_cast<double>(c_.head_size), -0.5);
     Attrs attrs = {
         {"heads", c_.heads}, {"groups", c_.groups}, {"causal", int64_t{1}}, {"scale", scale}};
+    if (cached()) {
+      return linear("o_proj", net_.cached_attention(q, k, v, attrs, own_.end.cache), c_.width,
+                    c_.out_bias);
+    }
     std::vector<ValueId> inputs = {q, k, v};
     if (begins_.valid()) {
       attrs.set("documents", int64_t{1});

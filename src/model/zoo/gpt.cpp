@@ -86,6 +86,7 @@ void fields(ModelOptions& options, Fields& list) {
   list.on_off("tied", gpt.tied,
               {.help = "embeddings also project onto the vocabulary", .affects = affects::all});
   list_loss_rows(gpt.end.loss_rows, list, affects::all);
+  list_cache(gpt.end.cache, list);
   list_dropout(options, list);
 }
 
@@ -136,6 +137,7 @@ class Network {
     if (gpt_.end.documents && !options_.generating) {
       begins_ = net_.tokens("begins", options_.length);
     }
+    if (cached()) net_.first_position();
     const ValueId table = net_.weight("tokens.weight", {vocabulary, gpt_.width}, kSmall);
     ValueId x = net_.dropout(with_positions(b_.op("embed", {table, tokens})));
     for (int64_t layer = 0; layer < gpt_.layers; ++layer) x = block(layer, x);
@@ -151,9 +153,16 @@ class Network {
  private:
   static constexpr Init kSmall = {Init::Kind::normal, 0.02};
 
+  bool cached() const { return options_.generating && gpt_.end.cache > 0; }
+
   ValueId with_positions(ValueId x) {
     if (gpt_.positions == Positions::rotary) return x;
     ValueId places = net_.weight("positions.weight", {gpt_.places, gpt_.width}, kSmall);
+    if (cached()) {
+      places = b_.op("take_rows", {places, net_.positions()});
+      const std::vector<int64_t> dims = {options_.batch, options_.length, gpt_.width};
+      return b_.op("add", {x, b_.op("reshape", {places}, {{"shape", dims}})});
+    }
     if (options_.length < gpt_.places) {
       places = b_.op("slice", {places},
                      {{"axis", int64_t{0}}, {"begin", int64_t{0}}, {"end", options_.length}});
@@ -183,8 +192,15 @@ class Network {
     const Builder::Scope scope(b_, "attention");
     ValueId qkv = linear("qkv", x, 3 * gpt_.width, kSmall);
     if (gpt_.positions == Positions::rotary) {
-      qkv = b_.op("rotary", {qkv}, {{"heads", 3 * gpt_.heads}, {"rotated", 2 * gpt_.heads}});
+      Attrs attrs = {{"heads", 3 * gpt_.heads}, {"rotated", 2 * gpt_.heads}};
+      std::vector<ValueId> inputs = {qkv};
+      if (cached()) {
+        attrs.set("continued", int64_t{1});
+        inputs.push_back(net_.first_position());
+      }
+      qkv = b_.op("rotary", inputs, attrs);
     }
+    if (cached()) return project(over_cache(qkv), shortcut);
     Attrs attrs = {{"heads", gpt_.heads}, {"causal", int64_t{1}}, {"packed", int64_t{1}}};
     std::vector<ValueId> inputs = {qkv};
     if (begins_.valid()) {
@@ -197,6 +213,17 @@ class Network {
       inputs.push_back(net_.rng());
     }
     return project(b_.op("attention", inputs, attrs), shortcut);
+  }
+
+  ValueId over_cache(ValueId qkv) {
+    const auto part = [&](int64_t number) {
+      const int64_t begin = number * gpt_.width;
+      return b_.op("slice", {qkv},
+                   {{"axis", int64_t{2}}, {"begin", begin}, {"end", begin + gpt_.width}});
+    };
+    const ValueId q = part(0), k = part(1), v = part(2);
+    const Attrs attrs = {{"heads", gpt_.heads}, {"causal", int64_t{1}}};
+    return net_.cached_attention(q, k, v, attrs, gpt_.end.cache);
   }
 
   ValueId perceptron(ValueId x, ValueId shortcut) {

@@ -3,6 +3,7 @@
  *   recipe  what to train and how, by the names that the command line has as flags
  *   plan    every byte of a training step, checked, before anything runs
  *   run     the plan in its arena: steps, tests, weights, checkpoints
+ *   generator  a trained language model that continues texts, token by token, with a KV cache
  *
  * Functions that can fail return a thimble_code; what went wrong is then a sentence in
  * thimble_last_error(), which belongs to the thread. No C++ exception leaves the library.
@@ -29,6 +30,7 @@ extern "C" {
 typedef struct thimble_recipe thimble_recipe;
 typedef struct thimble_plan thimble_plan;
 typedef struct thimble_run thimble_run;
+typedef struct thimble_generator thimble_generator;
 
 typedef enum thimble_code {
   THIMBLE_OK = 0,
@@ -276,6 +278,68 @@ THIMBLE_API thimble_code thimble_run_read_state(thimble_run* run, int32_t weight
 THIMBLE_API thimble_code thimble_run_write_state(thimble_run* run, int32_t weight,
                                                  const char* state, const void* from,
                                                  int64_t bytes);
+
+/* ---- Generation ------------------------------------------------------------------------------ */
+
+typedef enum thimble_cache {
+  THIMBLE_CACHE_AUTOMATIC = 0, /* a KV cache where it fits the budget, else none */
+  THIMBLE_CACHE_ON = 1,        /* THIMBLE_NO_FIT where it does not fit */
+  THIMBLE_CACHE_OFF = 2        /* the whole text is recomputed for each token */
+} thimble_cache;
+
+/* Set everything to 0, `size` to sizeof(thimble_generator_options), then what is wanted. */
+typedef struct thimble_generator_options {
+  size_t size;
+  const char*
+      weights; /* in place of the model's: a safetensors file, or a folder of adapters; NULL: none */
+  const char*
+      settings;    /* of the recipe, as TOML or a JSON object: "memory" (the budget on the arena),
+                           "threads", "device"; of hf:FOLDER "precision" and "frozen", too; NULL: none */
+  int64_t context; /* tokens of a text that the model sees at once; 0: the length of its records */
+  thimble_cache cache;
+} thimble_generator_options;
+
+/* How a token is chosen. All 0 but `size`: always the likeliest. */
+typedef struct thimble_sampling {
+  size_t size;
+  double temperature;  /* what logits are divided by; 0: always the likeliest token */
+  int64_t top_k;       /* only so many of the likeliest; 0: all */
+  double top_p;        /* only the likeliest whose probabilities add up to this; 0 or 1: all */
+  uint64_t seed;       /* the same tokens from the same seed */
+  const int32_t* stop; /* tokens that end the text */
+  int64_t stop_count;
+} thimble_sampling;
+
+/* `from`: the folder of a run, a checkpoint, or "hf:FOLDER", a folder of transformers with weights of its
+ * own. `options` may be NULL. THIMBLE_MISTAKE for a model that does not continue texts. */
+THIMBLE_API thimble_code thimble_generator_new(const char* from,
+                                               const thimble_generator_options* options,
+                                               thimble_generator** generator);
+THIMBLE_API void thimble_generator_free(thimble_generator* generator);
+THIMBLE_API int64_t thimble_generator_bytes(const thimble_generator* generator); /* of the arena */
+/* Of keys and values, which the arena includes; 0: there is no cache, and why. */
+THIMBLE_API int64_t thimble_generator_cache_bytes(const thimble_generator* generator);
+THIMBLE_API const char* thimble_generator_note(const thimble_generator* generator);
+THIMBLE_API int64_t thimble_generator_context(const thimble_generator* generator);
+THIMBLE_API int64_t thimble_generator_vocabulary(const thimble_generator* generator);
+/* Tokens that the cache holds, and that were computed since the generator was made. */
+THIMBLE_API int64_t thimble_generator_held(const thimble_generator* generator);
+THIMBLE_API int64_t thimble_generator_computed(const thimble_generator* generator);
+
+/* Begins to continue a text: all of it, the next turn of a chat with all turns before. Its beginning, as
+ * far as the cache holds it, is not recomputed. A text longer than the context loses its beginning,
+ * and leaves room for half a context. `sampling` may be NULL: always the likeliest token. */
+THIMBLE_API thimble_code thimble_generator_begin(thimble_generator* generator,
+                                                 const int32_t* tokens, int64_t count,
+                                                 const thimble_sampling* sampling);
+/* The next token; -1: a token of `stop` ended the text, which can be asked again for. */
+THIMBLE_API thimble_code thimble_generator_next(thimble_generator* generator, int32_t* token);
+/* Logits of the token behind a text, one for each token of the vocabulary; `bytes` of them. */
+THIMBLE_API thimble_code thimble_generator_logits(thimble_generator* generator,
+                                                  const int32_t* tokens, int64_t count,
+                                                  float* logits, int64_t bytes);
+/* Empties the cache. */
+THIMBLE_API void thimble_generator_forget(thimble_generator* generator);
 
 #ifdef __cplusplus
 }

@@ -286,6 +286,74 @@ class Run {
   std::unique_ptr<thimble_run, Free> handle_;
 };
 
+struct GeneratorOptions {
+  std::string weights = {};
+  std::string settings = {};
+  int64_t context = 0;
+  thimble_cache cache = THIMBLE_CACHE_AUTOMATIC;
+};
+
+struct Sampling {
+  double temperature = 0;
+  int64_t top_k = 0;
+  double top_p = 1;
+  uint64_t seed = 0;
+  std::vector<int32_t> stop = {};
+};
+
+class Generator {
+ public:
+  explicit Generator(const std::string& from, const GeneratorOptions& options = {}) {
+    thimble_generator_options plain = {};
+    plain.size = sizeof(plain);
+    if (!options.weights.empty()) plain.weights = options.weights.c_str();
+    if (!options.settings.empty()) plain.settings = options.settings.c_str();
+    plain.context = options.context;
+    plain.cache = options.cache;
+    thimble_generator* made = nullptr;
+    check(thimble_generator_new(from.c_str(), &plain, &made));
+    handle_.reset(made);
+  }
+  int64_t bytes() const { return thimble_generator_bytes(get()); }
+  int64_t cache_bytes() const { return thimble_generator_cache_bytes(get()); }
+  std::string note() const { return thimble_generator_note(get()); }
+  int64_t context() const { return thimble_generator_context(get()); }
+  int64_t vocabulary() const { return thimble_generator_vocabulary(get()); }
+  int64_t held() const { return thimble_generator_held(get()); }
+  int64_t computed() const { return thimble_generator_computed(get()); }
+
+  void begin(std::span<const int32_t> text, const Sampling& how = {}) {
+    const thimble_sampling plain = {.size = sizeof(plain),
+                                    .temperature = how.temperature,
+                                    .top_k = how.top_k,
+                                    .top_p = how.top_p,
+                                    .seed = how.seed,
+                                    .stop = how.stop.data(),
+                                    .stop_count = static_cast<int64_t>(how.stop.size())};
+    check(thimble_generator_begin(get(), text.data(), static_cast<int64_t>(text.size()), &plain));
+  }
+  // -1: a token of `stop` ended the text.
+  int32_t next() {
+    int32_t token = 0;
+    check(thimble_generator_next(get(), &token));
+    return token;
+  }
+  std::vector<float> logits(std::span<const int32_t> text) {
+    std::vector<float> made(static_cast<size_t>(vocabulary()));
+    check(thimble_generator_logits(get(), text.data(), static_cast<int64_t>(text.size()),
+                                   made.data(), static_cast<int64_t>(made.size() * sizeof(float))));
+    return made;
+  }
+  void forget() { thimble_generator_forget(get()); }
+  thimble_generator* get() const { return handle_.get(); }
+
+ private:
+  struct Free {
+    void operator()(thimble_generator* handle) const { thimble_generator_free(handle); }
+  };
+  std::unique_ptr<thimble_generator, Free> handle_;
+};
+
 }  // namespace thimble
 
 #endif

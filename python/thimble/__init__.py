@@ -19,6 +19,7 @@ from typing import Any
 
 from ._errors import Bug, DeviceError, DoesNotFit, Error, OutOfMemory, Stopped, UserError
 from ._figures import Figures, Progress
+from ._generator import Generator
 from ._library import c as _c
 from ._plan import Field, Plan, plan, verify
 from ._run import Run, train
@@ -26,8 +27,9 @@ from .finetune import FineTuned, finetune
 
 __version__: str = _c.version().decode()
 
-__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "FineTuned", "OutOfMemory",
-           "Plan", "Progress", "Run", "Stopped", "UserError", "finetune", "plan", "train", "verify", "__version__"]
+__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "FineTuned", "Generator",
+           "OutOfMemory", "Plan", "Progress", "Run", "Stopped", "UserError", "finetune", "plan", "train",
+           "verify", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

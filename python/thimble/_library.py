@@ -6,12 +6,13 @@ import ctypes
 import os
 import pathlib
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64,
-                    c_size_t, c_void_p)
+                    c_size_t, c_uint64, c_void_p)
 from typing import Any
 
 MOST_DIMS = 8
 OK, BUG, MISTAKE, NO_FIT, DEVICE, MEMORY, STOPPED, CALLBACK = range(8)
 START, RESUME, RESUME_OR_START = range(3)
+CACHE_AUTOMATIC, CACHE_ON, CACHE_OFF = range(3)
 
 
 class Tensor(Structure):
@@ -55,6 +56,17 @@ class RunOptions(Structure):
                 ("weights", c_char_p), ("context", c_void_p), ("fill", Fill), ("prepare", Prepare),
                 ("rate", Rate), ("steps_per_epoch", c_int64), ("tests", c_int32),
                 ("optimizer_steps", c_int64), ("give", Give)]
+
+
+class GeneratorOptions(Structure):
+    _fields_ = [("size", c_size_t), ("weights", c_char_p), ("settings", c_char_p),
+                ("context", c_int64), ("cache", c_int)]
+
+
+class Sampling(Structure):
+    _fields_ = [("size", c_size_t), ("temperature", c_double), ("top_k", c_int64),
+                ("top_p", c_double), ("seed", c_uint64), ("stop", POINTER(c_int32)),
+                ("stop_count", c_int64)]
 
 
 _HANDLE = c_void_p
@@ -110,6 +122,19 @@ _FUNCTIONS = {
     "run_has_state": (c_int32, [_HANDLE, c_int32, c_char_p]),
     "run_read_state": (c_int, [_HANDLE, c_int32, c_char_p, c_void_p, c_int64]),
     "run_write_state": (c_int, [_HANDLE, c_int32, c_char_p, c_void_p, c_int64]),
+    "generator_new": (c_int, [c_char_p, POINTER(GeneratorOptions), _OUT]),
+    "generator_free": (None, [_HANDLE]),
+    "generator_bytes": (c_int64, [_HANDLE]),
+    "generator_cache_bytes": (c_int64, [_HANDLE]),
+    "generator_note": (c_char_p, [_HANDLE]),
+    "generator_context": (c_int64, [_HANDLE]),
+    "generator_vocabulary": (c_int64, [_HANDLE]),
+    "generator_held": (c_int64, [_HANDLE]),
+    "generator_computed": (c_int64, [_HANDLE]),
+    "generator_begin": (c_int, [_HANDLE, POINTER(c_int32), c_int64, POINTER(Sampling)]),
+    "generator_next": (c_int, [_HANDLE, POINTER(c_int32)]),
+    "generator_logits": (c_int, [_HANDLE, POINTER(c_int32), c_int64, c_void_p, c_int64]),
+    "generator_forget": (None, [_HANDLE]),
 }
 
 # How OpenMP's threads wait: as the command line has it (src/base/host/openmp_waiting.h). OpenMP reads it as it

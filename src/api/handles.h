@@ -9,6 +9,7 @@
 
 #include "api/guarded.h"
 #include "data/dataset.h"
+#include "generate/sampler.h"
 #include "pipeline/pipeline.h"
 #include "recipe/settings.h"
 #include "runs/run_folder.h"
@@ -40,6 +41,14 @@ struct thimble_plan {
   double step_ms = 0;
   std::string tier, json, recipe, notes;
   std::vector<thimble_tensor> fields;
+};
+
+struct thimble_generator {
+  explicit thimble_generator(thimble::PlannedGeneration planned) : sampler(std::move(planned)) {}
+
+  thimble::Sampler sampler;
+  bool begun = false;
+  std::string note;  // of the plan, or of the weights
 };
 
 struct thimble_run {

@@ -88,11 +88,9 @@ void refuse_path(const std::string& name) {
              "'{}' is no model: a recipe is TOML, {}", name,
              std::filesystem::path(path).replace_extension(".toml").string());
   if (std::filesystem::is_directory(path, ignored)) {
-    user_check(!std::filesystem::exists(path / "config.json", ignored),
-               "'{0}' is the folder of a model of transformers; write hf:{0}", name);
     user_error(
-        "'{}' is a folder: a model is a name of `thimble list models`, a recipe (.toml), "
-        "NET.json or NET.onnx",
+        "'{}' is a folder without config.json: a model is a folder of transformers, a name of "
+        "`thimble list models`, a recipe (.toml), NET.json or NET.onnx",
         name);
   }
   const std::string meant = nearest_path(name);
@@ -193,12 +191,36 @@ void list_own_fields(ModelOptions& options, Fields& fields) {
   list_norm(options, fields);
 }
 
+namespace {
+
+// A folder of transformers has the name of the family that reads such folders, unless a family knows
+// its path as a name.
+std::string with_prefix_of_folder(const std::string& name) {
+  constexpr std::string_view kOfFolder = ":FOLDER";
+  std::error_code unknown;
+  if (!std::filesystem::exists(name + "/config.json", unknown)) return name;
+  for (const ModelFamily* family : all_model_families()) {
+    if (family->matches(name)) return name;
+  }
+  const size_t end = std::max<size_t>(1, name.find_last_not_of('/') + 1);
+  for (const ModelFamily* family : all_model_families()) {
+    std::string_view prefix = family->pattern;
+    if (!prefix.ends_with(kOfFolder)) continue;
+    prefix.remove_suffix(kOfFolder.size() - 1);
+    return std::string(prefix) + name.substr(0, end);
+  }
+  return name;
+}
+
+}  // namespace
+
 void split_name(ModelOptions& options) {
+  options.name = with_prefix_of_folder(options.name);
   const size_t colon = options.name.rfind(':');
   if (colon == std::string::npos || options.name.find('=', colon) == std::string::npos) return;
   const std::string whole = options.name;
   std::string_view rest = std::string_view(whole).substr(colon + 1);
-  options.name = whole.substr(0, colon);
+  options.name = with_prefix_of_folder(whole.substr(0, colon));
   Fields listed;
   list_own_fields(options, listed);
   const std::vector<Field> fields = std::move(listed).take();

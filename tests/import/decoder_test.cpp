@@ -12,6 +12,7 @@
 #include "file_support.h"
 #include "graph/builder.h"
 #include "import/imported_runs.h"
+#include "recipe/settings.h"
 #include "weights/safetensors.h"
 
 namespace thimble {
@@ -143,10 +144,60 @@ TEST(Decoder, ShardsAreOneFile) {
   std::filesystem::resize_file(folder.path() + "/b.safetensors", 1000);
   EXPECT_THROW(train(recipe_for(folder)), UserError);
   std::filesystem::remove(folder.path() + "/b.safetensors");
-  EXPECT_THROW(train(recipe_for(folder)), UserError);
+  const std::string missing = message_of<UserError>([&] { train(recipe_for(folder)); });
+  EXPECT_NE(missing.find("b.safetensors', which is not there"), std::string::npos) << missing;
   std::filesystem::copy_file(folder.path() + "/a.safetensors", folder.path() + "/b.safetensors");
   const std::string fault = message_of<UserError>([&] { train(recipe_for(folder)); });
   EXPECT_NE(fault.find("b.safetensors"), std::string::npos) << fault;
+}
+
+TEST(Decoder, AFolderIsAName) {
+  const Folder folder(configs().at("llama"));
+  for (const std::string& typed : {folder.path(), folder.path() + "//", folder.path() + ":length=8",
+                                   folder.model() + ":length=8"}) {
+    Recipe recipe;
+    configure(recipe, {{"model", typed}});
+    EXPECT_EQ(recipe.model.name, folder.model()) << typed;
+    EXPECT_EQ(recipe.model.length, typed.ends_with("8") ? 8 : 0) << typed;
+  }
+  const TemporaryFolder empty;
+  const std::string fault =
+      message_of<UserError>([&] { build_model({.name = empty.path(), .batch = 2}); });
+  EXPECT_NE(fault.find("a folder without config.json"), std::string::npos) << fault;
+}
+
+TEST(Decoder, IsPlannedWithoutWeightsAndTrainedWithThem) {
+  const Folder folder(configs().at("qwen2"));
+  const Recipe recipe = recipe_for(folder);
+  const Bytes planned = std::get<PlannedTraining>(plan_training(recipe)).plan().arena;
+  const auto fault = [&] { return message_of<UserError>([&] { train(recipe); }); };
+  EXPECT_NE(fault().find("model.safetensors', which has the weights of"), std::string::npos)
+      << fault();
+  folder.write("pytorch_model.bin", "");
+  EXPECT_NE(fault().find("pytorch_model.bin' anew with save_pretrained"), std::string::npos)
+      << fault();
+
+  std::vector<std::vector<float>> room;
+  write_safetensors(folder.path() + "/model.safetensors",
+                    weights_of(build_model({.name = folder.model(), .batch = 2}), room));
+  const Ended ended = train(recipe);
+  EXPECT_EQ(ended.arena, planned);
+  EXPECT_EQ(ended.measured, planned);
+}
+
+TEST(Decoder, RefusesATypeThatNobodyReads) {
+  const Folder folder(configs().at("llama"));
+  std::vector<std::vector<float>> room;
+  write_safetensors(folder.path() + "/model.safetensors",
+                    weights_of(build_model({.name = folder.model(), .batch = 2}), room));
+  std::string bytes = slurp(folder.path() + "/model.safetensors");
+  const size_t at = bytes.find("\"F32\"");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 5, "\"U32\"");  // as wide, so that the file is sound
+  folder.write("model.safetensors", bytes);
+  const std::string fault = message_of<UserError>([&] { train(recipe_for(folder)); });
+  EXPECT_NE(fault.find("U32"), std::string::npos) << fault;
+  EXPECT_NE(fault.find("model.safetensors"), std::string::npos) << fault;
 }
 
 TEST(Decoder, RefusesWhatItDoesNotBuild) {
@@ -156,7 +207,8 @@ TEST(Decoder, RefusesWhatItDoesNotBuild) {
     return message_of<UserError>([&] { build_model({.name = folder.model(), .batch = 2}); });
   };
   const std::map<std::string, std::string> faults = {
-      {R"("model_type":"mamba")", "mamba"},
+      {R"("model_type":"mamba")", "'mamba'"},
+      {R"("model_type":"bert")", "thimble.torch.from_pretrained"},
       {llama + R"(,"sliding_window":8)", "window"},
       {llama + R"(,"rope_scaling":{"rope_type":"yarn","factor":4})", "yarn"},
       {llama + R"(,"hidden_act":"relu")", "relu"},

@@ -122,7 +122,7 @@ class Merging {
   int64_t count() const { return count_; }
 
   void write(const fs::path& folder) const {
-    const fs::path home = fs::path(from_.base).parent_path();
+    const fs::path home = fs::path(base_.files().front()->path()).parent_path();
     for (const auto& file : base_.files()) {
       write_file_of_weights(*file, (folder / fs::path(file->path()).filename()).string());
     }

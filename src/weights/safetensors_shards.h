@@ -1,7 +1,9 @@
-// Weights in one safetensors file, or in the shards that an index names
-// (model.safetensors.index.json of transformers).
+// Weights in one safetensors file, in the shards that an index names (model.safetensors.index.json
+// of transformers), or partly where they came from: an index of ours names a file beside it, and
+// tensors of another file, or of the index of several, that nothing was copied from.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,9 +32,15 @@ class SafetensorsShards {
   // UserError when there is no such tensor, or one of a type that is not read.
   Found at(std::string_view name) const;
   const std::vector<std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
+  // Whether the tensor was left where it came from.
+  bool is_elsewhere(std::string_view name) const { return elsewhere_.contains(name); }
+  bool has_elsewhere() const { return !elsewhere_.empty(); }
 
  private:
+  void add(const std::string& path);
+
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, std::string, std::less<>> elsewhere_;  // names there
 };
 
 }  // namespace thimble

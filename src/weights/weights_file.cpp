@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/io/file.h"
 #include "base/io/sha256.h"
 #include "comm/communicator.h"
 #include "transform/adapt.h"
@@ -45,12 +46,12 @@ struct Piece {
 
 void check_shape(const SafetensorsFile& file, const StoredTensor& stored, const Graph& graph,
                  const OutsideTensor& place) {
-  if (has_nf4(file, place.name)) {
+  if (has_nf4(file, stored.name)) {
     const std::optional<CodedWeight>& coded = place.tensor.coded;
     user_check(coded && coded->matrix.format == CodedFormat::nf4,
                "'{}': '{}' is in 4 bits (NF4), which {} does not read; choose --frozen nf4",
-               file.path(), place.name, graph.name);
-    return check_nf4(file, place.name, coded->matrix);
+               file.path(), stored.name, graph.name);
+    return check_nf4(file, stored.name, coded->matrix);
   }
   const TensorType wanted = type_of(place, graph);
   user_check(stored.type.shape == wanted.shape,
@@ -137,6 +138,12 @@ void load_stored(const SafetensorsFile& file, const StoredTensor& stored, Progra
   load_tensor({stored.type, fmt::format("'{}'", file.path()), read}, program, place);
 }
 
+void load_found(const SafetensorsFile& file, const StoredTensor& stored, Program& program,
+                const OutsideTensor& place) {
+  if (has_nf4(file, stored.name)) return load_nf4(file, stored.name, program, *place.tensor.coded);
+  load_stored(file, stored, program, place);
+}
+
 // Weights that `places` bring are not drawn first.
 void draw_others(Program& program, std::span<const OutsideTensor> places, uint64_t seed) {
   const Graph& graph = program.graph();
@@ -148,7 +155,19 @@ void draw_others(Program& program, std::span<const OutsideTensor> places, uint64
   initialize(program, seed, [&](ValueId value) { return !comes[value.at()]; });
 }
 
+// A plan needs no weights.
+void check_there(const std::string& file, const Graph& graph) {
+  const std::string pickled = file.substr(0, file.rfind('/') + 1) + "pytorch_model.bin";
+  user_check(exists(file),
+             "there is no '{}', which has the weights of {}: a plan needs none, training begins "
+             "with them; {}",
+             file, graph.name,
+             exists(pickled) ? fmt::format("write '{}' anew with save_pretrained", pickled)
+                             : "put the file there");
+}
+
 void load_own(Program& program, const Model& model, uint64_t seed) {
+  if (!model.first_values.empty()) check_there(model.first_values, program.graph());
   const bool of_onnx = model.first_values.ends_with(".onnx");
   std::vector<OutsideTensor> places;
   if (!model.first_values.empty() && model.foreign && !of_onnx) {
@@ -168,7 +187,15 @@ void load_given(const GiveValues& give, Program& program, const Model& model, ui
              graph.name);
   const std::vector<OutsideTensor> places = foreign_tensors(graph, *model.foreign, true);
   draw_others(program, places, seed);
+  std::optional<SafetensorsShards> apart;  // of weights that nobody has a copy of
+  if (model.first_values.ends_with(".index.json")) apart.emplace(model.first_values);
   for (const OutsideTensor& place : places) {
+    if (apart && apart->is_elsewhere(place.name)) {
+      const auto [file, stored] = apart->at(place.name);
+      check_shape(*file, *stored, graph, place);
+      load_found(*file, *stored, program, place);
+      continue;
+    }
     TensorType type = type_of(place, graph);
     if (is_floating(type.dtype)) type.dtype = DType::f32;
     const auto read = [&](int64_t begin, std::span<std::byte> out) {
@@ -213,6 +240,7 @@ bool same_numbers(const SafetensorsShards::Found& one, const SafetensorsShards::
 // projection that is not tied. A copy of one that was loaded is none; numbers that are not floating
 // are counters.
 std::string left_out(const SafetensorsShards& files, std::span<const OutsideTensor> places) {
+  if (files.has_elsewhere()) return "";
   int64_t count = 0;
   std::string first;
   const auto look_at = [&](const SafetensorsFile& file, const StoredTensor& stored) {
@@ -260,11 +288,7 @@ std::string load_weights(const std::string& path, Program& program,
   }
   for (const OutsideTensor& place : places) {
     const auto [file, stored] = files.at(place.name);
-    if (has_nf4(*file, place.name)) {
-      load_nf4(*file, place.name, program, *place.tensor.coded);
-    } else {
-      load_stored(*file, *stored, program, place);
-    }
+    load_found(*file, *stored, program, place);
   }
   std::string note;
   for (const auto& [types, count] : converted) {

@@ -9,17 +9,23 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "pipeline/check_plan_file.h"
+#include "pipeline/step_size.h"
 #include "report/explain/explanation.h"
 #include "report/memory_terms.h"
 #include "report/plan_report.h"
 #include "report/plan_svg.h"
+#include "select/largest_that_fit.h"
 #include "select/max_batch.h"
 #include "survey/ranks.h"
 #include "survey/simulate.h"
 #include "survey/sweep.h"
+#include "survey/ways.h"
 
 namespace thimble {
 namespace {
+
+constexpr std::string_view kOfFolder = ":FOLDER";  // a family whose models are folders
+constexpr double kTableSearch = 1;                 // seconds of one core, for each of its plans
 
 struct PlanFlags {
   RecipeFlags recipe;
@@ -29,6 +35,7 @@ struct PlanFlags {
   bool sweep = false;
   bool explain = false;
   std::optional<std::string> largest;
+  std::string table;  // lengths, joined by commas; auto: usual ones; empty: no table
   bool simulate = false;
   double jitter = ClusterModel().jitter;
   double slowest = ClusterModel().slowest;
@@ -153,6 +160,63 @@ void take_largest(const std::string& what, Request& request,
   request.explicit_settings = largest.explicit_settings;
 }
 
+// Of a folder's model in its budget; 0: not even one.
+struct LargestOfFolder {
+  int64_t length = 0, batch = 0;  // with the batch as typed, and with the length
+};
+
+int64_t length_of(const PlannedTraining& planned) { return planned.full().model.options.length; }
+
+// `planned`: as typed; null: it does not fit.
+LargestOfFolder largest_of(const Request& request, const PlannedTraining* planned,
+                           const std::shared_ptr<Machine>& machine) {
+  LargestThatFit search(request.recipe, request.explicit_settings, machine);
+  const auto largest = [&](const char* field, int64_t fits) {
+    const auto found = search.find(field, fits);
+    return found ? found->value : 0;
+  };
+  const bool whole = planned != nullptr && planned->microbatches.count() == 1;
+  return {.length = largest("length", planned == nullptr ? 0 : length_of(*planned)),
+          .batch = largest("batch", whole ? planned->microbatches.batch : 0)};
+}
+
+std::string text_of(const LargestOfFolder& largest) {
+  return fmt::format("lengths up to {} fit, and batches up to {} rows", largest.length,
+                     largest.batch);
+}
+
+nlohmann::json json_of(const LargestOfFolder& largest) {
+  return {{"longest_length", largest.length}, {"largest_batch", largest.batch}};
+}
+
+std::vector<int64_t> lengths_of(const std::string& text, const Recipe& recipe) {
+  if (text == "auto") return usual_lengths(recipe);
+  std::vector<int64_t> lengths;
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    int64_t length = 0;
+    const bool fine = CLI::detail::lexical_cast(word, length) && length >= 1;
+    user_check(fine, "--table=LENGTHS are whole numbers joined by commas, not '{}'", text);
+    lengths.push_back(length);
+  }
+  return lengths;
+}
+
+int print_table(const PlanFlags& flags, Request& request, const std::shared_ptr<Machine>& machine) {
+  user_check(flags.save.empty() && flags.picture.empty() && !flags.explain && !flags.largest,
+             "--table makes many plans and shows none of them: leave out --save, --svg, --explain "
+             "and --largest");
+  settle_budget(request, *machine);
+  SearchLimits limits = limits_within(std::min(request.search_seconds, kTableSearch));
+  const WayTable table = compare_ways(request.recipe, request.explicit_settings,
+                                      lengths_of(flags.table, request.recipe), machine, limits);
+  if (flags.recipe.json) {
+    print_json(way_json(table));
+  } else {
+    print("{}", way_text(table));
+  }
+  return kOk;
+}
+
 int run(const PlanFlags& flags) {
   Request request = requested(flags.recipe.model, flags.recipe.overrides());
   open_data(request, false);
@@ -165,6 +229,7 @@ int run(const PlanFlags& flags) {
              "--simulate plays a step of several ranks; say how many with --ranks");
   user_check(!flags.sweep || !flags.simulate, "--sweep plans and --simulate plays; choose one");
   const auto machine = open_machine(request.recipe, request.explicit_settings);
+  if (!flags.table.empty()) return print_table(flags, request, machine);
   if (flags.largest) take_largest(*flags.largest, request, machine);
   if (flags.sweep && request.recipe.ranks.several()) {
     return print_ranks(request.recipe, machine, flags.recipe.json);
@@ -173,7 +238,14 @@ int run(const PlanFlags& flags) {
     return print_sweep(request.recipe, *machine, flags.recipe.json, flags.picture);
   }
   const auto planned = plan_asked(request, machine, flags.recipe.json);
-  if (!planned) return kInfeasible;
+  const bool asks = request.recipe.memory > kLeastMemory && !flags.largest &&
+                    find_model_family(request.recipe.model.name).pattern.ends_with(kOfFolder);
+  std::optional<LargestOfFolder> largest;
+  if (asks) largest = largest_of(request, planned ? &*planned : nullptr, machine);
+  if (!planned) {
+    if (largest && !flags.recipe.json) say("  {}\n", text_of(*largest));
+    return kInfeasible;
+  }
   const Model& model = planned->full().model;
   if (!flags.save.empty()) save_plan(flags.save, *planned);
   if (!flags.picture.empty()) write_file(flags.picture, plan_svg(model.graph, planned->plan()));
@@ -183,6 +255,7 @@ int run(const PlanFlags& flags) {
     nlohmann::json summary = summary_of(*planned);
     if (planned->recipe.ranks.several()) summary.update(describe_ranks(*planned, flags));
     if (flags.explain) summary["explanation"] = to_json(explanation);
+    if (largest) summary.update(json_of(*largest));
     print_json(summary);
     return kOk;
   }
@@ -191,11 +264,20 @@ int run(const PlanFlags& flags) {
         batch_text(*planned), planned->backend().name(), parameter_count(model.graph),
         model.graph.nodes.size(), plan.policy, plan.packer);
   print("{}", memory_table(plan));
+  if (!planned->backend().has_device_memory()) {
+    print("  process: {} bytes at most ({})\n", process_bytes(*planned).count,
+          to_string(process_bytes(*planned)));
+  }
   print("  {} calls, {:.2f} GFLOP, about {:.1f} ms ({}); planned and verified in {:.2f} s\n",
         plan.calls.size(), plan.flops / 1e9, plan.predicted_seconds * 1e3,
         planned->full().costs.source, planned->plan_seconds);
+  if (const int64_t tokens = tokens_of_step(*planned); tokens > 0) {
+    print("  {} tokens a step, about {:.0f} tokens a second\n", tokens,
+          static_cast<double>(tokens) / plan.predicted_seconds);
+  }
   if (planned->recipe.ranks.several()) describe_ranks(*planned, flags);
   if (flags.explain) print("{}", explanation_text(explanation));
+  if (largest) print("  {}\n", text_of(*largest));
   if (flags.verbose) print_kernels(*planned);
   for (const std::string& path : {flags.save, flags.picture}) {
     if (!path.empty()) print("  saved to {}\n", path);
@@ -221,6 +303,9 @@ Command add_plan(CLI::App& app) {
             "The largest batch, length, layers or width that fits --memory");
   command->add_flag("--sweep", flags->sweep,
                     "Memory against time, for every planner; with --ranks, for every sharding");
+  command->add_flag("--table{auto}", flags->table,
+                    "Bytes and times of all weights, LoRA and LoRA beside few bits, at several "
+                    "lengths; --table=512,4096: at these");
   command->add_flag("--simulate", flags->simulate,
                     "With --ranks: plays a step of all of them, stragglers and overlap included");
   add_value(*command, "--jitter", flags->jitter, "X",

@@ -116,7 +116,9 @@ bool Machine::keep(const CostTable& added) {
 }
 
 bool Machine::profile(std::vector<KernelUse> kernels, double part) {
-  std::erase_if(kernels, [&](const KernelUse& use) { return !has_room(use); });
+  const double longest = kProfilingLimits.longest_part * profiling_.seconds;
+  std::erase_if(kernels,
+                [&](const KernelUse& use) { return !has_room(use) || use.modelled > longest; });
   if (kernels.empty() || !may_profile()) return false;
   const auto start = std::chrono::steady_clock::now();
   const double seconds =

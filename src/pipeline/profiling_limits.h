@@ -22,6 +22,12 @@ struct ProfilingLimits {
   // smaller micro-batches are timed then.
   double with_room = 0.75;
 
+  // A kernel that the model says takes more than this part of the seconds is not timed: others of its op
+  // scale it. Products of a net of many billions of weights take seconds each. (2026-11-19)
+  double longest_part = 0.1;
+  // Nor one that takes more than this part of the memory that is free.
+  double free_part = 0.25;
+
   size_t at_once = 4;            // candidates profiled between two selections
   double processor_seconds = 8;  // of selecting: no selection begins that would end later
 };

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/step_size.h"
 #include "report/plan_report.h"
 #include "transform/sparse_weights.h"
 
@@ -29,6 +30,14 @@ nlohmann::json summary_of(const PlannedTraining& planned) {
                                          .plan_seconds = planned.plan_seconds},
                                         planned.graph(), priced_as_a_whole(planned));
   if (planned.report) summary["fit"] = to_json(*planned.report);
+  if (!planned.backend().has_device_memory()) {
+    summary["process_bytes"] = process_bytes(planned).count;
+  }
+  if (planned.recipe.memory > kLeastMemory) summary["budget_bytes"] = planned.recipe.memory->count;
+  if (const int64_t tokens = tokens_of_step(planned); tokens > 0) {
+    summary["tokens_per_second"] =
+        static_cast<double>(tokens) * 1e3 / summary["predicted_step_ms"].get<double>();
+  }
   summary["codec"] = to_string(planned.recipe.codec);
   summary["encoded"] = encoded_json(planned.graph());
   for (const StepShape& shape : token_batches(planned.recipe)) {

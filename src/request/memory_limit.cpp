@@ -28,7 +28,7 @@ Bytes beside_arena(const Recipe& recipe) {
   const auto shapes = std::ssize(step_shapes(recipe));
   if (shapes == 1) return kBesideArena;
   const Graph graph = make_graph(recipe, largest_shape(recipe)).model.graph;
-  return kBesideArena + kOfANode * ((shapes - 1) * std::ssize(graph.nodes));
+  return beside_arena(shapes, std::ssize(graph.nodes));
 }
 
 MemoryLimit memory_limit(const Backend& backend, const Recipe& recipe, const std::string& root) {

@@ -6,17 +6,12 @@
 
 #include "backend/backend.h"
 #include "comm/world.h"
+#include "pipeline/step_size.h"
 #include "request/request.h"
 
 namespace thimble {
 
-// On the CPU beside the arena: the program, its libraries, a checkpoint being written, and the
-// step's graph and plan.
-inline constexpr Bytes kBesideArena{int64_t{64} << 20};
-// A node of a step: in the graph, the costs, the plan and what runs it. Records of every further
-// length have a step of their own.
-inline constexpr Bytes kOfANode{int64_t{6} << 10};
-// Of the whole run.
+// On the CPU, of the whole run.
 Bytes beside_arena(const Recipe& recipe);
 // On a GPU, where the context is there already: the libraries' code and recorded steps.
 inline constexpr Bytes kBesideArenaOnDevice{int64_t{768} << 20};

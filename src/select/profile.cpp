@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/host/available_memory.h"
 #include "execute/costs.h"
 #include "pipeline/profiling_limits.h"
 #include "plan/make_plan.h"
@@ -16,6 +17,14 @@ namespace thimble {
 namespace {
 
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// Memory that timing may take: what is planned may be for another machine.
+Bytes free_room() {
+  const auto available = available_memory("");
+  if (!available) return Bytes(INT64_MAX);
+  return Bytes(static_cast<int64_t>(kProfilingLimits.free_part *
+                                    static_cast<double>(available->bytes.count)));
+}
 
 // The kernels of the step; of a tight budget, those of microbatches that leave room for most of them.
 std::vector<KernelUse> kernels_within(const Step& requested) {
@@ -98,9 +107,10 @@ void profile_requested(Step& requested, std::optional<Bytes> budget, double part
   if (!machine.may_profile()) return;
   if (!machine.backend().has_device_memory()) {
     const PlanRequest request = requested.request();
-    machine.set_room(budget && *budget > kLeastMemory
-                         ? *budget
-                         : cost_of(request, schedule_without_recompute(request)).live_peak);
+    const Bytes arena = budget && *budget > kLeastMemory
+                            ? *budget
+                            : cost_of(request, schedule_without_recompute(request)).live_peak;
+    machine.set_room(std::min(arena, free_room()));
   }
   std::vector<KernelUse> kernels = kernels_within(requested);
   leave_out_known(kernels, machine.times());

@@ -80,6 +80,12 @@ typedef int32_t (*thimble_watch)(void* context);
 THIMBLE_API thimble_code thimble_plan_new_watched(const thimble_recipe* recipe, int32_t with_data,
                                                   thimble_watch watch, void* context,
                                                   thimble_plan** plan);
+/* The largest batch, or length of rows (`what`), whose step fits the recipe's memory, everything else as
+ * it is; 0: not even 1 does. `by_memory` may be NULL; 0 in it: the model takes no larger one.
+ * `watch` may be NULL. */
+THIMBLE_API thimble_code thimble_recipe_largest(const thimble_recipe* recipe, const char* what,
+                                                thimble_watch watch, void* context, int64_t* value,
+                                                int32_t* by_memory);
 THIMBLE_API void thimble_plan_free(thimble_plan* plan);
 THIMBLE_API int64_t thimble_plan_bytes(const thimble_plan* plan);    /* of the arena */
 THIMBLE_API double thimble_plan_step_ms(const thimble_plan* plan);   /* predicted */

@@ -19,6 +19,7 @@ from typing import Any
 
 from ._errors import Bug, DeviceError, DoesNotFit, Error, OutOfMemory, Stopped, UserError
 from ._figures import Figures, Progress
+from ._fits import Fits, fits
 from ._generator import Generator
 from ._library import c as _c
 from ._plan import Field, Plan, plan, verify
@@ -27,8 +28,8 @@ from .finetune import FineTuned, finetune
 
 __version__: str = _c.version().decode()
 
-__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "FineTuned", "Generator",
-           "OutOfMemory", "Plan", "Progress", "Run", "Stopped", "UserError", "finetune", "plan", "train",
+__all__ = ["Bug", "DeviceError", "DoesNotFit", "Error", "Field", "Figures", "FineTuned", "Fits", "Generator",
+           "OutOfMemory", "Plan", "Progress", "Run", "Stopped", "UserError", "finetune", "fits", "plan", "train",
            "verify", "__version__"]
 
 

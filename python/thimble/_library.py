@@ -86,6 +86,7 @@ _FUNCTIONS = {
     "recipe_resume": (c_int, [_HANDLE, c_char_p]),
     "plan_new": (c_int, [_HANDLE, c_int32, _OUT]),
     "plan_new_watched": (c_int, [_HANDLE, c_int32, Watch, c_void_p, _OUT]),
+    "recipe_largest": (c_int, [_HANDLE, c_char_p, Watch, c_void_p, POINTER(c_int64), POINTER(c_int32)]),
     "plan_free": (None, [_HANDLE]),
     "plan_bytes": (c_int64, [_HANDLE]),
     "plan_step_ms": (c_double, [_HANDLE]),

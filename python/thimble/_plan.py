@@ -88,6 +88,17 @@ def _interrupts() -> Iterator[list]:
             usual(*seen[0])
 
 
+@contextlib.contextmanager
+def _recipe(model: str | os.PathLike[str], said: dict[str, Any]) -> Iterator[ctypes.c_void_p]:
+    recipe = ctypes.c_void_p()
+    check(c.recipe_new(os.fspath(model).encode(), ctypes.byref(recipe)))
+    try:
+        check(c.recipe_read(recipe, json.dumps(said).encode()))
+        yield recipe
+    finally:
+        c.recipe_free(recipe)
+
+
 class Plan:
     """A training step with an address for every byte, checked. See :func:`thimble.plan`."""
 
@@ -97,18 +108,12 @@ class Plan:
     def __init__(self, model: str | os.PathLike[str], settings: dict[str, Any], with_data: bool,
                  goes_on: str | os.PathLike[str] | None = None) -> None:
         self._handle = ctypes.c_void_p()
-        recipe = ctypes.c_void_p()
-        check(c.recipe_new(os.fspath(model).encode(), ctypes.byref(recipe)))
-        try:
-            said = _settings(settings)
-            check(c.recipe_read(recipe, json.dumps(said).encode()))
+        said = _settings(settings)
+        with _recipe(model, said) as recipe, _interrupts() as seen:
             if goes_on is not None:
                 check(c.recipe_resume(recipe, os.fspath(goes_on).encode()))
-            with _interrupts() as seen:
-                watch = Watch(lambda _: len(seen))
-                check(c.plan_new_watched(recipe, int(with_data), watch, None, ctypes.byref(self._handle)))
-        finally:
-            c.recipe_free(recipe)
+            watch = Watch(lambda _: len(seen))
+            check(c.plan_new_watched(recipe, int(with_data), watch, None, ctypes.byref(self._handle)))
         self.with_data = with_data or "data" in said
         for note in c.plan_notes(self._handle).decode().splitlines():
             warnings.warn(f"thimble: {note}", stacklevel=3)

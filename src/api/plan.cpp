@@ -10,6 +10,7 @@
 #include "request/memory_limit.h"
 #include "request/resume.h"
 #include "select/choose.h"
+#include "select/largest_that_fit.h"
 
 namespace thimble::api {
 namespace {
@@ -57,6 +58,18 @@ std::function<void()> asking(thimble_watch watch, void* context) {
   };
 }
 
+// Of the recipe as it is, whatever data it names.
+Request request_of(const thimble_recipe& recipe) {
+  Settings overrides = recipe.overrides;
+  std::string model = recipe.model;
+  if (const auto named = overrides.find("model"); named != overrides.end()) {
+    model = named->second.get<std::string>();
+    overrides.erase(named);
+  }
+  user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
+  return read_request(model, overrides);
+}
+
 std::string lines_of(const std::vector<std::string>& sentences) {
   std::string text;
   for (const std::string& sentence : sentences) text += printable(sentence) + "\n";
@@ -97,14 +110,7 @@ thimble_code thimble_plan_new_watched(const thimble_recipe* recipe, int32_t with
   return guarded([&] {
     given(plan, "plan") = nullptr;
     given(recipe, "recipe");
-    Settings overrides = recipe->overrides;
-    std::string model = recipe->model;
-    if (const auto named = overrides.find("model"); named != overrides.end()) {
-      model = named->second.get<std::string>();
-      overrides.erase(named);
-    }
-    user_check(!model.empty(), "the recipe names no model; see `thimble list models`");
-    Request request = read_request(model, overrides);
+    Request request = request_of(*recipe);
     auto data = open_data(request, with_data != 0);
     if (!recipe->goes_on_from.empty()) resume_request(request, recipe->goes_on_from);
     PlannedTraining planned = plan_or_throw(request, asking(watch, context));
@@ -122,6 +128,33 @@ thimble_code thimble_plan_new_watched(const thimble_recipe* recipe, int32_t with
       made->fields.push_back(field_of(read, feed, training.microbatches.batch));
     }
     *plan = made.release();
+  });
+}
+
+thimble_code thimble_recipe_largest(const thimble_recipe* recipe, const char* what,
+                                    thimble_watch watch, void* context, int64_t* value,
+                                    int32_t* by_memory) {
+  return guarded([&] {
+    given(value, "value") = 0;
+    Request request = request_of(given(recipe, "recipe"));
+    open_data(request, false);
+    const auto machine =
+        open_machine(request.recipe, request.explicit_settings, ProfileWhen::never);
+    resolve_budget(request, machine->backend());
+    const std::function<void()> asked = asking(watch, context);
+    SearchLimits limits;
+    limits.watch = &asked;
+    const std::string field = &given(what, "what");
+    user_check(request.recipe.memory > kLeastMemory,
+               "the largest {} is that of a budget; give memory in bytes", field);
+    const bool known = field == "batch" || field == "length";
+    user_check(known, "the largest batch or length can be found, not the largest {}", field);
+    const auto largest =
+        LargestThatFit(request.recipe, request.explicit_settings, machine, limits).find(field);
+    user_check(largest.has_value(), "{} has no {} to make larger", request.recipe.model.name,
+               field);
+    *value = largest->value;
+    if (by_memory != nullptr) *by_memory = largest->by_memory ? 1 : 0;
   });
 }
 

@@ -53,6 +53,36 @@ class Plans(Case):
         self.assertEqual(recipe["batch"], 16)
         self.assertEqual(recipe["image"], [8, 8, 1])
 
+    def test_says_whether_a_folder_fits(self):
+        folder = self.path("decoder")
+        os.mkdir(folder)
+        config = {"model_type": "llama", "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2,
+                  "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64}
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            json.dump(config, file)
+        settings = {"lora": {"rank": 4}, "length": 16, "batch": 2, "threads": 1}
+        whole = thimble.plan(folder, **settings)
+        self.assertEqual(whole.recipe["model"], "hf:" + folder)
+        for model in (folder, config):
+            answer = thimble.fits(model, memory="1GiB", **settings)
+            self.assertTrue(answer)
+            self.assertEqual(answer.arena_bytes, whole.bytes)
+            self.assertEqual(answer.process_bytes, whole.summary["process_bytes"])
+            self.assertGreaterEqual(answer.longest_length, 63)
+            self.assertLessEqual(answer.longest_length, 64)
+            self.assertGreater(answer.largest_batch, 2)
+            self.assertAlmostEqual(answer.tokens_per_second * answer.step_seconds, 32)
+        none = thimble.fits(config, memory="10KiB", **settings)
+        self.assertFalse(none)
+        self.assertEqual((none.longest_length, none.largest_batch), (0, 0))
+        self.assertIn("no plan fits 10.0 KiB", none.why)
+        within = thimble.plan(folder, memory=none.arena_bytes, **settings)
+        self.assertLessEqual(within.bytes, none.arena_bytes)
+        free = thimble.fits(config, **settings)
+        self.assertEqual((free.arena_bytes, free.longest_length), (whole.bytes, None))
+        with self.assertSays(thimble.UserError, "is of the type 'mamba'", "from_pretrained"):
+            thimble.fits({"model_type": "mamba"})
+
     def test_is_saved_and_verified(self):
         path = self.path("plan.json")
         plan().save(path)

@@ -21,10 +21,11 @@ PARTS = {
     "ranks": ("kill_ranks", {"count": 20, "seconds": 600.0}, {"count": 2, "seconds": 30.0}),
     "budgets": ("budgets", {"count": 28, "budgets": 10, "seconds": 600.0},
                 {"count": 4, "budgets": 4, "seconds": 6.0}),
+    "folders": ("folders", {"count": 100, "seconds": 600.0}, {"count": 12, "seconds": 30.0}),
     "limit": ("hard_limit", {"count": 3, "seconds": 600.0}, {"count": 1, "seconds": 10.0}),
     "environment": ("environment", {"count": 8, "seconds": 600.0}, {"count": 1, "seconds": 30.0}),
 }
-SEEDED = {"files", "flags", "kills", "ranks", "budgets"}
+SEEDED = {"files", "flags", "kills", "ranks", "budgets", "folders"}
 
 
 def main():

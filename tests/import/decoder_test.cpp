@@ -208,7 +208,7 @@ TEST(Decoder, RefusesWhatItDoesNotBuild) {
   };
   const std::map<std::string, std::string> faults = {
       {R"("model_type":"mamba")", "'mamba'"},
-      {R"("model_type":"bert")", "thimble.torch.from_pretrained"},
+      {R"("model_type":"bert")", "thimble.torch.export"},
       {llama + R"(,"sliding_window":8)", "window"},
       {llama + R"(,"rope_scaling":{"rope_type":"yarn","factor":4})", "yarn"},
       {llama + R"(,"hidden_act":"relu")", "relu"},

@@ -80,7 +80,7 @@ class Plans(Case):
         self.assertLessEqual(within.bytes, none.arena_bytes)
         free = thimble.fits(config, **settings)
         self.assertEqual((free.arena_bytes, free.longest_length), (whole.bytes, None))
-        with self.assertSays(thimble.UserError, "is of the type 'mamba'", "from_pretrained"):
+        with self.assertSays(thimble.UserError, "is of the type 'mamba'", "thimble.torch.export"):
             thimble.fits({"model_type": "mamba"})
 
     def test_is_saved_and_verified(self):

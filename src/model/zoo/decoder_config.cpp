@@ -30,7 +30,7 @@ class Reader {
     c.type = text("model_type", "");
     user_check(std::ranges::find(kTypes, c.type) != kTypes.end(),
                "'{}' is of the type '{}'; a folder of llama, mistral, qwen2, qwen3, smollm3 or "
-               "gemma can be read, others in Python by thimble.torch.from_pretrained",
+               "gemma can be read, others by thimble.torch.export",
                path_, c.type);
     const bool gemma = c.type == "gemma";
     c.layers = whole("num_hidden_layers");
@@ -106,7 +106,7 @@ class Reader {
     const bool used = flag("use_sliding_window", says("sliding_window"));
     user_check(!used || !says("sliding_window"),
                "'{}': its attention sees a window of {} tokens, which attention here does not "
-               "have; train it in Python by thimble.torch.from_pretrained",
+               "have; train it by thimble.torch.export",
                path_, config_.value("sliding_window", json()).dump());
   }
 
@@ -129,7 +129,7 @@ class Reader {
     if (type == "linear") return;
     user_check(type == "llama3",
                "'{}': its positions are scaled by '{}'; default, linear and llama3 can be, others "
-               "in Python by thimble.torch.from_pretrained",
+               "by thimble.torch.export",
                path_, type);
     const double low = real_of(scaling, "low_freq_factor", 1);
     const double high = real_of(scaling, "high_freq_factor", 4);

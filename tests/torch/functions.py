@@ -305,6 +305,8 @@ FUNCTIONS = {
     "sort of equal numbers": lambda x: x * (x > 0).float().sort(dim=-1, stable=True).indices,
     "median": lambda x: x.kthvalue(5).values,
     "other places of each row": lambda x: x[torch.arange(x.shape[0])[:, None], places(x)[:, 0] % PLACES],
+    "places of each row from the end": lambda x: x[torch.arange(x.shape[0])[:, None], places(x)[:, 0] % PLACES - PLACES],
+    "a place of each row from the end": lambda x: x[:, 0][torch.arange(x.shape[0]), places(x)[:, 0, 0] - WIDTH][:, None],
     "a place of each row": lambda x: x[:, 0][torch.arange(x.shape[0]), places(x)[:, 0, 0]][:, None],
     "fft": lambda x: torch.fft.fft(x, dim=1).real + torch.fft.fftn(x, dim=(1, 2), norm="ortho").imag,
     "rfft, a filter, irfft": lambda x: torch.fft.irfft(torch.fft.rfft(x) * torch.fft.rfft(torch.arange(16.0)), n=16),

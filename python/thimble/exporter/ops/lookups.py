@@ -112,7 +112,7 @@ def _taken_of_rows(r, x, rows, places, shape):
 
 
 def _taken_in_each(r, x, rows, places, shape):
-    """x[rows, places] of other places in every row: `take_along` of its second axis. Places count from the front."""
+    """x[rows, places] of other places in every row: `take_along` of its second axis."""
     if places.dtype != "i32" or "rows" not in rows.shape:
         raise Unsupported("other places of every row; whole numbers can be")
     axis, rank = rows.shape.index("rows"), max(len(rows.shape), len(places.shape))
@@ -124,7 +124,9 @@ def _taken_in_each(r, x, rows, places, shape):
     width, last = product(rest), 2
     flat = reshaped(r, x, ["rows", x.shape[1], width])
     turned = moved(r, flat, 1, last)
-    index = r.emit("mul", [reshaped(r, places, ["rows", 1, count]), 1.0], ["rows", 1, count], "i32", whole=1)
+    index = reshaped(r, places, ["rows", 1, count])
+    behind = Value(compared(r, "lt", index, 0.0, index.shape).name, index.shape, "i32")  # counted from the end
+    index = binary(r, "add", index, binary(r, "mul", behind, float(x.shape[1])))
     index = index if width == 1 else r.emit("expand", [index], ["rows", width, count], "i32")
     whole = None if x.dtype == "f32" else 1
     taken = r.emit("take_along", [turned, index], ["rows", width, count], x.dtype, whole=whole)

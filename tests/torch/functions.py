@@ -300,6 +300,12 @@ FUNCTIONS = {
     "topk of a middle axis": lambda x: x.topk(2, dim=1).values * x.topk(2, dim=1).indices,
     "topk of many": lambda x: x.topk(11).values * x.topk(11).indices,
     "topk of infinities": lambda x: x.gather(-1, torch.where(x > 0, x, float("-inf")).topk(1).indices),
+    "topk of more than are finite": lambda x: x
+    * torch.zeros_like(x)  # the same number of places, whichever they are
+    .scatter(-1, torch.where(torch.arange(16) % 4 == 2, x, float("-inf")).topk(7).indices, 1.0)
+    .sum(-1, keepdim=True),
+    "topk of computed infinities": lambda x: x
+    * torch.zeros_like(x).scatter(-1, torch.log(F.relu(x - 0.3)).topk(8).indices, 1.0).sum(-1, keepdim=True),
     "sort": lambda x: x.sort(-1, descending=True).values * torch.arange(16),
     "sort of a middle axis": lambda x: x.sort(1).values * x.argsort(1),
     "sort of equal numbers": lambda x: x * (x > 0).float().sort(dim=-1, stable=True).indices,

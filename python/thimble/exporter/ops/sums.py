@@ -63,13 +63,14 @@ def largest(r, x, axes, keep):
     return binary(r, "div", total, reduced(r, "sum", those, axes, keep))
 
 
-def place_of_largest(r, x, axis, keep):
-    """The first place of the largest number along an axis, as a whole number."""
+def place_of_largest(r, x, axis, keep, free=None):
+    """The first place of the largest number along an axis, as a whole number. `free`: ones where it may be."""
     top = reduced(r, "max", x, [axis], True)
     extent, shape = x.shape[axis], [1] * len(x.shape)
     shape[axis] = x.shape[axis]
     behind = torch.arange(extent, 0, -1, dtype=torch.int32).reshape(shape)  # larger in front
     those = Value(compared(r, "eq", x, top, x.shape).name, x.shape, "i32")
+    those = those if free is None else binary(r, "mul", those, free)
     first = binary(r, "mul", those, Known((behind, behind)))
     first = reduced(r, "max", first, [axis], keep)
     return binary(r, "sub", float(extent), first)
@@ -121,12 +122,16 @@ def _topk(r, a):
     turned, last = moved(r, x, axis, len(x.shape) - 1), len(x.shape) - 1
     left = as_floats(r, r.emit("detach", [turned], turned.shape, turned.dtype))
     left = left if a.largest else mapped(r, "neg", left)
-    places = []
+    if a.k > 1:  # so that what was taken is no larger than any other
+        left = mapped(r, "clip", left, low=-FARTHEST, high=FARTHEST)
+    places, free = [], None
     for turn in range(a.k):
-        places.append(place_of_largest(r, left, last, True))
+        places.append(place_of_largest(r, left, last, True, free))
         if turn + 1 < a.k:
             gone = compared(r, "eq", Known((torch.arange(x.shape[axis], dtype=torch.float32),) * 2), places[-1], left.shape)
             left = masked(r, gone, -FARTHEST, left)
+            stays = binary(r, "sub", 1.0, Value(gone.name, left.shape, "i32"))
+            free = stays if free is None else binary(r, "mul", free, stays)
     index = r.emit("concat", places, [*turned.shape[:-1], a.k], "i32", axis=last) if a.k > 1 else places[0]
     return _taken_along(r, turned, index, axis)
 

@@ -4,6 +4,7 @@
 
 #include "api/handles.h"
 #include "recipe/settings.h"
+#include "request/memory_limit.h"
 
 namespace thimble::api {
 namespace {
@@ -21,7 +22,10 @@ Options known_part(const Options* options, const char* name) {
 
 PlannedGeneration plan_or_throw(const Recipe& recipe, const TextGeneration& asked) {
   check(recipe);
-  auto planned = plan_text_generation(recipe, Machine::open(recipe), asked);
+  Request request = {.recipe = recipe};
+  auto machine = Machine::open(recipe);
+  resolve_budget(request, machine->backend());
+  auto planned = plan_text_generation(request.recipe, std::move(machine), asked);
   if (const auto* none = std::get_if<Infeasible>(&planned)) {
     throw NoFit{none->why, none->min_bytes};
   }
@@ -70,7 +74,9 @@ thimble_code thimble_generator_new(const char* from, const thimble_generator_opt
     const std::string file = asked.weights == nullptr ? "" : asked.weights;
     const std::string converted = made->sampler.load({model.checkpoint, file});
     made->note = made->sampler.planned().note;
-    if (!converted.empty()) made->note = fmt::format("{}: {}", file, converted);
+    if (!converted.empty()) {
+      made->note += fmt::format("{}{}: {}", made->note.empty() ? "" : "\n", file, converted);
+    }
     *generator = made.release();
   });
 }

@@ -202,7 +202,10 @@ std::optional<PlannedTraining> plan_or_explain(const Recipe& recipe, bool json) 
 std::optional<PlannedGeneration> plan_text_or_explain(const Recipe& recipe,
                                                       const TextGeneration& asked, bool json) {
   check(recipe);
-  auto planned = plan_text_generation(recipe, Machine::open(recipe), asked);
+  Request request = {.recipe = recipe};
+  auto machine = Machine::open(recipe);
+  settle_budget(request, *machine, nullptr, json);
+  auto planned = plan_text_generation(request.recipe, std::move(machine), asked);
   if (auto* none = std::get_if<Infeasible>(&planned)) {
     std::string sentence = none->why;
     report({.least = std::move(*none), .sentence = std::move(sentence)}, json);

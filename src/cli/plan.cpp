@@ -239,6 +239,7 @@ int run(const PlanFlags& flags) {
   }
   const auto planned = plan_asked(request, machine, flags.recipe.json);
   const bool asks = request.recipe.memory > kLeastMemory && !flags.largest &&
+                    request.recipe.tokens == 0 &&
                     find_model_family(request.recipe.model.name).pattern.ends_with(kOfFolder);
   std::optional<LargestOfFolder> largest;
   if (asks) largest = largest_of(request, planned ? &*planned : nullptr, machine);

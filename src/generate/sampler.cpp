@@ -115,7 +115,7 @@ std::vector<int32_t> Sampler::go_on(std::vector<int32_t> text, int64_t count,
 }
 
 void Sampler::check(std::span<const int32_t> text) const {
-  user_check(!text.empty(), "there is nothing to go on with; give a --prompt");
+  user_check(!text.empty(), "there is nothing to go on with; give a text of one token at least");
   for (const int32_t token : text) {
     user_check(token >= 0 && token < vocabulary(),
                "token {} of the prompt is beyond the vocabulary of {}", token, vocabulary());
@@ -195,6 +195,10 @@ void Sampler::read_logits(BoundStep& step) {
     logits_.resize(made.size());
     for (size_t i = 0; i < made.size(); ++i) logits_[i] = static_cast<float>(made[i]);
   });
+  user_check(
+      std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); }),
+      "the weights of {} give a next token whose logits are no numbers; choose other weights",
+      step.model().options.name);
 }
 
 }  // namespace thimble

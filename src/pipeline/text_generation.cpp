@@ -145,11 +145,12 @@ std::variant<PlannedGeneration, Infeasible> plan_text_generation(const Recipe& r
   }
   all.context = options.length;
   const bool least = recipe.memory == kLeastMemory;
-  const bool open = least || recipe.memory == kAutomaticMemory;
-  Planner planner(all, open ? std::nullopt : recipe.memory);
+  internal_check(recipe.memory != kAutomaticMemory, "plan_text_generation: a budget that is open");
+  Planner planner(all, least ? std::nullopt : recipe.memory);
   const auto cached = cached_options(all);
+  std::optional<Infeasible> none;  // with a cache
   if (asked.cache != KvCache::off && cached) {
-    const auto none = plan_cached(planner, all, *cached, least);
+    none = plan_cached(planner, all, *cached, least);
     if (!none) return all;
     if (asked.cache == KvCache::on) return refusal(all, *none);
     all.note = fmt::format(
@@ -158,8 +159,9 @@ std::variant<PlannedGeneration, Infeasible> plan_text_generation(const Recipe& r
         "is recomputed for every token; give --memory more, or a shorter --context",
         all.context, to_string(none->min_bytes), to_string(*recipe.memory));
   }
-  if (const auto none = planner.plan(doubling_lengths(all.context), options))
-    return refusal(all, *none);
+  if (const auto whole = planner.plan(doubling_lengths(all.context), options)) {
+    return refusal(all, none && none->min_bytes < whole->min_bytes ? *none : *whole);
+  }
   return all;
 }
 

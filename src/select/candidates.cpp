@@ -137,15 +137,14 @@ std::vector<Change> loss_rows(const Recipe& requested, const ModelOptions& model
                               const Graph& graph, Backend& backend) {
   const int64_t rows = kLimits.few_logits;
   if (!requested.tuning.adapters.enabled() || model.batch * model.length <= rows) return {};
-  bool less = false;
-  for (size_t n = 0; n < graph.nodes.size() && !less; ++n) {
-    if (!graph.nodes[n].attrs.has(kRowsAtOnce)) continue;
-    Signature signature = signature_of(graph, make_id<NodeId>(n));
-    const Bytes usual = backend.kernel(signature).workspace;
-    signature.attrs.set(kRowsAtOnce, rows);
-    less = backend.kernel(signature).workspace < usual;
-  }
-  if (!less) return {};
+  // The nodes that have the attribute are of one loss, and of one shape.
+  const auto made = std::ranges::find_if(
+      graph.nodes, [](const Node& node) { return node.attrs.has(kRowsAtOnce); });
+  if (made == graph.nodes.end()) return {};
+  Signature signature = signature_of(graph, make_id<NodeId>(made - graph.nodes.begin()));
+  const Bytes usual = backend.kernel(signature).workspace;
+  signature.attrs.set(kRowsAtOnce, rows);
+  if (backend.kernel(signature).workspace >= usual) return {};
   Recipe copy = requested;
   bool there = false;
   for_each_field(copy, [&](const Field& field) { there |= field.name() == "loss-rows"; });

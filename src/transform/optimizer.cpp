@@ -207,7 +207,7 @@ void fold_8bit(Builder& b, std::span<const ValueId> weights, std::span<const Val
   const RanksSpec whole;  // what is folded is
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!starts[i].codes.valid()) continue;
-    if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{2}, DType::i64});
+    if (!scalars.rng.valid()) scalars.rng = b.input("rng", {{3}, DType::i64});
     b.set_phase(Phase::per_microbatch);
     const BlockState m = add_folding(b, starts[i], gradients[i], scalars.rng, factor);
     b.set_phase(several_microbatches ? Phase::epilogue : Phase::per_microbatch);

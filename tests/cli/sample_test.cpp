@@ -92,7 +92,7 @@ TEST_F(Sample, EndsBeforeATextOrAToken) {
       thimble_says(ask(how + Words{"--stop-token", std::to_string(token)})).json();
   EXPECT_TRUE(before["stopped"].get<bool>());
   EXPECT_LE(before["tokens"].size(), 9u);
-  EXPECT_EQ(std::ranges::count(before["tokens"], token), 0);
+  EXPECT_EQ(std::ranges::count(before["tokens"].get<std::vector<int>>(), token), 0);
   const nlohmann::json narrow = thimble_says(ask(how + Words{"--top-p", "0"})).json();
   EXPECT_EQ(narrow["tokens"],
             thimble_says(ask(how + Words{"--temperature", "0"})).json()["tokens"]);

@@ -97,6 +97,9 @@ class Documents final : public Dataset, public MarkedLabels {
       test_file_.emplace(folder + "/test.documents", about.vocabulary);
       test_ = {.file = &*test_file_, .count = test_file_->records()};
     } else {
+      user_check(!about.test,
+                 "'{}' states documents to test on, and there is no test.documents; {}", path,
+                 kPrepare);
       user_check(train_.count >= 2,
                  "'{}' has one document alone, and none is left to hold out; add some, or a "
                  "test.documents",
@@ -107,6 +110,7 @@ class Documents final : public Dataset, public MarkedLabels {
     }
     check_stated(path, about.train, *train_file_);
     if (test_file_) check_stated(path, about.test, *test_file_);
+    for (const Part& split : {train_, test_}) check_counted(split);
     info_ = {.name = "documents",
              .train_count = train_.count,
              .test_count = test_.count,
@@ -160,6 +164,16 @@ class Documents final : public Dataset, public MarkedLabels {
     user_check(!stated || *stated == file.records(),
                "'{}' states {} documents, and '{}' has {}; {}", path, stated.value_or(0),
                file.path(), file.records(), kPrepare);
+  }
+
+  // A loss over none would be 0, which no model is beyond.
+  static void check_counted(const Part& of) {
+    int64_t counted = 0;
+    for (int64_t i = 0; i < of.count; ++i) counted += of.file->counted(of.begin + i);
+    user_check(counted > 0,
+               "no token counts in the loss in documents {} to {} of '{}'; prepare data with "
+               "answers, or with --loss-on all",
+               of.begin, of.begin + of.count - 1, of.file->path());
   }
 
   static int64_t longest(const Part& of) {

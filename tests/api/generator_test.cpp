@@ -53,7 +53,7 @@ struct TrainedRun {
 
 constexpr const char* kSettings =
     "layers = 2\nheads = 2\nwidth = 16\nvocabulary = 31\nlength = 64\nbatch = 2\nthreads = 1\n"
-    "steps = 2\noptimizer = \"adamw\"\nschedule = \"constant\"\nevaluate = false\n";
+    "steps = 2\noptimizer = \"adamw\"\nschedule = \"constant\"\n";
 
 struct OneGenerator {
   explicit OneGenerator(const std::string& from, thimble_generator_options options = {}) {
@@ -157,7 +157,7 @@ TEST(Generator, SaysWhatCannotBeContinued) {
   EXPECT_GT(thimble_last_needed(), 10240);
   const TrainedRun pictures("mlp",
                             "image = [8, 8, 1]\nclasses = 3\nbatch = 2\nthreads = 1\nsteps = 2\n"
-                            "schedule = \"constant\"\nevaluate = false\n");
+                            "schedule = \"constant\"\n");
   EXPECT_EQ(thimble_generator_new(pictures.path().c_str(), nullptr, &none), THIMBLE_MISTAKE);
   EXPECT_NE(last().find("mlp does not go on with a text"), std::string::npos) << last();
   thimble_generator_free(nullptr);

@@ -27,7 +27,7 @@ TEST(OpenDataset, EveryListedNameIsKnown) {
 TEST(OpenDataset, ListsTheKnownNames) {
   EXPECT_TRUE(throws_saying<UserError>(
       [] { open_dataset("cifar11"); },
-      "'cifar11' is not a data set; known: adding, cifar10, copy, digits, "));
+      "'cifar11' is not a data set; known: adding, cifar10, copy, csv, digits, "));
 }
 
 TEST(OpenDataset, SaysWhereToGetAMissingSet) {

@@ -158,16 +158,36 @@ TEST_F(DocumentRuns, MicroBatchesAreTheWholeBatch) {
 }
 
 // A step without one token that counts changes nothing, and neither does it end the run.
-TEST_F(DocumentRuns, NothingCountsIsZero) {
+TEST_F(DocumentRuns, ARowThatCountsNothingIsZero) {
   const TemporaryFolder data;
-  auto none = some_documents({30, 31}, kVocabulary);
+  auto some = some_documents({30, 31}, kVocabulary);
+  std::ranges::fill(some.front().counted, uint8_t{0});
+  write_documents(data.path(), kVocabulary, some, some);
+  std::vector<double> losses = train(data.path(), {{"steps", 2}}).result.losses;
+  std::ranges::sort(losses);
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_EQ(losses[0], 0);
+  EXPECT_GT(losses[1], 0);
+}
+
+// A loss over no token would be that of a perfect model.
+TEST_F(DocumentRuns, ASplitThatCountsNothingIsRefused) {
+  const TemporaryFolder data;
+  const auto some = some_documents({30, 31}, kVocabulary);
+  auto none = some;
   for (TestDocument& one : none) std::ranges::fill(one.counted, uint8_t{0});
-  write_documents(data.path(), kVocabulary, none, none);
-  const Ended ended = train(data.path(), {{"steps", 3}});
-  EXPECT_EQ(ended.result.losses, (std::vector<double>{0, 0, 0}));
-  EXPECT_EQ(ended.result.test.loss, 0);
-  const Ended still = train(data.path(), {{"steps", 1}});
-  EXPECT_EQ(ended.weights, still.weights);
+  write_documents(data.path(), kVocabulary, some, none);
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        train(data.path(), {{"steps", 1}});
+      },
+      "no token counts in the loss in documents 0 to 1 of"));
+  write_documents(data.path(), kVocabulary, none, some);
+  EXPECT_TRUE(throws_saying<UserError>(
+      [&] {
+        train(data.path(), {{"steps", 1}});
+      },
+      "/train.documents'; prepare data with answers"));
 }
 
 // The same bits whatever is recomputed, and whenever a run is taken up again.

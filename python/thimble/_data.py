@@ -228,25 +228,49 @@ class Predicted(Tests):
         self._all = fields
         self._parts: dict[str, list] = {}
         self._records = 0  # of the batch at hand
+        self._rows_read = 0
+        self._rest: list | None = None  # records of a batch that is not full
+        self._again = False  # they come a second time, beside others
 
     def fill(self, batch: Batch) -> None:  # type: ignore[override]
         read = [index for index in range(batch.field_count) if batch.fields[index].data]
+        self._again = self._rest is not None
+        if self._again:  # what their results are beside zeros
+            self._put(batch, read, None)
+            self._rest = None
+            return
         self.fields = [self._all[index] for index in read]
         super().fill(batch, Writer(self._all, read))
-        self._records = batch.filled
-        if 0 < batch.filled < batch.rows:  # the last record again, in place of those that are not there
-            for index in read:
-                tensor = batch.fields[index]
-                view = view_of(tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)
-                lead = (slice(None),) * tensor.row_axis
-                view[lead + (slice(batch.filled, None),)] = view[lead + (slice(batch.filled - 1, batch.filled),)]
-            batch.filled = batch.rows
+        self._records, self._rows_read = batch.filled, batch.rows
+        if 0 < batch.filled < batch.rows:
+            self._put(batch, read, batch.filled)
+
+    def _put(self, batch: Batch, read: list[int], filled: int | None) -> None:
+        """The last record again, in place of those that are not there; `filled` None: zeros, behind those kept."""
+        kept = []
+        for place, index in enumerate(read):
+            tensor = batch.fields[index]
+            view = view_of(tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)
+            lead = (slice(None),) * tensor.row_axis
+            records, behind = (lead + (part,) for part in (slice(None, self._records), slice(self._records, None)))
+            if filled is None:
+                view[records], view[behind] = self._rest[place], 0  # type: ignore[index]
+            else:
+                kept.append(view[records].copy())
+                view[behind] = view[lead + (slice(filled - 1, filled),)]
+        self._rest = kept
+        batch.filled = batch.rows
 
     def take(self, output: Any, _: int) -> None:
         tensor = output.contents
         rows = view_of(tensor.data, tuple(tensor.shape[:tensor.rank]), tensor.dtype)[:self._records]
+        parts = self._parts.setdefault(tensor.name.decode(), [])
         made = from_bfloat16_bits(rows) if tensor.dtype == BF16 else rows.copy()
-        self._parts.setdefault(tensor.name.decode(), []).append(made)
+        if not self._again:
+            parts.append(made)
+        elif parts[-1].tobytes() != made.tobytes():
+            raise UserError(f"predictions take {self._rows_read} rows at a time, since a row's results depend on the "
+                            f"others of its batch, and {self._records} are left; have more")
 
     def results(self) -> dict[str, Any]:
         return {name: need_numpy().concatenate(parts) for name, parts in self._parts.items()}

@@ -250,6 +250,18 @@ class Loaders(Case):
         tested = run.evaluate([{"left": left[:6], "right": right[:6], "target": y[:6]}])
         self.assertAlmostEqual(tested.loss, F.cross_entropy(expected[:6], y[:6]).item(), places=5)
 
+    def test_predictions_of_rows_that_depend_on_each_other(self):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6, track_running_stats=False), nn.Linear(6, 3)).train()
+        x, y = torch.randn(15, 4), torch.arange(15) % 3
+        run = thimble.torch.train(model, F.cross_entropy, [(x[:6], y[:6])], optimizer=sgd(model), epochs=1, **SMALL)
+        with torch.no_grad():
+            expected = torch.cat([model(part) for part in (x[:6], x[6:12])])
+        made, = run.predict(x[:12].numpy()).values()
+        np.testing.assert_allclose(made, expected.numpy(), rtol=1e-5, atol=1e-6)
+        with self.assertRaisesRegex(thimble.UserError, "take 6 rows at a time.*3 are left"):
+            run.predict(x.numpy())
+
 
 if __name__ == "__main__":
     unittest.main()

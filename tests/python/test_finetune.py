@@ -482,6 +482,17 @@ class Preparing(WithFolder):
         every = self.prepare(path, Settings(length=64, loss_on="all", longer="drop"))
         self.assertEqual(every.about["train"]["records"] + every.about["test"]["records"], 21)
 
+    def test_what_a_record_is_cut_to_is_of_the_key(self):
+        path = self.records(20, "long.jsonl", {"messages": turns("q", "x" * 300)})
+        first = self.prepare(path, Settings())
+        config = os.path.join(self.model, "config.json")
+        with open(config) as file:
+            said = json.load(file)
+        with open(config, "w") as file:
+            json.dump({**said, "max_position_embeddings": 128}, file)
+        second = self.prepare(path, Settings())
+        self.assertEqual((first.about["length"], second.reused, second.about["length"]), (256, False, 128))
+
     def test_usual_length(self):
         self.assertEqual(self.prepare(self.records(20), Settings()).about["length"], 128)
 

@@ -163,7 +163,7 @@ def prepare(folder: str | os.PathLike[str], data: str | os.PathLike[str], settin
     chat = None if text is None else ChatTemplate(text, tokens.special)
     key = {"format": FORMAT, "vocabulary": tokens.rows, "tokenizer_sha256": tokens.sha256,
            "template_sha256": chat.sha256 if chat else "", "loss_on": settings.loss_on, "length": settings.length,
-           "longer": settings.longer, "data_sha256": _digest(data)}
+           "most_tokens": most_tokens(settings, tokens), "longer": settings.longer, "data_sha256": _digest(data)}
     if test is None:
         key["held_out"] = settings.held_out
     else:

@@ -52,6 +52,7 @@ class Generator:
                  memory: str | int | None = None, cache: str | bool = "auto",
                  **settings: Any) -> None:
         self._handle = ctypes.c_void_p()
+        self._begun = 0  # texts
         if cache not in _CACHES:
             raise UserError(f"cache is 'auto', True or False, not {cache!r}")
         said = _settings({"memory": memory, **settings})
@@ -102,13 +103,17 @@ class Generator:
                                 stop_count=len(ends))
         text = _numbers(tokens, "tokens")
         check(c.generator_begin(self._open(), text, len(text), ctypes.byref(sampling)))
-        return self._continued(count, texts, decode)
+        self._begun += 1
+        return self._continued(self._begun, count, texts, decode)
 
-    def _continued(self, count: int, texts: list[str],
+    def _continued(self, begun: int, count: int, texts: list[str],
                    decode: Callable[[list[int]], str] | None) -> Iterator[int]:
         made: list[int] = []
         token = ctypes.c_int32()
         while len(made) < count:
+            if begun != self._begun:
+                raise UserError("another text was begun; take all tokens of one before the next, or open a Generator "
+                                "for each")
             check(c.generator_next(self._open(), ctypes.byref(token)))
             if token.value < 0:
                 return
@@ -123,6 +128,7 @@ class Generator:
         """Of the token behind `tokens`: a NumPy array with a number for each token there is."""
         numpy = need_numpy()
         text = _numbers(tokens, "tokens")
+        self._begun += 1
         made = numpy.empty(self.vocabulary, numpy.float32)
         check(c.generator_logits(self._open(), text, len(text), made.ctypes.data, made.nbytes))
         return made

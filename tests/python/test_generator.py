@@ -49,6 +49,15 @@ class Generators(Case):
         with self.assertSays(thimble.UserError, "decode"):
             generator.generate([1], stop_text=["a"])
 
+    def test_has_one_text_at_a_time(self):
+        generator = thimble.Generator(self.trained())
+        first = generator.generate([1, 2], 4, temperature=0)
+        next(first)
+        second = generator.generate([5, 6], 4, temperature=0)
+        with self.assertSays(thimble.UserError, "another text was begun"):
+            next(first)
+        self.assertEqual(len(list(second)), 4)
+
     def test_says_what_it_cannot_continue(self):
         out = self.trained()
         generator = thimble.Generator(out)

@@ -510,6 +510,15 @@ class Preparing(WithFolder):
             self.assertEqual(document.tokens[-1], self.tokenizer.token_to_id("<|im_end|>"))
             self.assertEqual(document.counted, b"\1" * len(document.tokens))
 
+    def test_the_end_that_a_tokenizer_adds_counts(self):
+        from tokenizers import processors
+        end = self.tokenizer.token_to_id("<|im_end|>")
+        self.tokenizer.post_processor = processors.TemplateProcessing(single="$A <|im_end|>",
+                                                                      special_tokens=[("<|im_end|>", end)])
+        self.tokenizer.save(os.path.join(self.model, "tokenizer.json"))
+        document, = Tokens(self.model).documents([Text(1, "abcd", [(2, 4)], True)])
+        self.assertEqual((list(document.tokens).count(end), document.counted), (1, b"\0\0\1\1\1"))
+
     def test_refusals(self):
         path = self.records(20)
         for chosen, words in [(Settings(length=257), ["256", "max_position_embeddings"]), (Settings(length=1), ["--length"]),

@@ -130,7 +130,10 @@ class Tokens:
                                                                         add_special_tokens=whole)):
                 text = texts[index]
                 ids, counted = array("i", encoding.ids), counted_of(encoding.offsets, text.spans)
-                if whole and self.end is not None and (not ids or ids[-1] != self.end):
+                if whole and self.end is not None:
+                    if ids and ids[-1] == self.end:  # the tokenizer's own, of no characters
+                        ids.pop()
+                        counted = counted[:-1]
                     ids.append(self.end)
                     counted += b"\1"
                 made[index] = Document(text.line, ids, counted)

@@ -38,6 +38,18 @@ class Branches(nn.Module):
         return x * 2 if x.sum() > 0 else x
 
 
+class Runs(nn.Module):
+    """Numbers without those that are like the one before."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x * torch.unique_consecutive(x[0].detach().gt(0).long()).sum()
+
+
 class Grows(nn.Module):
     """As many outputs as there are rows above zero."""
 
@@ -222,6 +234,7 @@ check(
 )
 text = said(Branches(), F.mse_loss, batch)
 check("cannot trace" in text and "torch.where" in text, "a branch on numbers")
+check(said(Runs(), F.mse_loss, batch) != "", "unique_consecutive, of which a trace knows nothing")
 check(said(Grows(), F.mse_loss, batch) != "", "a shape that depends on numbers")
 text = said(Counts(), lambda output, target: F.mse_loss(output, target[:, 0]), batch)
 check(

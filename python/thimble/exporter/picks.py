@@ -27,10 +27,17 @@ def last_of_rows():
     def counts(x, *args, **more):
         if not isinstance(x, torch.Tensor) or x.ndim != 1 or x.is_floating_point() or args or more:
             return alike(x, *args, **more)
-        return x[:1]  # of each row alike: PyTorch itself raises an error where they are not
+        return _Alike()  # of each row: PyTorch itself raises an error where they are not
 
     with mock.patch.object(torch.Tensor, "__getitem__", take), mock.patch.object(torch, "unique_consecutive", counts):
         yield
+
+
+class _Alike:
+    """Counts of which transformers asks whether there is one alone. Anything else that is asked fails the export."""
+
+    def numel(self):
+        return 1
 
 
 class _Places:

@@ -198,6 +198,11 @@ class Entries(Case):
             with self.assertSays(thimble.UserError, said):
                 command.parse(words, settings.CHOICES, "finetune")
 
+    def test_the_folder_of_the_data_is_its_own(self):
+        for words in (["--data-dir", "d"], ["--data-dir=d"]):
+            with self.assertSays(thimble.UserError, "--data-dir", "leave it out"):
+                command.arguments_of(["f", "--data", "a.jsonl", *words])
+
     def test_usual_settings(self):
         about = {"length": 128, "train": {"tokens": 1280}}
         prepared = mock.Mock(about=about)

@@ -105,6 +105,8 @@ def recipe_in(path: str) -> dict[str, str]:
 def arguments_of(arguments: Sequence[str], say: Callable[[str], None] | None = None) -> list[str]:
     """The words of `thimble train` that it comes to. The data are prepared."""
     folder, own, others = parse(arguments, CHOICES, "finetune")
+    if is_set(others, "data-dir"):
+        raise UserError("--data-dir is where the records are prepared; leave it out")
     if "data" not in own:
         raise UserError("`thimble finetune` wants records; name them with --data FILE.jsonl")
     recipe = recipe_in(folder) if folder.endswith(".toml") else {}

@@ -7,6 +7,7 @@ import sys
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .._errors import UserError
+from .._generator import Generator
 from .command import parse
 from .settings import folder_of
 from .template import ChatTemplate, answers_in, find_template, read_json
@@ -129,16 +130,6 @@ def run_settings(run: str) -> dict[str, Any]:
     return recipe
 
 
-def generator_of(source: str, **options: Any) -> Any:
-    """thimble.Generator; UserError in a package that has none yet."""
-    try:
-        from .._generator import Generator
-    except ImportError as error:
-        raise UserError("this package continues no texts by itself; export the run with --merged, and read it by "
-                        "transformers") from error
-    return Generator(source, **options)
-
-
 def usual_context(tokens: Tokens) -> int:
     """Tokens that a conversation may have; the length of a run's rows says nothing of it."""
     return min(CONTEXT, tokens.longest) if isinstance(tokens.longest, int) else CONTEXT
@@ -157,7 +148,7 @@ def opened(subject: str, own: Mapping[str, Any]) -> tuple[Any, Tokens, ChatTempl
     tokens = Tokens(folder)
     options.setdefault("context", usual_context(tokens))
     text = find_template(folder, own.get("template"))
-    return generator_of(source, **options), tokens, None if text is None else ChatTemplate(text, tokens.special)
+    return Generator(source, **options), tokens, None if text is None else ChatTemplate(text, tokens.special)
 
 
 def _say(texts: Iterator[str]) -> None:

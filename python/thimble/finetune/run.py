@@ -11,10 +11,11 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .._errors import UserError, check
 from .._figures import Figures, Progress
+from .._generator import Generator
 from .._library import c
 from .._plan import Plan, _setting
 from .._run import Run
-from .chat import Conversation, generator_of, usual_context
+from .chat import Conversation, usual_context
 from .gguf import write_gguf
 from .settings import of_run, prepared_for
 from .template import ChatTemplate, find_template
@@ -63,7 +64,7 @@ class FineTuned:
             if self._generator is not None:
                 self._generator.close()
             self.run.save()
-            self._generator, self._at = generator_of(self.out, context=usual_context(tokens)), self.run.steps
+            self._generator, self._at = Generator(self.out, context=usual_context(tokens)), self.run.steps
         text = find_template(self.model, self._template)
         chat = None if text is None else ChatTemplate(text, tokens.special)
         talk = Conversation(self._generator, tokens, chat)

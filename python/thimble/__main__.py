@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 
-from ._errors import Error
-from ._library import c
+from ._errors import Bug, DoesNotFit, Error
+from ._library import BUG, MISTAKE, NO_FIT, c
 
 
 def library_main(words: "list[str]") -> int:
@@ -43,7 +43,7 @@ def main() -> int:
         outcome = command(arguments)
     except Error as error:
         print(f"thimble: {error}", file=sys.stderr)
-        return 2
+        return NO_FIT if isinstance(error, DoesNotFit) else BUG if isinstance(error, Bug) else MISTAKE
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read has enough

@@ -18,6 +18,7 @@ import numpy
 import thimble
 from conversations import ANSWER, LAST, MORE, QUESTION, SPECIAL, SYSTEM, THOUGHT
 from support import Case
+from thimble.__main__ import main as program
 from thimble.__main__ import own_command
 from thimble.finetune import chat, command, gguf, settings, show
 from thimble.finetune.documents import Spool, read_documents, whole_folder
@@ -202,6 +203,12 @@ class Entries(Case):
         for words in (["--data-dir", "d"], ["--data-dir=d"]):
             with self.assertSays(thimble.UserError, "--data-dir", "leave it out"):
                 command.arguments_of(["f", "--data", "a.jsonl", *words])
+
+    def test_exit_codes_are_those_of_the_program(self):
+        for error, code in [(thimble.UserError("a"), 2), (thimble.DoesNotFit("a", 1), 3), (thimble.Bug("a"), 1)]:
+            with mock.patch("thimble.__main__.own_command", return_value=(mock.Mock(side_effect=error), [])):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    self.assertEqual(program(), code)
 
     def test_usual_settings(self):
         about = {"length": 128, "train": {"tokens": 1280}}

@@ -128,7 +128,6 @@ class Generator:
         """Of the token behind `tokens`: a NumPy array with a number for each token there is."""
         numpy = need_numpy()
         text = _numbers(tokens, "tokens")
-        self._begun += 1
         made = numpy.empty(self.vocabulary, numpy.float32)
         check(c.generator_logits(self._open(), text, len(text), made.ctypes.data, made.nbytes))
         return made

@@ -262,17 +262,17 @@ void check_coverage(const SafetensorsHeader& header, int64_t data_bytes, const s
 }  // namespace
 
 std::string print_safetensors_header(const SafetensorsHeader& header) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!header.metadata.empty()) json[std::string(kMetadata)] = header.metadata;
+  nlohmann::ordered_json listed = nlohmann::ordered_json::object();
+  if (!header.metadata.empty()) listed[std::string(kMetadata)] = header.metadata;
   for (const SafetensorsRow& row : header.rows) {
-    internal_check(row.name != kMetadata && !json.contains(row.name),
+    internal_check(row.name != kMetadata && !listed.contains(row.name),
                    "safetensors: the tensor name '" + row.name + "' is taken");
-    json[row.name] = {{"dtype", stored_name(row.type.dtype)},
-                      {"shape", row.type.shape.dims()},
-                      {"data_offsets", {row.begin, row.end}}};
+    listed[row.name] = {{"dtype", stored_name(row.type.dtype)},
+                        {"shape", row.type.shape.dims()},
+                        {"data_offsets", {row.begin, row.end}}};
   }
   // Metadata may hold a user's bytes (a path, a recipe): what is not UTF-8 is replaced.
-  std::string text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::string text = listed.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }

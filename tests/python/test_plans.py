@@ -60,7 +60,7 @@ class Plans(Case):
                   "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64}
         with open(os.path.join(folder, "config.json"), "w") as file:
             json.dump(config, file)
-        settings = {"lora": {"rank": 4}, "length": 16, "batch": 2, "threads": 1}
+        settings = {"lora": {"rank": 4}, "length": 16, "batch": 2, "threads": 1, "costs": "modelled"}
         whole = thimble.plan(folder, **settings)
         self.assertEqual(whole.recipe["model"], "hf:" + folder)
         for model in (folder, config):

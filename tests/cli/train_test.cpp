@@ -304,7 +304,7 @@ TEST_F(TrainCommand, TheRecipesInTheRepositoryPlan) {
   RecipeData data(folder_.path());
   for (const auto& entry : std::filesystem::directory_iterator(THIMBLE_RECIPES)) {
     if (entry.path().extension() != ".toml") continue;
-    // Folders of weights are elsewhere: tests/python/test_finetune.py trains those recipes.
+    // Folders of weights are elsewhere: tests/python/test_finetune_folder.py trains those.
     if (slurp(entry.path().string()).find("\nmodel = \"hf:") != std::string::npos) continue;
     const Outcome outcome = thimble_says(Words{"plan", entry.path().string(), "--device", "null"} +
                                          data.instead_of(entry.path()) + Words{"--json"});

@@ -23,3 +23,7 @@ CONVERSATIONS = {
     "no order": ([QUESTION, QUESTION], None),
 }
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+
+
+def turns(*contents):
+    return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(contents)]
